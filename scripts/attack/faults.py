@@ -5,6 +5,7 @@ crowd of candidates (`mitosis/src/crowd.rs`).
 """
 
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -15,8 +16,8 @@ from pathlib import Path
 
 from serve import Server
 from table import outcome_of
-from tool import MODEL, SLIDES
-from verbs import detect
+from tool import BOXES, MODEL, SLIDES
+from verbs import detect, run
 
 QUICK = ["--engine", "rten", "--threads", "1"]
 TINY = ["--model", MODEL, *QUICK]
@@ -197,6 +198,174 @@ def a_slide_may_not_change(tool):
     return process.returncode != 0 and b"chang" in output, output[-200:]
 
 
+def graphs_have_limits(tool):
+    folder = tool.data / "hostile/attack/10_onnx_aborts"
+    quick = [*QUICK, "--out", tool.empty("out")]
+    packages = [["detect", SLIDES / "svs_jpeg_420.svs", "--model", folder / n, *quick] for n in ("if", "chain", "loop")]
+    return refused(tool, packages)
+
+
+def refused(tool, commands):
+    """Each is an error that states why, within its time and memory."""
+    for words in commands:
+        done, output = passes(tool, *words)
+        if done is None or outcome_of(done) != "right error":
+            return False, f"{words[:4]}: {output}"
+    return True, ""
+
+
+def tables_have_limits(tool):
+    sparse, classes, wide = tool.base / "sparse.csv", tool.base / "classes.csv", tool.base / "wide.csv"
+    sparse.write_text(f"{BOXES}\none.tiff,1,1,51,51,mf\n")
+    with sparse.open("r+b") as file:
+        file.truncate(2 << 30)
+    classes.write_text("file,truth,class\n" + "".join(f"{k},c{k},c{k * 7 % 10000}\n" for k in range(10_000)))
+    many = [f"x{k}" for k in range(2000)]
+    rows = (",".join([str(k + 1), str(k % 2), *(str(tool.random.random()) for _ in many)]) for k in range(100))
+    wide.write_text("\n".join([",".join(["time", "event", *many]), *rows]) + "\n")
+    times = ["--time", "time", "--event", "event"]
+    folder = tool.data / "hostile/attack"
+    return refused(tool, [
+        ["survival", "km", "--table", folder / "14_tables_without_limit/bomb.parquet", *times],
+        ["corpus", "import", "--format", "csv", sparse],
+        ["corpus", "import", "--format", "sliderunner", folder / "13_sqlite_view_without_end/v.sqlite"],
+        ["evaluate", "classification", "--predictions", classes],
+        ["survival", "cox", "--table", wide, *times, "--covariates", ",".join(many)],
+    ])
+
+
+def special_files_are_refused(tool):
+    """A pipe in place of a file that a folder from elsewhere may hold, and a device without end."""
+    package, folder, table = tool.empty("pipe-model"), tool.empty("pipe-run"), tool.base / "pipe.csv"
+    shutil.copytree(MODEL, package)
+    shutil.copytree(run(tool), folder)
+    table.unlink(missing_ok=True)
+    os.mkfifo(table)
+    (package / "card.toml").unlink()
+    os.mkfifo(package / "card.toml")
+    state = next(folder.rglob("state.json"))
+    gather = ["gather", folder]
+    if not (held := refused(tool, [
+        ["detect", SLIDES / "svs_jpeg_420.svs", "--model", package, *QUICK, "--out", tool.empty("out")],
+        ["corpus", "import", "--format", "csv", table],
+    ]))[0]:
+        return held
+    for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero")):
+        state.unlink()
+        make(state)
+        if not (held := refused(tool, [gather]))[0]:
+            return held
+    return True, ""
+
+
+def a_full_output_is_an_error(tool):
+    folder, table = run(tool), tool.base / "km.csv"
+    table.write_text("time,event\n1,1\n2,0\n3,1\n")
+    for words in (
+        ["slide", "info", SLIDES / "svs_jpeg_420.svs"],
+        ["survival", "km", "--table", table, "--time", "time", "--event", "event"],
+        ["gather", folder, "--json"],
+    ):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run(tool.command(words), stdout=full, stderr=subprocess.PIPE, env=tool.environment, timeout=60)
+        if done.returncode != 1 or b"standard output" not in done.stderr:
+            return False, f"{words[:2]}: {done.returncode} {done.stderr[-200:]!r}"
+    return True, ""
+
+
+def names_need_no_utf8(tool):
+    folder = tool.empty("latin")
+    folder.mkdir()
+    name = os.fsencode(folder) + b"/caf\xe9.svs"
+    shutil.copy(SLIDES / "svs_jpeg_420.svs", name)
+    common = [*map(str, TINY), "--stages", "1", "--operating-point", "0.3,0"]
+    for words in (["slide", "info", name], ["detect", name, *common, "--out", os.fsencode(folder) + b"/o\xe9"]):
+        done = subprocess.run([str(tool.binary), *words], capture_output=True, env=tool.environment, timeout=60)
+        if outcome_of(done) != "success":
+            return False, f"{words[:2]}: {done.returncode} {done.stderr[-200:]!r}"
+    return True, ""
+
+
+def results_are_bound(tool):
+    """Cut or foreign results are named, stop no other, and are done again by `--resume`."""
+    folder = tool.empty("bound")
+    shutil.copytree(run(tool), folder)
+    for name in ("counts.json", "detections.csv", "state.json"):
+        path = next(folder.rglob(name))
+        whole = path.read_bytes()
+        path.write_bytes(whole[: len(whole) // 2])
+        done, output = passes(tool, "gather", folder)
+        if done is None or done.returncode == 0 or name.encode() not in done.stderr + done.stdout:
+            return False, f"{name}: {output}"
+        tool.must(*detect(tool, folder, "--resume"))
+        done, output = passes(tool, "gather", folder)
+        if done is None or done.returncode != 0:
+            return False, f"{name}, done again: {output}"
+    return True, ""
+
+
+def the_umask_is_kept(tool):
+    out = tool.empty("private")
+    words = tool.command(detect(tool, out))
+    done = subprocess.run(["sh", "-c", 'umask 077; exec "$0" "$@"', *words], capture_output=True, env=tool.environment, timeout=120)
+    open_ones = [str(p) for p in out.rglob("*") if p.is_file() and p.stat().st_mode & 0o077]
+    return done.returncode == 0 and not open_ones, open_ones[:3] or done.stderr[-200:]
+
+
+def no_cell_commands_a_terminal(tool):
+    table, out = tool.base / "list.csv", tool.empty("out")
+    slide = SLIDES / "svs_jpeg_420.svs"
+    table.write_text(f"slide,note\n{slide},\x1b]0;title\x07\x1b[31mred\n")
+    common = [*TINY, "--stages", "1", "--operating-point", "0.3,0"]
+    done, output = passes(tool, "detect", "--list", table, *common, "--out", out)
+    cells = (out / "counts.csv").read_bytes() if done is not None and done.returncode == 0 else b"\x1b"
+    return b"\x1b" not in cells, output
+
+
+def no_link_leads_out(tool):
+    """A review log that is a link out of the folder is not written through."""
+    folder, outside = tool.empty("linked"), tool.base / "outside.jsonl"
+    shutil.copytree(run(tool), folder)
+    outside.unlink(missing_ok=True)
+    (folder / "reviews").mkdir(exist_ok=True)
+    (folder / "reviews/sym.jsonl").symlink_to(outside)
+    server = Server(tool, ["view", folder, "--no-browser"])
+    word = {"reviewer": "sym", "slide": 0, "key": "+5.00,5.00", "x": 5, "y": 5, "verdict": "figure", "added": True}
+    try:
+        post(server, "/api/review", word)
+        answer = "was taken"
+    except OSError as e:
+        answer = e
+    finally:
+        server.process.kill()
+        server.process.wait()
+    return not outside.exists() and answer != "was taken", answer
+
+
+def others_read_no_review(tool):
+    """Without the page's token nothing is read and nothing written; crowds that never finish lock nobody out."""
+    server = Server(tool, ["audit", "serve", tool.package()])
+    try:
+        bare = f"http://{server.host}"
+        for path in ("/log/anna.jsonl", "/", "/open"):
+            with suppress(OSError), urllib.request.urlopen(bare + path, timeout=5) as answer:
+                if answer.status == 200 and path != "/":
+                    return False, path
+        crowd = []
+        for _ in range(200):
+            with suppress(OSError):
+                one = socket.create_connection(server.address, timeout=1)
+                one.sendall(b"GET /")
+                crowd.append(one)
+        took = server.answers()
+        for one in crowd:
+            one.close()
+        return took is not None and took < 5, took
+    finally:
+        server.process.kill()
+        server.process.wait()
+
+
 FAULTS = [
     names_lead_nowhere,
     a_full_disk_tears_no_review,
@@ -211,6 +380,16 @@ FAULTS = [
     kills_leave_nothing,
     names_command_nothing,
     a_slide_may_not_change,
+    graphs_have_limits,
+    tables_have_limits,
+    special_files_are_refused,
+    a_full_output_is_an_error,
+    names_need_no_utf8,
+    results_are_bound,
+    the_umask_is_kept,
+    no_cell_commands_a_terminal,
+    no_link_leads_out,
+    others_read_no_review,
 ]
 
 

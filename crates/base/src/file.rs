@@ -78,17 +78,23 @@ pub struct ReadError {
 /// # Errors
 /// [`ReadError`] when it cannot be opened or is not a regular file.
 pub fn open(path: &Path) -> Result<File, ReadError> {
-    let fail = |source| ReadError { path: path.to_owned(), source };
-    let kind = fs::metadata(path).map_err(fail)?.file_type();
-    if !kind.is_file() {
-        let what = if kind.is_dir() {
-            io::Error::new(io::ErrorKind::IsADirectory, "is a folder, not a file")
-        } else {
-            io::Error::other("not a regular file (a pipe or device); save it as a file first")
-        };
-        return Err(fail(what));
+    open_regular(path).map_err(|source| ReadError { path: path.to_owned(), source })
+}
+
+/// Like [`open`], for callers that name the file themselves.
+///
+/// # Errors
+/// The system's, or that it is not a regular file.
+pub fn open_regular(path: impl AsRef<Path>) -> io::Result<File> {
+    let kind = fs::metadata(&path)?.file_type();
+    if kind.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::IsADirectory, "is a folder, not a file"));
     }
-    File::open(path).map_err(fail)
+    if !kind.is_file() {
+        let what = "not a regular file (a pipe or device); save it as a file first";
+        return Err(io::Error::other(what));
+    }
+    File::open(path)
 }
 
 /// Reads a regular file of at most `largest` bytes.
@@ -96,20 +102,49 @@ pub fn open(path: &Path) -> Result<File, ReadError> {
 /// # Errors
 /// [`ReadError`] when it cannot be read, is not a regular file, or is larger.
 pub fn read(path: &Path, largest: u64) -> Result<Vec<u8>, ReadError> {
-    let fail = |source| ReadError { path: path.to_owned(), source };
-    let file = open(path)?;
-    let size = file.metadata().map_err(fail)?.len();
+    read_up_to(path, largest).map_err(|source| ReadError { path: path.to_owned(), source })
+}
+
+fn read_up_to(path: &Path, largest: u64) -> io::Result<Vec<u8>> {
+    let file = open_regular(path)?;
+    let size = file.metadata()?.len();
     let mut bytes = Vec::new();
     if size <= largest {
-        bytes.reserve_exact(size.try_into().unwrap_or(0));
+        bytes.try_reserve_exact(size.try_into().unwrap_or(usize::MAX))?;
         // It may grow while it is read.
-        file.take(largest + 1).read_to_end(&mut bytes).map_err(fail)?;
+        file.take(largest + 1).read_to_end(&mut bytes)?;
     }
     if size > largest || bytes.len() as u64 > largest {
         let what = format!("is larger than the {} MiB that are read of such a file", largest >> 20);
-        return Err(fail(io::Error::new(io::ErrorKind::FileTooLarge, what)));
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
     }
     Ok(bytes)
+}
+
+/// Most bytes that [`read_whole`] reads: weights of the largest encoders are half of it.
+pub const MOST_BYTES: u64 = 8 << 30;
+
+/// Most bytes that [`read_string`] reads.
+pub const MOST_TEXT: u64 = 512 << 20;
+
+/// Reads a regular file of at most [`MOST_BYTES`], for callers that name the file themselves.
+///
+/// # Errors
+/// The system's, or that it is not a regular file or is larger.
+pub fn read_whole(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+    read_up_to(path.as_ref(), MOST_BYTES)
+}
+
+/// Like [`read_whole`] for UTF-8 text of at most [`MOST_TEXT`].
+///
+/// # Errors
+/// As there, and for bytes that are not UTF-8.
+pub fn read_string(path: impl AsRef<Path>) -> io::Result<String> {
+    String::from_utf8(read_up_to(path.as_ref(), MOST_TEXT)?).map_err(|_| not_text())
+}
+
+fn not_text() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "is not UTF-8 text")
 }
 
 /// Like [`read`] for UTF-8 text.
@@ -117,10 +152,8 @@ pub fn read(path: &Path, largest: u64) -> Result<Vec<u8>, ReadError> {
 /// # Errors
 /// [`ReadError`], for bytes that are not UTF-8, too.
 pub fn read_text(path: &Path, largest: u64) -> Result<String, ReadError> {
-    String::from_utf8(read(path, largest)?).map_err(|_| ReadError {
-        path: path.to_owned(),
-        source: io::Error::new(io::ErrorKind::InvalidData, "is not UTF-8 text"),
-    })
+    String::from_utf8(read(path, largest)?)
+        .map_err(|_| ReadError { path: path.to_owned(), source: not_text() })
 }
 
 /// Who may read a new file.
@@ -282,7 +315,12 @@ impl Lock {
         let fail = |source| LockError::Io { path: folder.to_owned(), source };
         fs::create_dir_all(folder).map_err(fail)?;
         let open = OpenOptions::new().create(true).truncate(false).write(true).to_owned();
-        let file = open.open(folder.join(LOCK)).map_err(fail)?;
+        let path = folder.join(LOCK);
+        // A pipe of that name would never open.
+        if fs::metadata(&path).is_ok_and(|m| !m.is_file()) {
+            return Err(fail(io::Error::other(".lock is not a regular file; remove it")));
+        }
+        let file = open.open(path).map_err(fail)?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => Err(LockError::Busy { path: folder.to_owned() }),
             // Without locks it is unknown whose half-written files these are.
@@ -407,6 +445,14 @@ mod tests {
         assert_eq!(read(&path, 4).unwrap(), b"four");
         assert!(read(&path, 3).unwrap_err().to_string().contains("larger than"));
         assert!(read(dir.path(), 3).unwrap_err().to_string().contains("is a folder"));
+        assert_eq!(
+            (read_whole(&path).unwrap(), read_string(&path).unwrap()),
+            (b"four".into(), "four".into())
+        );
+        #[cfg(unix)]
+        for special in [read_whole("/dev/zero").map(drop), read_string("/dev/tty").map(drop)] {
+            assert!(special.unwrap_err().to_string().contains("not a regular"));
+        }
         #[cfg(unix)]
         assert!(read(Path::new("/dev/zero"), 3).unwrap_err().to_string().contains("not a regular"));
     }

@@ -143,7 +143,7 @@ impl Log {
     pub fn read(path: &Path) -> Result<String, LogError> {
         let fail = |source| LogError::Io { path: path.to_owned(), source };
         check_kind(path).map_err(fail)?;
-        let mut text = std::fs::read_to_string(path).map_err(fail)?;
+        let mut text = crate::file::read_string(path).map_err(fail)?;
         text.truncate(text.rfind('\n').map_or(0, |i| i + 1));
         Ok(text)
     }

@@ -62,7 +62,7 @@ pub trait Preset: Serialize + DeserializeOwned {
     /// [`PresetError`] with the file, the key's path, and for unknown keys the nearest one.
     fn load(path: &Path, changes: &[String]) -> Result<Self, PresetError> {
         let bad = |reason: String| PresetError { path: path.to_path_buf(), reason };
-        let text = std::fs::read_to_string(path).map_err(|e| bad(e.to_string()))?;
+        let text = crate::file::read_string(path).map_err(|e| bad(e.to_string()))?;
         Self::parse(&text, changes).map_err(bad)
     }
 

@@ -26,6 +26,7 @@ mod remote;
 mod robustness;
 mod scale;
 mod slurm;
+mod special;
 mod survival;
 mod survival_tables;
 mod tables;

@@ -89,3 +89,26 @@ fn special_files_and_sparse_ones_are_refused() {
         assert!(!out.status.success() && printed.contains(words), "{path}: {printed}");
     }
 }
+
+#[test]
+fn more_covariates_than_rows_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("wide.csv");
+    let many: Vec<String> = (0..300).map(|k| format!("x{k}")).collect();
+    let row = |i: usize| {
+        let cells: Vec<String> = (0..300).map(|k| (i * k % 7).to_string()).collect();
+        format!("{i},{},{}\n", i % 2, cells.join(","))
+    };
+    for (rows, most) in [(20, 20), (400, 200)] {
+        let rows: String = (1..=rows).map(row).collect();
+        fs::write(&path, format!("t,e,{}\n{rows}", many.join(","))).unwrap();
+        let out = Command::new(env!("CARGO_BIN_EXE_mithras"))
+            .args(["survival", "cox", "--table", path.to_str().unwrap(), "--time", "t"])
+            .args(["--event", "e", "--covariates", &many.join(",")])
+            .output()
+            .unwrap();
+        let printed = String::from_utf8_lossy(&out.stderr);
+        assert!(printed.contains(&format!("300 coefficients, more than the {most}")), "{printed}");
+        assert_eq!(out.status.code(), Some(1));
+    }
+}

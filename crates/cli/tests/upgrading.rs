@@ -24,7 +24,7 @@ fn json(path: &Path) -> Value {
 }
 
 /// The run that release 0.1.0 left of a drawn slide, and the slide (`golden/release-0.1.0/README.md`).
-fn former() -> tempfile::TempDir {
+pub(crate) fn former() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let golden = testkit::workspace().join("crates/cli/tests/golden/release-0.1.0");
     copy(&golden, dir.path());
@@ -39,7 +39,7 @@ fn mithras(dir: &Path, words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_mithras")).current_dir(dir).args(words).output().unwrap()
 }
 
-fn output_text(out: &Output) -> String {
+pub(crate) fn output_text(out: &Output) -> String {
     String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr)
 }
 
@@ -50,7 +50,11 @@ fn ends(dir: &Path, code: i32, words: &[&str]) -> String {
     output_text(&out)
 }
 
-fn detect<'a>(model: &'a str, slides: &'a [&'a str], more: &'a [&'a str]) -> Vec<&'a str> {
+pub(crate) fn detect<'a>(
+    model: &'a str,
+    slides: &'a [&'a str],
+    more: &'a [&'a str],
+) -> Vec<&'a str> {
     let mut words = vec!["detect", "--model", model, "--engine", "rten", "--threads", "1", "--out"];
     words.push("run");
     words.extend(more);
@@ -58,9 +62,21 @@ fn detect<'a>(model: &'a str, slides: &'a [&'a str], more: &'a [&'a str]) -> Vec
     words
 }
 
-fn tiny() -> String {
+pub(crate) fn tiny() -> String {
     let at: PathBuf = testkit::workspace().join("crates/infer/tests/golden/tiny");
     at.to_str().unwrap().to_owned()
+}
+
+/// A reviewer's word on a figure of the former run.
+pub(crate) fn review_of(at: &Path) -> String {
+    let counts = json(&at.join("run/one/counts.json"));
+    let word = serde_json::json!({
+        "schema": "mithras.review/1", "time": 1.0, "slide": "one",
+        "slide_digest": counts["slide"]["digest"],
+        "model_digest": counts["model"]["segmenter_sha256"],
+        "key": "375.05,335.57", "x": 375.05, "y": 335.57, "verdict": "figure", "added": false,
+    });
+    format!("{word}\n")
 }
 
 #[test]
@@ -71,15 +87,8 @@ fn a_run_of_the_former_release_goes_through_every_verb() {
     let line = json(&at.join("run/run.json"))["slides"][0].clone();
     assert_eq!((&line["status"], &line["kept"]), (&"finished".into(), &true.into()), "{line}");
     ends(at, 0, &["gather", "run"]);
-    let counts = json(&at.join("run/one/counts.json"));
     fs::create_dir(at.join("run/reviews")).unwrap();
-    let word = serde_json::json!({
-        "schema": "mithras.review/1", "time": 1.0, "slide": "one",
-        "slide_digest": counts["slide"]["digest"],
-        "model_digest": counts["model"]["segmenter_sha256"],
-        "key": "375.05,335.57", "x": 375.05, "y": 335.57, "verdict": "figure", "added": false,
-    });
-    fs::write(at.join("run/reviews/anna.jsonl"), format!("{word}\n")).unwrap();
+    fs::write(at.join("run/reviews/anna.jsonl"), review_of(at)).unwrap();
     let recount = ends(at, 0, &["recount", "run", "--reviews", "anna", "--json"]);
     let recount: Value = serde_json::from_str(&recount).unwrap();
     assert_eq!(recount["slides"][0]["said"], 1, "{recount}");

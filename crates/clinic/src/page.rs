@@ -4,7 +4,8 @@ use crate::case::{Case, Slide};
 use crate::picture::{self, Picture, Spot};
 use base::text::Many;
 use mithras::export::HOTSPOT_MM2;
-use mitosis::count::DENSITY_REFERENCE_MM2;
+use mitosis::Mm2;
+use mitosis::count::density_per_20_mm2;
 use review::view::Grading;
 
 /// Rows of slides that fit on the page; more are counted.
@@ -144,8 +145,9 @@ fn total(case: &Case) -> Total {
 
 fn interval(figures: usize, analysed_mm2: f64) -> String {
     let Ok(i) = stats::interval::poisson(figures as u64, 0.95) else { return String::new() };
-    let per = DENSITY_REFERENCE_MM2 / analysed_mm2;
-    format!(" (95 %: {:.1} \u{2013} {:.1})", i.lower * per, i.upper * per)
+    let per = |n| density_per_20_mm2(n, Mm2(analysed_mm2));
+    let Some((lower, upper)) = per(i.lower).zip(per(i.upper)) else { return String::new() };
+    format!(" (95 %: {lower:.1} \u{2013} {upper:.1})")
 }
 
 /// What a Poisson variable's mean may be, given the count of the densest square. The square was chosen for its count, which the
@@ -192,8 +194,7 @@ fn numbers(case: &Case, count: &Total, grading: Option<&Grading>) -> Vec<(String
         name[..1].make_ascii_uppercase();
         add(&name, value);
     }
-    if count.analysed_mm2 > 0.0 {
-        let density = count.figures as f64 / count.analysed_mm2 * DENSITY_REFERENCE_MM2;
+    if let Some(density) = density_per_20_mm2(count.figures as f64, Mm2(count.analysed_mm2)) {
         add(
             "Density",
             format!("{density:.1} per 20 mm\u{b2}{}", interval(count.figures, count.analysed_mm2)),

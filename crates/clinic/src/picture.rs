@@ -102,7 +102,7 @@ pub fn overview(slide: &Slide, reviewed: bool) -> Vec<Picture> {
     let mpp = [c.resolution.x, c.resolution.y];
     let spot = Spot::find(slide, reviewed);
     let mut all = Vec::new();
-    if let Ok(jpeg) = std::fs::read(slide.folder.join(pictures::THUMBNAIL)) {
+    if let Ok(jpeg) = base::file::read_whole(slide.folder.join(pictures::THUMBNAIL)) {
         let share = |ring: Vec<[f64; 2]>| {
             let on = |[x, y]: [f64; 2]| [(x / w).clamp(0.0, 1.0), (y / h).clamp(0.0, 1.0)];
             ring.into_iter().map(on).collect::<Outline>()
@@ -172,7 +172,7 @@ pub fn gallery(slide: &Slide, reviewed: bool) -> Option<(Picture, usize)> {
     let Some(file) = file else {
         // What detection kept: the network's.
         let shown = pictures::top(&slide.rows).len();
-        let jpeg = std::fs::read(slide.folder.join(pictures::FIGURES)).ok()?;
+        let jpeg = base::file::read_whole(slide.folder.join(pictures::FIGURES)).ok()?;
         let whose = if by_reviewer { "by the network, not by the reviewer" } else { "by score" };
         let caption =
             format!("{} {whose}, 24 \u{b5}m wide each, of {}", Many(shown, "figure"), slide.name);

@@ -16,6 +16,12 @@ use std::path::{Path, PathBuf};
 /// Why a corpus, or a slide's part of it, is not built.
 #[derive(Debug, thiserror::Error)]
 pub enum ConstructError {
+    /// A slide table that names none of the slides.
+    #[error("no row of the table of slides names one of them: {join}")]
+    NoneNamed {
+        /// What either side has.
+        join: Box<base::table::Unmatched>,
+    },
     /// No preset of this name.
     #[error("no preset `{name}`: a file, or one of {known}")]
     NoPreset {

@@ -2,9 +2,9 @@
 
 use super::error::ConstructError;
 use base::file::ReadError;
-use base::table::{Format, Table};
+use base::table::{Format, Table, Unmatched};
 use crops::{Columns, Corpus};
-use mithras::input::stem;
+use mithras::input::{Input, stem};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -67,6 +67,21 @@ impl Origins {
     }
 }
 
+impl Origins {
+    /// Rows of slides that are not there, with the slides without a row; `None` where every row is a slide's.
+    pub(super) fn unmatched(&self, slides: &[Input]) -> Option<(Unmatched, bool)> {
+        let names = |i: &Input| [i.name.clone(), i.file_name()];
+        let known: BTreeSet<String> = slides.iter().flat_map(names).collect();
+        let alone: Vec<&str> =
+            self.0.keys().filter(|k| !known.contains(*k)).map(String::as_str).collect();
+        let idle = slides.iter().filter(|i| !names(i).iter().any(|n| self.0.contains_key(n)));
+        let idle: Vec<&str> = idle.map(|i| i.name.as_str()).collect();
+        let none = alone.len() == self.0.len();
+        let join = Unmatched::from_keys(("--table", "the slides"), &alone, &idle);
+        join.filter(|_| !alone.is_empty()).map(|join| (join, none))
+    }
+}
+
 /// Everything that is kept out.
 #[derive(Default)]
 pub struct Exclusions {
@@ -92,7 +107,7 @@ impl Exclusions {
             Self { cohorts: cohorts.iter().flat_map(|c| parts(c)).collect(), ..Self::default() };
         for path in lists {
             let path = path.as_ref();
-            let text = std::fs::read_to_string(path)
+            let text = base::file::read_string(path)
                 .map_err(|source| ReadError { path: path.to_owned(), source })?;
             for (i, line) in text.lines().enumerate() {
                 let line = line.trim();
@@ -152,6 +167,21 @@ impl Exclusions {
             cohort: origin.cohort.clone(),
             known: self.known.iter().cloned().collect::<Vec<_>>().join(", "),
         })
+    }
+
+    /// Names to keep out that match no slide or patient here, but would by another spelling. Lists
+    /// hold names of other places, too: those are nothing to speak of.
+    pub(super) fn misspelt(&self, slides: &[&str], patients: &[&str]) -> Vec<Unmatched> {
+        let sides = |what| ("the lists to exclude", what);
+        let of = |what, kept_out: &BTreeMap<String, String>, here: &[&str]| {
+            let names = kept_out.keys().map(String::as_str).filter(|k| !here.contains(k));
+            let alone: Vec<&str> = names.collect();
+            let idle = here.iter().copied().filter(|n| !kept_out.contains_key(*n));
+            let idle: Vec<&str> = idle.collect();
+            Unmatched::from_keys(sides(what), &alone, &idle).filter(Unmatched::has_rule)
+        };
+        let slides = of("the slides", &self.slides, slides);
+        slides.into_iter().chain(of("the patients", &self.patients, patients)).collect()
     }
 
     /// A name may come with or without the file's suffix, and may itself hold dots.
@@ -237,6 +267,32 @@ mod tests {
             assert!(refused.contains(name) && refused.contains("BRCA, COAD"), "{refused}");
         }
         Exclusions::new(&five, &none, &none).unwrap().check("s", &origin("X")).unwrap();
+    }
+
+    #[test]
+    fn rows_and_names_that_meet_no_slide_are_said_with_the_rule_that_would_match() {
+        let dir = tempfile::tempdir().unwrap();
+        let (csv, list) = (dir.path().join("t.csv"), dir.path().join("no.csv"));
+        let input = |name: &str| Input::new(Path::new(&format!("{name}.svs")));
+        let slides = [input("001"), input("Case2")];
+        let read = |rows: &str| {
+            std::fs::write(&csv, format!("slide,cohort\n{rows}")).unwrap();
+            Origins::read(&csv).unwrap().unmatched(&slides)
+        };
+        assert!(read("001,GBM\nCase2.svs,GBM\n").is_none());
+        let (some, none) = read("001,GBM\ncase2,GBM\n").unwrap();
+        assert!(!none && some.to_string().contains("ignoring upper and lower case"), "{some}");
+        let (all, none) = read("1,GBM\n").unwrap();
+        assert!(none && all.to_string().contains("without leading zeros"), "{all}");
+
+        std::fs::write(&list, "slide,1\nslide,elsewhere\npatient,tcga-aa-0001\n").unwrap();
+        let nothing: [&Path; 0] = [];
+        let kept_out = Exclusions::new(&[], &[&list], &nothing).unwrap();
+        let named = kept_out.misspelt(&["001", "Case2"], &["TCGA-AA-0001"]);
+        let named: Vec<String> = named.iter().map(ToString::to_string).collect();
+        assert!(named.len() == 2 && named[0].contains("'001'"), "{named:?}");
+        assert!(named[1].contains("'TCGA-AA-0001'"), "{named:?}");
+        assert!(kept_out.misspelt(&["Case2"], &[]).is_empty(), "of another place");
     }
 
     #[test]

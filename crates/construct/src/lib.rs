@@ -29,6 +29,7 @@ pub use tiles::FilterPlan;
 use self::slide::Worker;
 use base::digest::sha256;
 use base::file::Lock;
+use base::table::Unmatched;
 use infer::ModelPackage;
 use infer::card::ClassifierCard;
 use mithras::batch::{self, Existing};
@@ -37,7 +38,7 @@ use mithras::input::Input;
 use mithras::progress::Listener;
 use mitosis::Mpp;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Instant;
 use task::Construction;
@@ -103,6 +104,7 @@ pub fn construct(
     listener: &mut dyn Listener,
 ) -> Result<Report, ConstructError> {
     let start = Instant::now();
+    plan.unmatched()?;
     let mut inputs = plan.slides.clone();
     inputs.sort_by(|x, y| x.name.cmp(&y.name));
     let parts = plan.out.join(".build");
@@ -167,6 +169,28 @@ fn shared(origins: &BTreeMap<String, Origin>, per_cohort: usize) -> BTreeMap<Str
 }
 
 impl Plan {
+    /// Rows of the slide table, and names to keep out, that meet no slide but would by another rule.
+    ///
+    /// # Errors
+    /// [`ConstructError::NoneNamed`] when no row of the table is a slide's: cohorts and patients would come
+    /// from elsewhere without a word.
+    pub fn unmatched(&self) -> Result<Vec<Unmatched>, ConstructError> {
+        let mut all = Vec::new();
+        match self.origins.unmatched(&self.slides) {
+            Some((join, true)) => return Err(ConstructError::NoneNamed { join: Box::new(join) }),
+            Some((join, false)) => all.push(join),
+            None => {}
+        }
+        let names: Vec<&str> = self.slides.iter().map(|i| i.name.as_str()).collect();
+        let origin = |i: &Input| {
+            self.origins.origin(&i.name, &i.file_name(), self.cohort.as_deref()).ok()?.patient
+        };
+        let patients: BTreeSet<String> = self.slides.iter().filter_map(origin).collect();
+        let patients: Vec<&str> = patients.iter().map(String::as_str).collect();
+        all.extend(self.exclusions.misspelt(&names, &patients));
+        Ok(all)
+    }
+
     fn worker(
         &self,
         open: &dyn Fn() -> Result<Detector, DetectorError>,

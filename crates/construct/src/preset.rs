@@ -166,7 +166,7 @@ impl Preset {
         let bundled = BUNDLED.iter().find(|(n, _)| *n == name).map(|(_, text)| (*text).to_owned());
         let text = match bundled {
             Some(text) => text,
-            None if Path::new(name).is_file() => std::fs::read_to_string(name)
+            None if Path::new(name).is_file() => base::file::read_string(name)
                 .map_err(|source| ReadError { path: name.into(), source })?,
             None => {
                 let known: Vec<&str> = BUNDLED.iter().map(|(n, _)| *n).collect();

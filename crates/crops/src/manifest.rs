@@ -84,7 +84,7 @@ impl Manifest {
     /// When it is missing, no JSON, of another format or schema version.
     pub fn read(dir: &Path) -> Result<Self> {
         let path = dir.join(MANIFEST);
-        let text = std::fs::read_to_string(&path).map_err(CorpusError::io(&path))?;
+        let text = file::read_string(&path).map_err(CorpusError::io(&path))?;
         let bad = |reason: String| CorpusError::Manifest { path: path.clone(), reason };
         let value: serde_json::Value =
             serde_json::from_str(&text).map_err(|e| bad(format!("not JSON: {e}")))?;

@@ -16,7 +16,6 @@ use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
-use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -170,7 +169,7 @@ impl Shard {
     /// [`CorpusError::Shard`] when it is not a complete Parquet file, [`CorpusError::Schema`] when
     /// its columns differ.
     pub fn open(path: &Path) -> Result<Self> {
-        let file = File::open(path).map_err(CorpusError::io(path))?;
+        let file = base::file::open_regular(path).map_err(CorpusError::io(path))?;
         // SAFETY: the map is only read, and shards never change: they are written under another
         // name, renamed when whole, and at most unlinked later, which leaves the map alone. Who cuts a
         // shard short while it is read kills this process (SIGBUS), but corrupts nothing.
@@ -182,7 +181,7 @@ impl Shard {
         for group in reader.metadata().row_groups() {
             let rows = u64::try_from(group.num_rows()).unwrap_or(u64::MAX);
             // Every row holds a digest at least.
-            if rows > map.len() as u64 {
+            if rows > map.len() as u64 || rows > MOST_ROWS {
                 let claim = format!("{rows} rows in a file of {} bytes", map.len());
                 return Err(CorpusError::shard(path)(ParquetError::General(claim)));
             }
@@ -347,6 +346,12 @@ fn walled<T>(path: &Path, work: impl FnOnce() -> Result<T>) -> Result<T> {
 /// Values, definition levels, rows, level of a value that is there.
 type Read<T> = (Vec<T>, Vec<i16>, usize, i16);
 
+/// Rows of one row group that are read; a writer makes groups of some thousand.
+const MOST_ROWS: u64 = 4 << 20;
+/// Bytes that the values of one column of a row group may take: a few bytes of a file can be many equal
+/// values.
+const MOST_BYTES: usize = 1 << 30;
+
 /// The columns of one row group as plain vectors of optional values.
 struct Cells<'a> {
     shard: &'a Shard,
@@ -390,13 +395,25 @@ impl Cells<'_> {
         Ok(levels.iter().map(|&l| if l == max { values.next() } else { None }).collect())
     }
 
-    fn bytes(&self, leaf: usize) -> Result<Vec<Option<Bytes>>> {
+    /// The values of a column that together are not too large to be copied.
+    fn within(&self, leaf: usize) -> Result<Vec<Option<ByteArray>>> {
         let cells = self.cells::<ByteArrayType>(leaf)?;
+        let all = cells.iter().flatten().try_fold(0usize, |n, b| n.checked_add(b.len()));
+        if all.is_none_or(|n| n > MOST_BYTES) {
+            let reason =
+                format!("the values of column {leaf} are more than {} MiB", MOST_BYTES >> 20);
+            return Err(CorpusError::Shard { path: self.shard.path.clone(), reason });
+        }
+        Ok(cells)
+    }
+
+    fn bytes(&self, leaf: usize) -> Result<Vec<Option<Bytes>>> {
+        let cells = self.within(leaf)?;
         Ok(cells.into_iter().map(|c| c.map(|b| self.shard.slice(&b))).collect())
     }
 
     fn text(&self, leaf: usize) -> Result<Vec<Option<String>>> {
-        self.cells::<ByteArrayType>(leaf)?
+        self.within(leaf)?
             .into_iter()
             .map(|c| {
                 c.map(|b| std::str::from_utf8(b.data()).map(str::to_owned)).transpose().map_err(

@@ -88,7 +88,7 @@ impl Checkpoint {
     /// [`DetectError::Checkpoint`] when it cannot be read or is not a state of this version.
     pub fn load(path: &Path) -> Result<Option<Self>, DetectError> {
         let fail = |e: String| DetectError::Checkpoint(format!("{}: {e}", path.display()));
-        let text = match fs::read(path) {
+        let text = match base::file::read_whole(path) {
             Ok(text) => text,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(fail(e.to_string())),

@@ -99,6 +99,10 @@ type Header = FileDicomObject<InMemDicomObject>;
 
 /// The header of a file, up to what belongs to single frames.
 fn header(path: &Path) -> Result<Header, SourceError> {
+    if path.exists() && !path.is_file() {
+        let reason = "is not a regular file".to_owned();
+        return Err(SourceError::Read { path: path.to_owned(), reason });
+    }
     let options = OpenFileOptions::new().read_until(tags::PER_FRAME_FUNCTIONAL_GROUPS_SEQUENCE);
     // The library names all causes of an error in its chain.
     options.open_file(path).map_err(|e| {

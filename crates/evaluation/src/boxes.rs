@@ -66,7 +66,7 @@ pub fn import(
     if card.exists() {
         return Err(ImportError::Exists(out.to_owned()));
     }
-    let bytes = std::fs::read(onnx)
+    let bytes = file::read_whole(onnx)
         .map_err(|source| ImportError::Read { path: onnx.to_owned(), source })?;
     let name = onnx.file_name().unwrap_or_default().to_string_lossy().into_owned();
     draft.training.insert("file".into(), name.into());

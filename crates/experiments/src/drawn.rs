@@ -58,7 +58,7 @@ struct MidogBox {
 pub(crate) fn data(root: &Path) -> Result<()> {
     let mark = Mark { schema: "mithras.drawn/1", version: VERSION };
     let wanted = base::json::pretty(&mark);
-    if std::fs::read(root.join(MARK)).is_ok_and(|found| found == wanted) {
+    if base::file::read_whole(root.join(MARK)).is_ok_and(|found| found == wanted) {
         return Ok(());
     }
     if root.exists() {

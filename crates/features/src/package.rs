@@ -128,7 +128,7 @@ impl Listing {
         let (mut packages, mut broken) = (Vec::new(), Vec::new());
         for folder in folders {
             let path = folder.join(CARD);
-            let Ok(text) = std::fs::read_to_string(&path) else { continue };
+            let Ok(text) = file::read_string(&path) else { continue };
             match ModelCard::parse(&text) {
                 Ok(card) => packages.extend(Listed::from_card(&card, &folder)),
                 Err(e) => broken.push(format!("{}: {e}", path.display())),
@@ -258,7 +258,7 @@ pub fn convert(
 ) -> Result<Package, FeatureError> {
     free(out)?;
     let bytes =
-        std::fs::read(onnx).map_err(|source| FeatureError::Io { path: onnx.into(), source })?;
+        file::read_whole(onnx).map_err(|source| FeatureError::Io { path: onnx.into(), source })?;
     draft.source = SourceCard { file: file_name(onnx), sha256: sha256(&bytes) };
     let made = convert::convert(&bytes, &draft, None, options);
     drop(bytes);

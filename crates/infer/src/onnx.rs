@@ -4,6 +4,7 @@
 
 mod adapt;
 mod chain;
+mod limits;
 mod mean;
 mod messages;
 
@@ -182,6 +183,7 @@ impl Values {
 }
 
 fn decode(onnx: &[u8]) -> Result<(Model, Graph), String> {
+    limits::limited(onnx)?;
     let mut model = Model::decode(onnx).map_err(|e| format!("not an ONNX file: {e}"))?;
     let graph = model.graph.take().ok_or("not an ONNX file: it holds no graph")?;
     Ok((model, graph))

@@ -28,7 +28,7 @@ fn external_weights(place: &str) -> Option<Cow<'static, [u8]>> {
         let program = std::env::current_exe().ok()?;
         Some(program.parent()?.parent()?.join(WEIGHTS))
     })?;
-    std::fs::read(folder.join(place)).ok().map(Cow::Owned)
+    base::file::read_whole(folder.join(place)).ok().map(Cow::Owned)
 }
 
 /// A card with its networks, each equal to the card's SHA-256.
@@ -119,7 +119,7 @@ impl ModelPackage {
     /// [`PackageError`] when a file is missing, the card is wrong, or a digest differs.
     pub fn open(dir: &Path) -> Result<Self, PackageError> {
         let read = |path: PathBuf| {
-            std::fs::read(&path).map_err(|source| PackageError::Read { path, source })
+            base::file::read_whole(&path).map_err(|source| PackageError::Read { path, source })
         };
         let path = dir.join("card.toml");
         let text = String::from_utf8_lossy(&read(path.clone())?).into_owned();

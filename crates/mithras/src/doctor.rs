@@ -182,7 +182,7 @@ fn time(package: &ModelPackage, runs: usize, options: &EngineOptions) -> Vec<Eng
 
 fn machine() -> Machine {
     let field = |file: &str, key: &str| {
-        let text = std::fs::read_to_string(file).ok()?;
+        let text = base::file::read_string(file).ok()?;
         let line = text.lines().find(|l| l.starts_with(key))?;
         Some(line.split_once(':')?.1.trim().to_string())
     };

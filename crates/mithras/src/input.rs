@@ -7,7 +7,7 @@ use base::text::plain;
 use mitosis::Mpp;
 use remote::{Address, Object, RemoteError};
 use serde::{Deserialize, Serialize};
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -218,7 +218,7 @@ impl Stamp {
         if let Some(address) = Address::parse(path).map_err(io::Error::other)? {
             return Self::of_object(&address).map_err(io::Error::other);
         }
-        let file = File::open(path)?;
+        let file = base::file::open_regular(path)?;
         let about = file.metadata()?;
         let modified = about.modified().ok();
         let sha256 = ends(about.len(), |part, at| {

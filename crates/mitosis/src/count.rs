@@ -14,6 +14,21 @@ pub const HALF_SIDE_UM: f64 = std::f64::consts::SQRT_2 / 2.0 * 1000.0;
 /// The area the density refers to, mm2.
 pub const DENSITY_REFERENCE_MM2: f64 = 20.0;
 
+/// An area as files state it, to 1e-6 mm2.
+#[must_use]
+pub fn stated(area: Mm2) -> Mm2 {
+    Mm2((area.0 * 1e6).round() / 1e6)
+}
+
+/// Figures (or a bound of their interval) per 20 mm2 of analysed tissue, to six decimals; `None` without
+/// any. The one division of the product: the area is the [`stated`] one, so that whoever divides the
+/// numbers of a file comes to the same.
+#[must_use]
+pub fn density_per_20_mm2(figures: f64, analysed: Mm2) -> Option<f64> {
+    let area = stated(analysed).0;
+    (area > 0.0).then(|| (figures / area * DENSITY_REFERENCE_MM2 * 1e6).round() / 1e6)
+}
+
 /// Why a count is impossible.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum CountError {
@@ -96,7 +111,7 @@ pub struct Count {
     pub figures: usize,
     /// The densest 2 mm2; `None` without figures, which is a count of zero.
     pub hotspot: Option<Hotspot>,
-    /// Figures per 20 mm2 of analysed tissue.
+    /// Figures per 20 mm2 of analysed tissue: [`density_per_20_mm2`].
     pub density_per_20_mm2: f64,
     /// Tissue that was read, more than 0.
     pub analysed: Mm2,
@@ -125,7 +140,8 @@ impl Count {
         Ok(Self {
             figures: figures.len(),
             hotspot: hotspot(figures, resolution)?,
-            density_per_20_mm2: figures.len() as f64 / analysed.0 * DENSITY_REFERENCE_MM2,
+            density_per_20_mm2: density_per_20_mm2(figures.len() as f64, analysed)
+                .ok_or(CountError::NoArea(analysed.0))?,
             analysed,
             unread,
         })

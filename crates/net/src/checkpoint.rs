@@ -253,7 +253,7 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
 /// # Errors
 /// [`NetError::Io`] or [`NetError::File`] when it is unreadable or no safetensors.
 pub fn read_tensors(path: &Path) -> Result<Tensors> {
-    let bytes = std::fs::read(path).map_err(|e| NetError::io(path, e))?;
+    let bytes = base::file::read_whole(path).map_err(|e| NetError::io(path, e))?;
     let bad = |e: safetensors::SafeTensorError| {
         NetError::file(path, format!("no readable safetensors file ({e})"), "export it again")
     };
@@ -328,7 +328,7 @@ const HEADER_BYTES: u64 = 256 << 20;
 /// [`NetError::Io`], and [`NetError::File`] for a description of ours that cannot be read.
 pub fn trained_on(path: &Path) -> Result<Option<TrainedOn>> {
     let fail = |e: std::io::Error| NetError::io(path, e);
-    let mut file = std::fs::File::open(path).map_err(fail)?;
+    let mut file = base::file::open_regular(path).map_err(fail)?;
     let size = file.metadata().map_err(fail)?.len();
     let mut length = [0u8; 8];
     if file.read_exact(&mut length).is_err() {

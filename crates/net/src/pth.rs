@@ -45,7 +45,7 @@ pub fn read_weights(path: &Path, key: Option<&str>) -> Result<BTreeMap<String, T
     }
     let mut head = [0u8; 9];
     let fail = |e| NetError::io(path, e);
-    let mut file = std::fs::File::open(path).map_err(fail)?;
+    let mut file = base::file::open_regular(path).map_err(fail)?;
     let size = file.metadata().map_err(fail)?.len();
     let whole = file.read_exact(&mut head).is_ok();
     let zip = whole && head.starts_with(b"PK");
@@ -53,7 +53,7 @@ pub fn read_weights(path: &Path, key: Option<&str>) -> Result<BTreeMap<String, T
     if !zip && !pickle {
         return Ok(checkpoint::read_tensors(path)?.tensors);
     }
-    let bytes = std::fs::read(path).map_err(fail)?;
+    let bytes = base::file::read_whole(path).map_err(fail)?;
     let read = |key| if zip { read_zip(&bytes, key) } else { read_legacy(&bytes, key) };
     let mut tensors = read(key).map_err(|reason| {
         NetError::file(path, reason, "save its state_dict with torch.save, or as safetensors")

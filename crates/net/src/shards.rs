@@ -25,7 +25,7 @@ fn wrong(path: &Path, reason: String) -> NetError {
 }
 
 fn open(path: &Path) -> Result<Index> {
-    let text = std::fs::read(path).map_err(|e| NetError::io(path, e))?;
+    let text = base::file::read_whole(path).map_err(|e| NetError::io(path, e))?;
     let index: Index = serde_json::from_slice(&text)
         .map_err(|e| wrong(path, format!("no readable index of weights ({e})")))?;
     if index.weight_map.is_empty() {

@@ -142,6 +142,16 @@ impl Frame {
         }
         let survival = outcomes(table, &rows, time, &events, &mut notes)?;
         let (x, names, terms) = design(table, &rows, &covariates, roles, &mut notes)?;
+        let most = MOST_COEFFICIENTS.min(rows.len());
+        if names.len() > most {
+            let reason = format!(
+                "the covariates make {} coefficients, more than the {most} that {} rows allow; take fewer \
+                 covariates",
+                names.len(),
+                rows.len()
+            );
+            return Err(Error::Content { path: table.path().to_owned(), reason, setting: None });
+        }
         let (group, group_names) = combine(table, &rows, &groups);
         let (strata_codes, strata_names) = combine(table, &rows, &strata);
         let (cluster, _) = match cluster {
@@ -269,6 +279,10 @@ fn outcomes(
     }
     Ok(survival)
 }
+
+/// Most coefficients of a model: fitting takes the cube of their number, and no cohort of slides has so many
+/// events.
+const MOST_COEFFICIENTS: usize = 200;
 
 type Design = (Vec<f64>, Vec<String>, Vec<usize>);
 

@@ -90,8 +90,19 @@ impl Table {
             }
         }
         let mut columns = vec![Vec::new(); names.len()];
+        // A few bytes of a file can be many cells, and what it states of their number can be wrong.
+        let mut bytes = 0;
         for row in reader.get_row_iter(None).map_err(fail(path, "cannot be read"))? {
             let row = row.map_err(fail(path, "damaged"))?;
+            let rows = columns.first().map_or(0, Vec::len) + 1;
+            check_cells(path, rows, names.len())?;
+            if bytes > LARGEST {
+                let mib = LARGEST >> 20;
+                let reason = format!(
+                    "its cells are more than {mib} MiB of text; keep the columns and rows of the analysis"
+                );
+                return Err(Error::Content { path: path.to_owned(), reason, setting: None });
+            }
             for (column, (name, field)) in columns.iter_mut().zip(row.get_column_iter()) {
                 column.push(match field {
                     Field::Null => String::new(),
@@ -107,6 +118,7 @@ impl Table {
                     }
                     other => other.to_string(),
                 });
+                bytes += column.last().map_or(0, |cell| cell.len() as u64);
             }
         }
         Self::checked(path, names, columns, Vec::new())

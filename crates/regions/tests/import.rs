@@ -276,6 +276,26 @@ fn old_databases_and_repeated_file_names() {
     assert_eq!((s.figures, s.clipped), (2, 4));
 }
 
+/// Views and virtual tables compute their rows, and columns what they hold; none may run without end.
+#[test]
+fn databases_that_compute_are_refused() {
+    let endless = "CREATE VIEW {} AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) \
+                   SELECT i AS uid, 'x' AS filename, 'A' AS name, 1 AS annoId, 1 AS class, 1 AS person FROM n;";
+    let fail = |sql: &str| {
+        let d = tempfile::tempdir().unwrap();
+        read("sliderunner", &database(d.path(), sql), &plain()).unwrap_err().to_string()
+    };
+    for table in ["Slides", "Classes", "Persons", "Annotations_label"] {
+        let sql = format!("{OLD} DROP TABLE {table}; {}", endless.replace("{}", table));
+        let e = fail(&sql);
+        assert!(e.contains(&format!("`{table}` is a view")), "{e}");
+    }
+    let e = fail(&format!(
+        "{OLD} DROP TABLE Persons; CREATE VIRTUAL TABLE Persons USING fts5(uid, name);"
+    ));
+    assert!(e.contains("a virtual table"), "{e}");
+}
+
 #[test]
 fn broken_databases() {
     let dir = tempfile::tempdir().unwrap();
@@ -300,6 +320,8 @@ fn broken_databases() {
     ] {
         assert!(e.contains(part), "`{part}` is not in {e}");
     }
+    let e = fail(&OLD.replace("(1,50,60,1,1,1)", "(1,50,60,2,1,1)"));
+    assert!(e.contains("of slide 1") && e.contains("of slide 2"), "{e}");
     let file = database(dir.path(), OLD);
     let bytes = fs::read(&file).unwrap();
     for cut in [16, 100, 4096, bytes.len() / 2, bytes.len() - 1] {

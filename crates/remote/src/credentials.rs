@@ -32,13 +32,15 @@ pub struct S3 {
     /// Another server than Amazon's, such as `https://minio.hospital:9000`; buckets are the first part of
     /// its paths.
     pub endpoint: Option<String>,
+    /// Whether requests are charged to the reader, as buckets demand that let their readers pay.
+    pub pays: bool,
 }
 
 type Section = HashMap<String, String>;
 
 impl S3 {
     /// From the environment (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_REGION`,
-    /// `AWS_DEFAULT_REGION`, `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`), else from the profile
+    /// `AWS_DEFAULT_REGION`, `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`, `AWS_REQUEST_PAYER`), else from the profile
     /// `AWS_PROFILE` (`default`) in `~/.aws/credentials` and `~/.aws/config`.
     ///
     /// # Errors
@@ -100,6 +102,7 @@ impl S3 {
             );
         }
         Ok(Self {
+            pays: env("AWS_REQUEST_PAYER").is_some_and(|p| p.eq_ignore_ascii_case("requester")),
             keys,
             region: region.or_else(|| configured("region")).unwrap_or_else(|| "us-east-1".into()),
             endpoint: endpoint.map(|e| e.trim_end_matches('/').to_owned()),
@@ -109,7 +112,7 @@ impl S3 {
 
 /// One profile's lines of a file of `~/.aws`.
 fn section(file: Option<&Path>, profile: &str) -> Option<Section> {
-    let text = std::fs::read_to_string(file?).ok()?;
+    let text = base::file::read_string(file?).ok()?;
     let mut found = None;
     let mut inside = false;
     for line in text.lines() {

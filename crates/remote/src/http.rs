@@ -6,6 +6,7 @@ use crate::sign::{self, RequestToSign};
 use crate::time::of_http;
 use crate::{Address, RemoteError};
 use std::io::Read;
+use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::PoisonError;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use ureq::http::{HeaderMap, Response};
@@ -14,6 +15,8 @@ use ureq::{Agent, Body, Error};
 
 /// Redirects that are followed.
 const REDIRECTS: u32 = 5;
+/// Largest file that is taken whole from a server that sends no parts of it: some send small files so.
+const SMALL: u64 = 1 << 20;
 /// What is read of an answer that is an error.
 const ERROR_BYTES: u64 = 4096;
 
@@ -24,6 +27,10 @@ pub(crate) struct Answer {
     pub(crate) etag: Option<String>,
     /// Seconds since 1970.
     pub(crate) modified: Option<u64>,
+    /// Bytes of the body before those that were asked for, where the whole file came.
+    pub(crate) skip: u64,
+    /// Bytes of the body from there on. A server may send fewer than it was asked for.
+    pub(crate) given: u64,
     /// What is left to read; `None` of an empty object.
     pub(crate) body: Option<Body>,
 }
@@ -78,10 +85,47 @@ impl Client {
         for (name, value) in &headers {
             request = request.header(*name, value);
         }
-        let redirects = if stays { 0 } else { REDIRECTS };
         let request = request.header("accept-encoding", "identity");
-        let answer = request.config().max_redirects(redirects).build().call().map_err(failed)?;
+        let mut answer = request.config().max_redirects(0).build().call().map_err(failed)?;
+        if !stays {
+            answer = self.follow(url, &range, answer)?;
+        }
         self.check_answer(address, answer, from)
+    }
+
+    /// Goes where a server sends its reader. Not from elsewhere to this machine or its network: what
+    /// listens there trusts whoever can reach it.
+    fn follow(
+        &self,
+        mut url: String,
+        range: &str,
+        mut answer: Response<Body>,
+    ) -> Result<Response<Body>, Miss> {
+        let over = |reason: &str| RemoteError::Unreachable { attempts: 1, reason: reason.into() };
+        for _ in 0..REDIRECTS {
+            let to = match answer.status().as_u16() {
+                301 | 302 | 303 | 307 | 308 => header(answer.headers(), "location"),
+                _ => return Ok(answer),
+            };
+            let next = to.and_then(|to| joined(&url, to));
+            let next = next.ok_or_else(|| over("it leads to something that is not an address"))?;
+            if url.starts_with("https:") && !next.starts_with("https:") {
+                return Err(over("it leads from https:// to http://").into());
+            }
+            if host(&next) != host(&url) && is_inside(&next) && !is_inside(&url) {
+                return Err(over(
+                    "it leads to an address of this machine or of its own network; give that address \
+                     itself if it is meant",
+                )
+                .into());
+            }
+            self.count(1, 0);
+            let request = self.agent(next.starts_with("https:")).get(&next);
+            let request = request.header("range", range).header("accept-encoding", "identity");
+            answer = request.config().max_redirects(0).build().call().map_err(failed)?;
+            url = next;
+        }
+        Err(over("it leads on and on to other addresses").into())
     }
 
     fn request(&self, address: &Address, range: &str) -> Result<Request, RemoteError> {
@@ -112,7 +156,8 @@ impl Client {
         };
         let host = origin.split_once("://").map_or("", |(_, host)| host);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs());
-        let request = RequestToSign { host, path: &path, range, region: &region, now };
+        let request =
+            RequestToSign { host, path: &path, range, region: &region, now, pays: s3.pays };
         let headers = s3.keys.as_ref().map(|k| sign::headers(k, &request)).unwrap_or_default();
         Ok(Request { url: format!("{origin}{path}"), headers, stays: true })
     }
@@ -126,23 +171,37 @@ impl Client {
         let status = answer.status().as_u16();
         let headers = answer.headers();
         let of = |name: &str| header(headers, name);
-        let found = |len, body| Answer {
+        let found = |len, body, skip, given| Answer {
             len,
             etag: of("etag").map(str::to_owned),
             modified: of("last-modified").and_then(of_http),
+            skip,
+            given,
             body,
         };
         let range = of("content-range").unwrap_or_default();
         let total = range.rsplit('/').next().and_then(|t| t.parse::<u64>().ok());
+        let length = of("content-length").and_then(|n| n.parse::<u64>().ok());
         let encoded = of("content-encoding").is_some_and(|e| e != "identity");
         match status {
             206 if range.starts_with(&format!("bytes {from}-")) && !encoded => {
                 let Some(len) = total else { return Err(RemoteError::NoRanges { status }.into()) };
-                let found = found(len, None);
+                let last = range.split(['-', '/']).nth(1).and_then(|n| n.parse::<u64>().ok());
+                let last = last.filter(|last| (from..len).contains(last));
+                let Some(last) = last else {
+                    return Err(Miss::Again("the answer states another range".into(), None));
+                };
+                let found = found(len, None, 0, last + 1 - from);
                 Ok(Answer { body: Some(answer.into_body()), ..found })
             }
-            200 if of("content-length") == Some("0") => Ok(found(0, None)),
-            416 if total == Some(0) => Ok(found(0, None)),
+            200 if length == Some(0) => Ok(found(0, None, 0, 0)),
+            416 if total == Some(0) => Ok(found(0, None, 0, 0)),
+            // A small file comes whole from some servers, whatever was asked for.
+            200 if !encoded && length.is_some_and(|n| n <= SMALL && from < n) => {
+                let len = length.unwrap_or(0);
+                let found = found(len, None, from, len - from);
+                Ok(Answer { body: Some(answer.into_body()), ..found })
+            }
             200..=299 => Err(RemoteError::NoRanges { status }.into()),
             412 => Err(RemoteError::Changed { what: "its ETag" }.into()),
             416 => Err(RemoteError::Changed { what: "its length" }.into()),
@@ -187,6 +246,11 @@ impl Client {
                 "no AWS credentials were found (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or \
                  ~/.aws/credentials), so it was asked for without"
             }
+            Scheme::S3 if self.s3().is_ok_and(|s| !s.pays) => {
+                "the AWS credentials at hand may not read it, or have expired; or the bucket lets its \
+                 reader pay (requester pays): then set AWS_REQUEST_PAYER=requester, and the requests are \
+                 charged to you"
+            }
             Scheme::S3 => "the AWS credentials at hand may not read it, or have expired",
             _ if address.query.is_some() => "a signed address may have expired; ask for a new one",
             _ => "an address that needs no login, or a signed one, can be read",
@@ -196,6 +260,56 @@ impl Client {
 
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
+}
+
+/// Scheme, and host with port, of an address.
+fn host(url: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = url.split_once("://")?;
+    let host = rest.split(['/', '?', '#']).next()?;
+    Some((scheme, host.rsplit('@').next()?))
+}
+
+/// Where a `Location` leads from an address.
+fn joined(url: &str, to: &str) -> Option<String> {
+    let (scheme, authority) = host(url)?;
+    let to = to.split('#').next()?;
+    if to.starts_with("http://") || to.starts_with("https://") {
+        return Some(well_formed(to));
+    }
+    if to.contains("://") || to.is_empty() {
+        return None;
+    }
+    if to.starts_with("//") {
+        return Some(well_formed(&format!("{scheme}:{to}")));
+    }
+    if to.starts_with('/') {
+        return Some(well_formed(&format!("{scheme}://{authority}{to}")));
+    }
+    let whole = url.split(['?', '#']).next()?;
+    let path = &whole[scheme.len() + 3..];
+    let folder = path.rfind('/').map_or(authority, |at| &path[..at]);
+    Some(well_formed(&format!("{scheme}://{folder}/{to}")))
+}
+
+/// Whether an address is one of this machine or of a private network. A name that cannot be looked up
+/// here (behind a proxy) is not.
+fn is_inside(url: &str) -> bool {
+    let Some((scheme, authority)) = host(url) else { return false };
+    let port = if scheme == "https" { 443 } else { 80 };
+    let has_port = authority.rsplit(':').next().is_some_and(|p| p.parse::<u16>().is_ok());
+    let named = if has_port { authority.to_owned() } else { format!("{authority}:{port}") };
+    let own = |ip: IpAddr| match ip.to_canonical() {
+        IpAddr::V4(a) => {
+            a.is_loopback() || a.is_link_local() || a.is_private() || a.is_unspecified()
+        }
+        IpAddr::V6(a) => {
+            a.is_loopback()
+                || a.is_unspecified()
+                || a.is_unicast_link_local()
+                || a.is_unique_local()
+        }
+    };
+    named.to_socket_addrs().is_ok_and(|mut all| all.any(|a| own(a.ip())))
 }
 
 /// S3's word for an error: letters only, so that nothing else of the answer is shown.
@@ -245,4 +359,45 @@ fn certificates() -> Vec<Certificate<'static>> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let found = rustls_native_certs::load_native_certs().certs;
     found.iter().map(|c| Certificate::from_der(c).to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redirects_lead_where_they_say() {
+        for (to, want) in [
+            ("https://b/x", Some("https://b/x")),
+            ("//b/x", Some("http://b/x")),
+            ("/x?y", Some("http://a:8/x?y")),
+            ("x", Some("http://a:8/p/x")),
+            ("file:///etc/passwd", None),
+            ("", None),
+        ] {
+            assert_eq!(joined("http://a:8/p/q?r=/s", to).as_deref(), want, "{to}");
+        }
+        assert_eq!(joined("http://a", "x").as_deref(), Some("http://a/x"));
+    }
+
+    #[test]
+    fn what_is_inside() {
+        for inside in [
+            "http://127.0.0.1/x",
+            "http://127.9.9.9:80/x",
+            "http://169.254.169.254/latest/meta-data",
+            "http://10.1.2.3/",
+            "http://192.168.0.1",
+            "http://[::1]:80/x",
+            "http://[fe80::1]/x",
+            "http://[::ffff:127.0.0.1]/x",
+            "http://0.0.0.0/",
+            "https://user@127.0.0.1/",
+        ] {
+            assert!(is_inside(inside), "{inside}");
+        }
+        for outside in ["http://93.184.216.34/x", "http://[2606:2800:220:1::1]/x"] {
+            assert!(!is_inside(outside), "{outside}");
+        }
+    }
 }

@@ -58,12 +58,13 @@ impl Object {
         let block = client.options.block;
         let n = if client.knows(address) { 1 } else { block };
         client.persist(|| {
-            let Answer { len, etag, modified, body } = client.ask(address, (0, n), None)?;
+            let Answer { len, etag, modified, body, given, .. } =
+                client.ask(address, (0, n), None)?;
             let word = etag.clone().or_else(|| modified.map(|m| m.to_string()));
             let number = client.number(address, word.as_deref(), len);
             if let Some(mut body) = body {
-                let first = whole(client, &mut body.as_reader(), n.min(len))?;
-                if n == block || len == 1 {
+                let first = some(client, &mut body.as_reader(), n.min(len).min(given))?;
+                if first.len() as u64 == block.min(len) {
                     client.blocks.put(number, 0, &first);
                 }
             }
@@ -179,21 +180,35 @@ impl Object {
         let size = self.client.options.block;
         let end = ((block + n) * size).min(self.len);
         let mut first = None;
+        // What has come of a block that is not whole yet.
+        let mut part: Vec<u8> = Vec::new();
         self.client.persist(|| {
-            let from = (block + *come) * size;
-            let mut answer =
-                self.client.ask(&self.address, (from, end - from), self.etag.as_deref())?;
-            self.unchanged(&answer)?;
-            let Some(body) = &mut answer.body else {
-                return Err(RemoteError::Changed { what: "its length" }.into());
-            };
-            let mut body = body.as_reader();
+            // A server may send fewer bytes than it is asked for; the rest is asked for again.
             while *come < n {
-                let at = (block + *come) * size;
-                let data = whole(&self.client, &mut body, size.min(end - at))?;
-                self.client.blocks.put(self.number, block + *come, &data);
-                first.get_or_insert(data);
-                *come += 1;
+                let from = (block + *come) * size + part.len() as u64;
+                let mut answer =
+                    self.client.ask(&self.address, (from, end - from), self.etag.as_deref())?;
+                self.unchanged(&answer)?;
+                let Some(body) = &mut answer.body else {
+                    return Err(RemoteError::Changed { what: "its length" }.into());
+                };
+                let mut body = body.as_reader();
+                pass_over(&mut body, answer.skip)?;
+                let mut given = answer.given.min(end - from);
+                while given > 0 {
+                    let at = (block + *come) * size;
+                    let owed = size.min(end - at) - part.len() as u64;
+                    let data = some(&self.client, &mut body, owed.min(given))?;
+                    given -= data.len() as u64;
+                    part.extend_from_slice(&data);
+                    if (data.len() as u64) < owed {
+                        continue;
+                    }
+                    let data: Arc<[u8]> = std::mem::take(&mut part).into();
+                    self.client.blocks.put(self.number, block + *come, &data);
+                    first.get_or_insert(data);
+                    *come += 1;
+                }
             }
             Ok(())
         })?;
@@ -216,14 +231,25 @@ impl Object {
 }
 
 /// So many bytes of a body, or another attempt.
-fn whole(client: &Client, body: &mut impl Read, n: u64) -> Result<Arc<[u8]>, Miss> {
+fn some(client: &Client, body: &mut impl Read, n: u64) -> Result<Arc<[u8]>, Miss> {
     let mut data = vec![0; n as usize];
-    body.read_exact(&mut data).map_err(|e| {
-        let slow = e.kind() == std::io::ErrorKind::TimedOut;
-        let reason =
-            if slow { "the answer did not come in time" } else { "the answer was cut short" };
-        Miss::Again(reason.to_owned(), None)
-    })?;
+    body.read_exact(&mut data).map_err(|e| broken_off(&e))?;
     client.count(0, n);
     Ok(data.into())
+}
+
+/// Reads over bytes that were not asked for.
+fn pass_over(body: &mut impl Read, n: u64) -> Result<(), Miss> {
+    let passed = std::io::copy(&mut body.take(n), &mut std::io::sink());
+    match passed {
+        Ok(passed) if passed == n => Ok(()),
+        Ok(_) => Err(broken_off(&std::io::ErrorKind::UnexpectedEof.into())),
+        Err(e) => Err(broken_off(&e)),
+    }
+}
+
+fn broken_off(e: &std::io::Error) -> Miss {
+    let slow = e.kind() == std::io::ErrorKind::TimedOut;
+    let reason = if slow { "the answer did not come in time" } else { "the answer was cut short" };
+    Miss::Again(reason.to_owned(), None)
 }

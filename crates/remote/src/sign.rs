@@ -20,16 +20,20 @@ pub(crate) struct RequestToSign<'a> {
     pub(crate) region: &'a str,
     /// Seconds since 1970.
     pub(crate) now: u64,
+    /// Whether the reader pays.
+    pub(crate) pays: bool,
 }
 
 /// The headers that sign a request.
 pub(crate) fn headers(keys: &Keys, request: &RequestToSign<'_>) -> Vec<(&'static str, String)> {
-    let RequestToSign { host, path, range, region, now } = request;
+    let RequestToSign { host, path, range, region, now, pays } = request;
     let time = to_aws(*now);
     let scope = format!("{}/{region}/s3/aws4_request", &time[..8]);
     let mut signed = vec![("host", (*host).to_owned()), ("range", (*range).to_owned())];
     signed.push(("x-amz-content-sha256", EMPTY.to_owned()));
     signed.push(("x-amz-date", time.clone()));
+    // Names in their order.
+    signed.extend(pays.then(|| ("x-amz-request-payer", "requester".to_owned())));
     signed.extend(keys.token.iter().map(|t| ("x-amz-security-token", t.clone())));
     let lines: String = signed.iter().map(|(n, v)| format!("{n}:{v}\n")).collect();
     let names = signed.iter().map(|(n, _)| *n).collect::<Vec<_>>().join(";");
@@ -81,6 +85,7 @@ mod tests {
             range: "bytes=0-9",
             region: "us-east-1",
             now: 1_369_353_600,
+            pays: false,
         };
         let headers = headers(&keys, &request);
         let (_, authorization) = headers.last().unwrap();

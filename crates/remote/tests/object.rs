@@ -162,7 +162,8 @@ fn what_cannot_be_read_says_why() {
     let missing = open(&client, &format!("{}/b.svs", server.address())).unwrap_err();
     assert_eq!(missing, RemoteError::NotFound { code: "TestCode".into() });
     server.faults(Faults { no_ranges: true, ..Faults::default() });
-    let whole = open(&client, &url).unwrap_err();
+    let large = server.put("/large.svs", bytes(2_000_000));
+    let whole = open(&client, &large).unwrap_err();
     assert!(whole.to_string().contains("download the slide first"), "{whole}");
     for (status, word) in [(403, "refuses access (403 TestCode)"), (418, "418"), (404, "404")] {
         server.faults(Faults { status: Some(status), ..Faults::default() });
@@ -176,6 +177,27 @@ fn what_cannot_be_read_says_why() {
     assert_eq!(open(&client, &empty).unwrap().size(), 0);
     let nobody = open(&client, "http://127.0.0.1:1/a.svs").unwrap_err();
     assert!(matches!(nobody, RemoteError::Unreachable { attempts: 4, .. }), "{nobody}");
+}
+
+#[test]
+fn a_small_file_that_comes_whole_and_answers_that_are_short_are_read() {
+    let (server, client) = (Server::start(), Client::new(options()));
+    let all = bytes(9_000);
+    for (path, faults) in [
+        ("/whole.svs", Faults { no_ranges: true, ..Faults::default() }),
+        ("/short.svs", Faults { most: Some(700), ..Faults::default() }),
+        ("/long.svs", Faults { most: Some(1_900), ..Faults::default() }),
+    ] {
+        server.faults(faults);
+        let object = open(&client, &server.put(path, all.clone())).unwrap();
+        assert_eq!(object.size(), 9_000, "{path}");
+        assert_eq!(read(&object, 4_321, 1_234).unwrap(), all[4_321..5_555], "{path}");
+        assert_eq!(read(&object, 0, 9_000).unwrap(), all, "{path}");
+    }
+    // One that breaks off in between is asked for what is missing.
+    let object = open(&client, &server.put("/both.svs", all.clone())).unwrap();
+    server.faults(Faults { most: Some(700), cut: 3, ..Faults::default() });
+    assert_eq!(read(&object, 0, 9_000).unwrap(), all);
 }
 
 #[test]
@@ -195,7 +217,12 @@ fn redirects_lead_on_but_not_in_circles() {
 fn s3_is_asked_with_a_signature_and_never_tells_the_secret() {
     let server = Server::start();
     let keys = Keys { id: "AKID".into(), secret: "hush".into(), token: Some("zeichen".into()) };
-    let s3 = |keys| S3 { keys, region: "eu-1".into(), endpoint: Some(server.address().into()) };
+    let s3 = |keys| S3 {
+        keys,
+        region: "eu-1".into(),
+        endpoint: Some(server.address().into()),
+        pays: false,
+    };
     let by = |keys| Client::new(Options { s3: Some(s3(keys)), ..options() });
     server.faults(Faults { needs_key: true, ..Faults::default() });
     let all = bytes(5_000);
@@ -217,5 +244,27 @@ fn s3_is_asked_with_a_signature_and_never_tells_the_secret() {
     let e = open(&client, "s3://bucket/a b/c.svs").unwrap_err();
     let text = format!("{e} {e:?} {client:?} {:?}", client.traffic());
     assert!(text.contains("may not read it"), "{text}");
+    assert!(text.contains("requester pays") && text.contains("AWS_REQUEST_PAYER"), "{text}");
     assert!(!text.contains("hush") && !text.contains("zeichen"), "{text}");
+}
+
+#[test]
+fn a_bucket_whose_reader_pays_is_asked_so() {
+    let (server, keys) =
+        (Server::start(), Keys { id: "AKID".into(), secret: "s".into(), token: None });
+    let s3 = S3 {
+        keys: Some(keys),
+        region: "eu-1".into(),
+        endpoint: Some(server.address().into()),
+        pays: true,
+    };
+    let client = Client::new(Options { s3: Some(s3), ..options() });
+    let _ = server.put("/bucket/c.svs", bytes(5_000));
+    open(&client, "s3://bucket/c.svs").unwrap();
+    let asked = server.requests().remove(0);
+    assert_eq!(asked.headers["x-amz-request-payer"], "requester");
+    assert!(asked.headers["authorization"].contains("x-amz-date;x-amz-request-payer,"));
+    server.faults(Faults { status: Some(403), ..Faults::default() });
+    let e = open(&client, "s3://bucket/c.svs").unwrap_err().to_string();
+    assert!(e.contains("may not read it") && !e.contains("requester pays"), "{e}");
 }

@@ -71,7 +71,7 @@ impl SlideFile {
     /// Reads exactly `buf.len()` bytes at `offset`.
     pub(crate) fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
         match &self.bytes {
-            Bytes::Local(file) => crate::tiff::read_at(file, buf, offset).inspect_err(|e| {
+            Bytes::Local(file) => read_local(file, buf, offset).inspect_err(|e| {
                 if e.raw_os_error().is_some() {
                     let _ = self.failed.set(format!("read error at byte {offset}: {e}"));
                 }
@@ -138,5 +138,91 @@ impl Seek for Stream<'_> {
         let inside = place.filter(|p| *p >= self.start);
         self.at = inside.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
         Ok(self.at - self.start)
+    }
+}
+
+fn read_local(file: &File, buf: &mut [u8], offset: u64) -> io::Result<()> {
+    #[cfg(test)]
+    tests::refused()?;
+    crate::tiff::read_at(file, buf, offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MppRule, OpenOptions, Slide, TissueMask};
+    use mitosis::Mpp;
+    use std::cell::Cell;
+
+    thread_local! {
+        /// Reads of this thread until one is refused, as by a disk or a network drive; then none is.
+        static LEFT: Cell<Option<u64>> = const { Cell::new(None) };
+    }
+
+    pub(super) fn refused() -> io::Result<()> {
+        let left = LEFT.get();
+        LEFT.set(left.and_then(|n| n.checked_sub(1)));
+        if left == Some(0) { Err(io::Error::from_raw_os_error(5)) } else { Ok(()) }
+    }
+
+    type Work = fn(&Slide) -> Result<(), SlideError>;
+
+    /// What of a slide is read, and by which way.
+    const WORKS: &[(&str, Work)] = &[
+        ("mask", |s| TissueMask::find(s).map(drop)),
+        ("thumbnail", |s| s.thumbnail_partial(100).map(drop)),
+        ("levels", |s| s.disagreements().map(drop)),
+        ("coarse", |s| s.read_partial(Mpp::new(1.0).unwrap(), 0, 0, 64, 64).map(drop)),
+        ("fine", |s| s.read_partial(Mpp::PAPER, 0, 0, 96, 96).map(drop)),
+        ("other images", |s| {
+            let names: Vec<String> = s.associated_images().iter().map(|a| a.name.clone()).collect();
+            names.iter().try_for_each(|n| s.associated_image(n).map(drop))
+        }),
+    ];
+
+    /// A read that the system refuses is neither a damaged tile nor a level to pass over nor a missing field:
+    /// it fails the slide, at whatever level and whichever read it is.
+    #[test]
+    fn a_read_error_is_a_read_error_wherever_it_strikes() {
+        let golden = testkit::workspace().join("crates/slide/tests/golden");
+        let options = OpenOptions {
+            mpp: Some(Mpp::PAPER),
+            mpp_rule: MppRule::Fill,
+            cache_bytes: 0,
+            ..OpenOptions::default()
+        };
+        for file in [
+            "slides/svs_jpeg_420.svs",
+            "slides/svs_jp2k_33005.svs",
+            "slides/pyramid.ome.tif",
+            "slides/deflate_predict.tif",
+            "slides/strips.tif",
+            "slides/planar.tif",
+            "slides/flat.png",
+            "slides/flat_420.jpg",
+            "slides/flat_progressive.jpg",
+            "dicom/series/a.dcm",
+        ] {
+            let path = golden.join(file);
+            for (what, work) in WORKS {
+                // Until a run has fewer reads than that.
+                for n in (0..40).chain((40..).step_by(17)) {
+                    LEFT.set(Some(n));
+                    let done = Slide::open_with(&path, &options).and_then(|s| work(&s));
+                    if LEFT.replace(None).is_some() {
+                        assert!(done.is_ok(), "{file}, {what}: {done:?}");
+                        assert!(n > 2, "{file}, {what}: read in another way");
+                        break;
+                    }
+                    let Err(e) = done else { panic!("{file}, {what}: read {n} is passed over") };
+                    let text = e.to_string();
+                    assert!(
+                        !e.is_tile()
+                            && (text.contains("read error") || text.contains("cannot be read")),
+                        "{file}, {what}, {n}: {e}"
+                    );
+                }
+            }
+        }
     }
 }

@@ -30,7 +30,7 @@ pub(super) struct Log {
 impl Log {
     pub(super) fn read(out: &Path, job: &str, task: u32) -> Self {
         let path = out.join(FOLDER).join(format!("{job}-{task}.log"));
-        std::fs::read(path)
+        base::file::read_whole(path)
             .map_or_else(|_| Self::default(), |b| Self::parse(&String::from_utf8_lossy(&b)))
     }
 

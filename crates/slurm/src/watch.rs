@@ -96,8 +96,8 @@ fn outs(plan: &Plan, of: NonZeroU32) -> Vec<PathBuf> {
 
 /// The jobs that were submitted with this very file and have not ended; without any, a value without a round.
 fn under_way(plan: &Plan, file: &Path) -> Result<Jobs, SlurmError> {
-    let text =
-        std::fs::read(file).map_err(|source| SlurmError::Io { path: file.to_owned(), source })?;
+    let text = base::file::read_whole(file)
+        .map_err(|source| SlurmError::Io { path: file.to_owned(), source })?;
     let none = Jobs { schema: SCHEMA.into(), file: sha256(text), rounds: Vec::new() };
     let path = plan.folder().join(FILE);
     if !path.exists() {

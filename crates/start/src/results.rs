@@ -66,8 +66,8 @@ impl Count {
             stats::interval::poisson(count as u64, 0.95).ok().map(|i| [i.lower, i.upper])
         };
         let figures_95 = interval(c.figures);
-        let per = mitosis::count::DENSITY_REFERENCE_MM2 / c.analysed_mm2;
-        let density_95 = figures_95.filter(|_| per.is_finite()).map(|i| i.map(|v| v * per));
+        let per = |n| mitosis::count::density_per_20_mm2(n, mitosis::Mm2(c.analysed_mm2));
+        let density_95 = figures_95.and_then(|[low, high]| Some([per(low)?, per(high)?]));
         Self {
             figures: c.figures,
             figures_95,

@@ -254,7 +254,7 @@ impl Start {
             }
             ["report", id, _] => {
                 let file = held(&self.reports).get(number(id)?).cloned().ok_or_else(nothing)?;
-                let body = std::fs::read(&file)
+                let body = base::file::read_whole(&file)
                     .map_err(|e| refusal(&format!("{}: {e}", file.display())))?;
                 Ok(Answer { status: 200, kind: "application/pdf", body })
             }

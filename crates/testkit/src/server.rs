@@ -23,6 +23,8 @@ pub struct Faults {
     pub expires_after: Option<usize>,
     /// Files that no request may leave without the header `Authorization`.
     pub needs_key: bool,
+    /// At most so many bytes in one answer, whose range states that.
+    pub most: Option<usize>,
     /// No ETag in answers.
     pub no_etag: bool,
     /// Where to go instead: status and the value of `Location`.
@@ -175,7 +177,8 @@ impl Server {
         if from >= bytes.len() {
             return fail(416, &format!("content-range: bytes */{}\r\n", bytes.len()));
         }
-        let body = &bytes[from..bytes.len().min(to + 1)];
+        let to = (to + 1).min(from + faults.most.unwrap_or(usize::MAX - from));
+        let body = &bytes[from..bytes.len().min(to)];
         let at = format!("bytes {from}-{}/{}", from + body.len() - 1, bytes.len());
         let modified = "last-modified: Sun, 06 Nov 1994 08:49:37 GMT";
         let n = if cut { body.len() / 2 } else { body.len() };

@@ -151,7 +151,7 @@ fn of_first(round: Option<Round>, group: &Group) -> Result<Round> {
 /// A round of hard negatives, from its file where a resumed run has made it before.
 fn mine(stage: &Classification<'_>, how: &Mining, seed: u64, file: &Path) -> Result<Round> {
     let pool = &stage.pool;
-    if let Ok(text) = std::fs::read_to_string(file) {
+    if let Ok(text) = base::file::read_string(file) {
         let round: Round = serde_json::from_str(&text).map_err(|e| TrainError::run(file, e))?;
         let known = round.schema == HARD;
         return known.then_some(round).ok_or_else(|| TrainError::run(file, "of another version"));

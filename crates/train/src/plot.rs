@@ -37,7 +37,7 @@ pub(crate) fn write_rows(path: &Path, rows: &[Row]) -> Result<()> {
 }
 
 pub(crate) fn read_rows(path: &Path) -> Result<Vec<Row>> {
-    let Ok(text) = std::fs::read_to_string(path) else { return Ok(vec![]) };
+    let Ok(text) = base::file::read_string(path) else { return Ok(vec![]) };
     let parse = |line: &str| {
         let f: Vec<&str> = line.split(',').collect();
         let [step, kind, loss, metric, lr, speed] = f[..] else { return None };

@@ -109,7 +109,7 @@ pub fn segmentation_point(file: &Path) -> Result<OperatingPoint> {
 
 fn calibrated(file: &Path, stage: &str) -> Result<Settled> {
     let bad = |reason: String| TrainingError::file(file, reason);
-    let text = std::fs::read(file).map_err(TrainingError::io(file))?;
+    let text = file::read_whole(file).map_err(TrainingError::io(file))?;
     let calibration: Value = serde_json::from_slice(&text).map_err(|e| bad(e.to_string()))?;
     let point = calibration["stages"][stage]["operating_point"].clone();
     let point =

@@ -192,7 +192,7 @@ pub fn calibrate(
     let mut notes = vec![];
     for (k, fold) in source.folds.folds.iter().enumerate() {
         let weights = &c.segmenters[k];
-        let bytes = std::fs::read(weights).map_err(TrainingError::io(weights))?;
+        let bytes = file::read_whole(weights).map_err(TrainingError::io(weights))?;
         let inner = TorchSegmenter::open(weights, &c.device)?;
         let at = (k, fold.as_str());
         notes.extend(unseen(source, at, (weights, &inner.spec), c.allow_seen)?);

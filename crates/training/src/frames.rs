@@ -94,7 +94,7 @@ impl<S: Segmenter> Remembering<S> {
             return Ok(map.clone());
         }
         let file = self.folder.as_ref().map(|f| f.join(&key));
-        let kept = file.as_ref().and_then(|f| std::fs::read(f).ok());
+        let kept = file.as_ref().and_then(|f| base::file::read_whole(f).ok());
         let map = match kept.filter(|b| b.len() == 4 * w.width * w.height) {
             Some(bytes) => {
                 let value = |c: &[u8]| f32::from_le_bytes([c[0], c[1], c[2], c[3]]);

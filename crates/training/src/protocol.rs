@@ -101,7 +101,7 @@ pub fn finish(run: &Path) -> Result<Vec<Judged>> {
         for k in 0..about.folds {
             let dir = fold_dir(run, k);
             let path = dir.join(&name).with_extension("csv");
-            let Ok(text) = std::fs::read_to_string(&path) else { continue };
+            let Ok(text) = file::read_string(&path) else { continue };
             let figures = &score_table(&path, &about, &name, None, None)?;
             let (items, run) = ("held-out items of the fold", &about);
             put(&dir, &name, &Metrics { schema, items, run, figures, at_operating_point: None })?;
@@ -180,7 +180,7 @@ impl Tested {
         if !path.exists() {
             return Ok(empty());
         }
-        let text = std::fs::read(path).map_err(TrainingError::io(path))?;
+        let text = file::read_whole(path).map_err(TrainingError::io(path))?;
         if let Ok(one) = serde_json::from_slice::<Scored>(&text) {
             return Ok(Self { sets: vec![one], ..empty() });
         }

@@ -80,7 +80,7 @@ pub(super) fn covered(stages: &[(&Path, &Spec)]) -> Result<ResolutionCard> {
 
 fn seen(model: &Path, spec: &Spec) -> Result<Seen> {
     let file = model.with_file_name("preset.toml");
-    let text = match std::fs::read_to_string(&file) {
+    let text = match base::file::read_string(&file) {
         Ok(text) if digest::sha256(&text) == spec.preset_hash => text,
         _ => return Ok(Seen { zoomed: 1.0, coarsest: 1.0 }),
     };

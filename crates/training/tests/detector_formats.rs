@@ -87,7 +87,7 @@ fn dataset(format: &str, dir: &Path, (figure, other): (&str, &str)) -> Dataset {
     let options = Options {
         name: "drawn".into(),
         program: "test".into(),
-        given: Given { all: Some(Mpp::PAPER), table },
+        given: Given { all: Some(Mpp::PAPER), table, ..Given::default() },
         positive: Some(figure.into()),
         ..Options::default()
     };

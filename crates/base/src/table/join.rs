@@ -116,6 +116,12 @@ impl Unmatched {
         Self::from_keys(names, &alone, &others)
     }
 
+    /// Whether a rule is known by which some of the keys would match.
+    #[must_use]
+    pub fn has_rule(&self) -> bool {
+        self.rule.is_some()
+    }
+
     /// What two tables do not share, where a join by rules of its own has found the keys without a
     /// partner; `None` without any.
     #[must_use]

@@ -169,12 +169,11 @@ pub fn slides(
     named: &[PathBuf],
     mpp: Option<Mpp>,
     mpps: &BTreeMap<String, Mpp>,
-) -> Result<Vec<job::Input>> {
+) -> Result<job::Inputs> {
     Ok(match list {
         Some(list) => read_list(list, mpp, &[])?,
         None => job::find(named, mpp, mpps)?,
-    }
-    .slides)
+    })
 }
 
 pub fn run(args: Args) -> Result<ExitCode> {
@@ -186,10 +185,15 @@ pub fn run(args: Args) -> Result<ExitCode> {
         None => job::find(&args.inputs, args.mpp, &table)?,
         Some(list) => read_list(list, args.mpp, &report::COLUMNS)?,
     };
-    for name in inputs.unknown(table.keys()) {
+    if let Some(join) = inputs.unmatched("--mpp-table", table.keys())? {
+        print_message("note", &join.to_string());
+    }
+    if let Some(first) = inputs.hidden.first() {
+        let n = Many(inputs.hidden.len(), "hidden file");
+        let first = Shown(first);
         print_message(
             "note",
-            &format!("--mpp-table names `{name}`, which is not one of the inputs"),
+            &format!("skipped, though named as slides: {n} ({first}); name them"),
         );
     }
     if !inputs.skipped.is_empty() {

@@ -100,7 +100,7 @@ pub fn run(a: Args) -> Result<ExitCode> {
         );
         let found = slides_of(a.list.as_deref(), &a.slides, a.mpp, &BTreeMap::new())?;
         let (mpp, form, out, overwrite) = (a.tile_mpp, a.format, a.out, a.overwrite);
-        let plan = Plan { slides: found, mpp, side, batch, form, out, overwrite };
+        let plan = Plan { slides: found.slides, mpp, side, batch, form, out, overwrite };
         slides(&mut encoders, &plan, listener)?
     };
     show::result(a.json, &report)?;

@@ -82,7 +82,7 @@ fn copy(
                 let name = Path::new(file)
                     .file_name()
                     .map_or(file.clone(), |n| n.to_string_lossy().into());
-                match std::fs::read(from.join(file)) {
+                match base::file::read_whole(from.join(file)) {
                     Ok(bytes) => {
                         base::file::write(&folder.join(&name), &bytes)?;
                         drawn.files.push(name);

@@ -115,7 +115,7 @@ impl Files {
         let path = entry.key().clone();
         entry
             .or_insert_with(|| {
-                let text = std::fs::read_to_string(&path)
+                let text = base::file::read_string(&path)
                     .map_err(|e| format!("{}: {e}", path.display()))?;
                 serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))
             })

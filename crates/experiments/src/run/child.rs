@@ -76,7 +76,7 @@ fn missing(step: &Step, folder: &Path) -> End {
 
 /// The error that a process printed, or else its last line.
 fn reason(log: &Path, status: std::process::ExitStatus) -> String {
-    let text = std::fs::read(log).unwrap_or_default();
+    let text = base::file::read_whole(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let last = |prefix: &str| text.lines().rev().find(|l| l.starts_with(prefix)).map(str::to_owned);
     let lines: Vec<String> = [last("error:"), last("hint:")].into_iter().flatten().collect();

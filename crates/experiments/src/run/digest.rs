@@ -5,7 +5,6 @@
 
 use crate::error::{ExperimentError, Result};
 use base::digest::sha256;
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -19,7 +18,7 @@ const END: u64 = 1 << 16;
 pub fn of_input(path: &Path) -> Result<String> {
     over(path, &|file| {
         let bad = |e| ExperimentError::path(file, e);
-        let mut f = File::open(file).map_err(bad)?;
+        let mut f = base::file::open_regular(file).map_err(bad)?;
         let length = f.metadata().map_err(bad)?.len();
         let mut bytes = vec![];
         if length <= WHOLE {

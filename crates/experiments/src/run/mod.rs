@@ -87,7 +87,7 @@ impl RunNote {
     /// A note of this machine.
     #[must_use]
     pub fn here(experiments: Vec<String>, shrink: bool, options: &Options) -> Self {
-        let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
+        let read = |file: &str| base::file::read_string(file).unwrap_or_default();
         let info = read("/proc/cpuinfo");
         let model = info.lines().find_map(|l| l.strip_prefix("model name")?.split_once(": "));
         Self {

@@ -125,7 +125,7 @@ impl Places {
             let text = text
                 .ok_or_else(|| ExperimentError::form(name, "is not contained in this program"))?;
             let path = self.out.join(folder).join(name);
-            if std::fs::read_to_string(&path).is_ok_and(|t| t == text) {
+            if base::file::read_string(&path).is_ok_and(|t| t == text) {
                 return Ok(());
             }
             let parent = path.parent().unwrap_or(&self.out);

@@ -2,7 +2,7 @@
 //!
 //! Nodes and weights stay the bytes they are but for their names, which get a prefix per member.
 
-use super::messages::{Graph, Node, Values};
+use super::messages::{Graph, Inner, Node, Values};
 use super::{FLOAT, INPUT, OUTPUT, decode};
 use prost::Message;
 use prost::encoding::{DecodeContext, WireType, decode_key, encode_key, skip_field};
@@ -18,15 +18,6 @@ struct Names {
     name: String,
     #[prost(message, repeated, tag = "5")]
     attribute: Vec<Inner>,
-}
-
-/// Graphs inside an attribute, whose names could be of the outer one.
-#[derive(Clone, PartialEq, Message)]
-struct Inner {
-    #[prost(bytes = "vec", optional, tag = "6")]
-    graph: Option<Vec<u8>>,
-    #[prost(bytes = "vec", repeated, tag = "11")]
-    graphs: Vec<Vec<u8>>,
 }
 
 /// A message without the fields `without`.

@@ -53,6 +53,26 @@ pub(super) struct Attribute {
     pub kind: i32,
 }
 
+/// Graphs inside an attribute.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Inner {
+    #[prost(bytes = "vec", optional, tag = "6")]
+    pub graph: Option<Vec<u8>>,
+    #[prost(bytes = "vec", repeated, tag = "11")]
+    pub graphs: Vec<Vec<u8>>,
+}
+
+/// Nodes that others call by a name.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Function {
+    #[prost(string, tag = "1")]
+    pub name: String,
+    #[prost(bytes = "vec", repeated, tag = "7")]
+    pub node: Vec<Vec<u8>>,
+    #[prost(string, tag = "10")]
+    pub domain: String,
+}
+
 /// A stored tensor: a weight, or the value of a `Constant`.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Values {

@@ -5,7 +5,7 @@ use super::state::is_at;
 use crate::input::{Input, file_name, stem};
 use crate::regions::RegionSource;
 use base::remedy::{Remedied, Remedy};
-use base::table::{Format, Table, TableError};
+use base::table::{Format, Table, TableError, Unmatched};
 use base::text::Shown;
 use mitosis::Mpp;
 use remote::{Address, AddressError};
@@ -22,6 +22,8 @@ pub struct Inputs {
     pub slides: Vec<Input>,
     /// Files inside folders that are not slides; skipped.
     pub skipped: Vec<PathBuf>,
+    /// Hidden files inside folders that have the suffix of a slide; skipped, too.
+    pub hidden: Vec<PathBuf>,
 }
 
 impl Inputs {
@@ -47,11 +49,32 @@ impl Inputs {
         Ok(())
     }
 
-    /// Names, with or without suffix, that none of the slides has.
-    pub fn unknown<'a>(&self, names: impl Iterator<Item = &'a String>) -> Vec<&'a str> {
-        let known: BTreeSet<&str> = self.slides.iter().map(|i| i.name.as_str()).collect();
-        let there = |n: &str| known.contains(n) || known.contains(stem(Path::new(n)).as_str());
-        names.map(String::as_str).filter(|n| !there(n)).collect()
+    /// The keys of a table by slides' names, with or without suffix, that no slide has, with the slides
+    /// that the table lacks; `None` where every key is a slide's. `table` names the table.
+    ///
+    /// # Errors
+    /// [`InputError::NoneNamed`] where the table has keys and none is a slide's: it would do nothing.
+    pub fn unmatched<'a>(
+        &self,
+        table: &str,
+        keys: impl Iterator<Item = &'a String>,
+    ) -> Result<Option<Unmatched>, InputError> {
+        let keys: BTreeSet<&str> = keys.map(String::as_str).collect();
+        let names = |i: &Input| [i.name.clone(), file_name(&i.path)];
+        let known: BTreeSet<String> = self.slides.iter().flat_map(names).collect();
+        let alone: Vec<&str> = keys.iter().copied().filter(|k| !known.contains(*k)).collect();
+        if alone.is_empty() {
+            return Ok(None);
+        }
+        let idle = self.slides.iter().filter(|i| !names(i).iter().any(|n| keys.contains(&**n)));
+        let idle: Vec<&str> = idle.map(|i| i.name.as_str()).collect();
+        let join = Unmatched::from_keys((table, "the slides"), &alone, &idle);
+        match join {
+            Some(join) if alone.len() == keys.len() => {
+                Err(InputError::NoneNamed { table: table.to_owned(), join: Box::new(join) })
+            }
+            join => Ok(join),
+        }
     }
 }
 
@@ -100,6 +123,14 @@ pub enum InputError {
         /// The other.
         second: PathBuf,
     },
+    /// A table about slides that names none of them.
+    #[error("no row of {table} names one of the slides: {join}")]
+    NoneNamed {
+        /// The table.
+        table: String,
+        /// What either side has.
+        join: Box<Unmatched>,
+    },
     /// Something like an address that cannot be read.
     #[error(transparent)]
     Address(#[from] AddressError),
@@ -131,7 +162,8 @@ pub fn find(
                 paths.push(path);
                 continue;
             }
-            let files = files_below(&path)?;
+            let (files, hidden) = files_below(&path)?;
+            found.hidden.extend(hidden);
             let own = |f: &PathBuf| is_slide(f) && !series::is_other(f);
             let (slides, others): (Vec<_>, Vec<_>) = files.into_iter().partition(own);
             if slides.is_empty() {
@@ -175,14 +207,17 @@ fn expand(argument: &Path) -> Result<Vec<PathBuf>, InputError> {
     if matched.is_empty() { Err(InputError::Missing(text)) } else { Ok(matched) }
 }
 
-/// Every file below a folder, sorted; links to folders and hidden entries are not followed.
-fn files_below(folder: &Path) -> Result<Vec<PathBuf>, InputError> {
+/// Every file below a folder, sorted, and the hidden ones with the suffix of a slide; links to folders and
+/// hidden folders are not followed.
+fn files_below(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>), InputError> {
     let hidden = |p: &Path| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
-    let wanted = |p: &Path| !hidden(p) && !holds_results(p);
+    let wanted = |p: &Path| !(hidden(p) && p.is_dir()) && !holds_results(p);
     let mut files = base::walk::files(folder, &wanted)
         .map_err(|e| InputError::List { path: e.path, source: e.source })?;
     files.retain(|f| f.is_file());
-    Ok(files)
+    let (mut others, files): (Vec<_>, Vec<_>) = files.into_iter().partition(|f| hidden(f));
+    others.retain(|f| named_as_slide(f));
+    Ok((files, others))
 }
 
 /// Whether a folder is one that this program made for a slide: its pictures are not slides.
@@ -217,7 +252,7 @@ pub fn named_as_slide(path: &Path) -> bool {
 /// Whether a file starts as those formats do that need a library to be read.
 fn starts_as_slide(path: &Path) -> bool {
     let mut head = [0; 132];
-    let Ok(mut file) = std::fs::File::open(path) else { return true };
+    let Ok(mut file) = base::file::open_regular(path) else { return true };
     let n = std::io::Read::read(&mut file, &mut head).unwrap_or(0);
     let head = &head[..n];
     head.get(128..132) == Some(b"DICM") || head.starts_with(b"ZISRAWFILE")
@@ -314,6 +349,26 @@ mod tests {
         assert_eq!(found(&[dir.path().to_owned()]), ("b d".into(), 1));
         assert_eq!(found(&[dir.path().join("[a-d].dcm")]), ("b d".into(), 0));
         assert_eq!(found(&[dir.path().join("a.dcm")]), ("a".into(), 0));
+    }
+
+    #[test]
+    fn a_table_that_names_no_slide_is_refused_with_the_rule_that_would_match() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["001.svs", "002.svs", ".003.svs", ".notes"] {
+            std::fs::write(dir.path().join(name), b"x").unwrap();
+        }
+        let found = find(&[dir.path().to_owned()], None, &BTreeMap::new()).unwrap();
+        assert_eq!(found.hidden, [dir.path().join(".003.svs")]);
+        let unmatched = |keys: &[&str]| {
+            let keys: Vec<String> = keys.iter().map(|k| (*k).to_owned()).collect();
+            found.unmatched("mpp.csv", keys.iter())
+        };
+        assert_eq!(unmatched(&["001", "002.svs"]).unwrap(), None);
+        assert_eq!(unmatched(&["001"]).unwrap(), None, "a table may be of some slides");
+        let some = unmatched(&["001", "2"]).unwrap().unwrap().to_string();
+        assert!(some.contains("'2'") && some.contains("'002'"), "{some}");
+        let none = unmatched(&["1", "2"]).unwrap_err().to_string();
+        assert!(none.contains("mpp.csv") && none.contains("without leading zeros"), "{none}");
     }
 
     #[test]

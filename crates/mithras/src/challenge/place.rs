@@ -21,7 +21,7 @@ struct Interface {
 /// list, where the platform puts it.
 pub(super) fn image(input: &Path, (slug, usual): (&str, &str)) -> Result<PathBuf, ChallengeError> {
     let list = input.join("inputs.json");
-    let folder = match std::fs::read(&list) {
+    let folder = match base::file::read_whole(&list) {
         Ok(text) => input.join(named(&text, slug).map_err(|reason| {
             let path = list.clone();
             ChallengeError::Inputs { path, reason }

@@ -172,7 +172,7 @@ impl CountsFile {
             figures: record.figures().count(),
             hotspot_count: count.map_or(0, mitosis::Count::hotspot_count),
             hotspot: count.and_then(|c| c.hotspot).map(|h| HotspotEntry::new(&h, r)),
-            density_per_20_mm2: count.map(|c| round(c.density_per_20_mm2, 1e6)),
+            density_per_20_mm2: count.map(|c| c.density_per_20_mm2),
             tissue_mm2: round(record.tissue.0, 1e6),
             analysed_mm2: round(count.map_or(0.0, |c| c.analysed.0), 1e6),
             unread_mm2: round(count.map_or(0.0, |c| c.unread.0), 1e6),

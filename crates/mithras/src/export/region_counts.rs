@@ -3,7 +3,8 @@
 use super::hotspot::HotspotEntry;
 use crate::regions::{Searched, SearchedRegion, outlines};
 use base::json::JsonError;
-use mitosis::{Level0, Point, Resolution};
+use mitosis::count::density_per_20_mm2;
+use mitosis::{Level0, Mm2, Point, Resolution};
 use roi::Area;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -58,8 +59,6 @@ impl RegionCounts {
             let here: Vec<Point<Level0>> =
                 figures.iter().copied().filter(|p| inside.contains(*p)).collect();
             let spot = mitosis::count::hotspot(&here, resolution).ok().flatten();
-            let density =
-                here.len() as f64 / r.analysed_mm2 * mitosis::count::DENSITY_REFERENCE_MM2;
             RegionCount {
                 name: r.name.clone(),
                 class: r.class.clone(),
@@ -70,7 +69,7 @@ impl RegionCounts {
                 figures: here.len(),
                 hotspot_count: spot.map_or(0, |s| s.count),
                 hotspot: spot.map(|s| HotspotEntry::new(&s, resolution)),
-                density_per_20_mm2: (r.analysed_mm2 > 0.0).then(|| (density * 1e6).round() / 1e6),
+                density_per_20_mm2: density_per_20_mm2(here.len() as f64, Mm2(r.analysed_mm2)),
             }
         };
         Self {

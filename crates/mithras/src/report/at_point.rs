@@ -248,7 +248,7 @@ fn slide(
         for file in [pictures::TISSUE, pictures::FLAWS, pictures::THUMBNAIL, regions::FILE] {
             let from = folder.join(file);
             if from.is_file() {
-                file::write(&into.join(file), &std::fs::read(&from).map_err(io(&from))?)?;
+                file::write(&into.join(file), &file::read_whole(&from).map_err(io(&from))?)?;
             }
         }
         figures(of, folder, state, &record, &slide, &into)?;
@@ -322,7 +322,7 @@ fn figures(
     };
     let from = folder.join(pictures::FIGURES);
     if places(&before) == places(&record.rows) && from.is_file() {
-        let bytes = std::fs::read(&from)
+        let bytes = file::read_whole(&from)
             .map_err(|source| PointError::Folder { path: from.clone(), source })?;
         file::write(&into.join(pictures::FIGURES), &bytes)?;
         return Ok(());

@@ -3,7 +3,8 @@
 use super::slide_line::SlideLine;
 use crate::file::WriteError;
 use base::table::Writer;
-use mitosis::count::DENSITY_REFERENCE_MM2;
+use mitosis::Mm2;
+use mitosis::count::density_per_20_mm2;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -60,9 +61,8 @@ pub struct CaseCount {
 impl CaseCount {
     /// Of the slides' figures and hotspots, over so much tissue.
     fn new(slides: &[(&str, usize, usize)], analysed_mm2: f64) -> Self {
-        let round = |v: f64| (v * 1e6).round() / 1e6;
         let figures = slides.iter().map(|(_, n, _)| n).sum::<usize>();
-        let per = (analysed_mm2 > 0.0).then(|| DENSITY_REFERENCE_MM2 / analysed_mm2);
+        let per = |n: f64| density_per_20_mm2(n, Mm2(analysed_mm2));
         // Of equal hotspots the first slide's, by name.
         let best = slides.iter().rev().max_by_key(|(_, _, hotspot)| *hotspot);
         let best = best.filter(|(_, _, hotspot)| *hotspot > 0);
@@ -71,8 +71,8 @@ impl CaseCount {
             figures,
             hotspot_count: best.map_or(0, |(_, _, n)| *n),
             hotspot_slide: best.map(|(name, ..)| (*name).to_owned()),
-            density_per_20_mm2: per.map(|p| round(figures as f64 * p)),
-            density_95: per.zip(interval).map(|(p, i)| [round(i.lower * p), round(i.upper * p)]),
+            density_per_20_mm2: per(figures as f64),
+            density_95: interval.and_then(|i| Some([per(i.lower)?, per(i.upper)?])),
         }
     }
 }

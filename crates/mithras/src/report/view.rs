@@ -215,7 +215,7 @@ pub(super) fn seconds(s: f64) -> String {
 }
 
 fn base64(path: &Path) -> Result<String, ReportError> {
-    let bytes = std::fs::read(path)
+    let bytes = base::file::read_whole(path)
         .map_err(|e| ReportError::Read { path: path.to_owned(), reason: e.to_string() })?;
     Ok(BASE64_STANDARD.encode(bytes))
 }
@@ -223,7 +223,7 @@ fn base64(path: &Path) -> Result<String, ReportError> {
 /// The rings of a file of outlines as a path in level-0 pixels.
 fn outline(counts: &CountsFile, file: &Path) -> Result<String, ReportError> {
     let fail = |reason: String| ReportError::Read { path: file.to_owned(), reason };
-    let text = std::fs::read_to_string(file).map_err(|e| fail(e.to_string()))?;
+    let text = base::file::read_string(file).map_err(|e| fail(e.to_string()))?;
     let outline: serde_json::Value =
         serde_json::from_str(&text).map_err(|e| fail(e.to_string()))?;
     let offset = counts.slide.bounds_offset.map(|v| v as f64);

@@ -154,3 +154,21 @@ fn equals_scipy() {
         assert_eq!(case.counts[h.index], h.count);
     }
 }
+
+/// The area that a file states, divided by whoever reads it, must give the density that it states.
+#[test]
+fn the_density_is_that_of_the_stated_area() {
+    let figures: Vec<_> = (0..7).map(|i| Point::new(f64::from(i), 1.0)).collect();
+    for analysed in [0.234_567_49, 0.312_345_678_9, 1.0 / 3.0, 12.000_000_4] {
+        let c = Count::new(&figures, &resolution(0.25, 0.25), Mm2(analysed), Mm2(0.0)).unwrap();
+        let written = format!("{:.6}", analysed).parse::<f64>().unwrap();
+        assert_eq!(Some(c.density_per_20_mm2), density_per_20_mm2(7.0, Mm2(written)));
+        assert_eq!(
+            format!("{}", c.density_per_20_mm2),
+            format!("{}", (7.0 / written * 20.0 * 1e6).round() / 1e6)
+        );
+    }
+    // An area too small to be stated in a file.
+    assert_eq!(density_per_20_mm2(1.0, Mm2(1e-7)), None);
+    assert!(Count::new(&figures, &resolution(0.25, 0.25), Mm2(1e-7), Mm2(0.0)).is_err());
+}

@@ -74,7 +74,7 @@ fn wrong(file: &Path, reason: String) -> NetError {
 
 /// The file's bytes and its graph.
 fn read(file: &Path) -> Result<(Vec<u8>, GraphProto)> {
-    let bytes = std::fs::read(file).map_err(|e| NetError::io(file, e))?;
+    let bytes = base::file::read_whole(file).map_err(|e| NetError::io(file, e))?;
     let decoded = ModelProto::decode(&bytes[..])
         .map_err(|e| wrong(file, format!("not an ONNX file: {e}")))?;
     let graph = decoded.graph.ok_or_else(|| wrong(file, "no graph in it".into()))?;

@@ -138,7 +138,7 @@ pub fn write(out: &Path, clinical: &Table, plan: &StudyPlan, study: &Study) -> R
 
 /// Names of the pictures of an older report, which must not remain next to those of a new one.
 fn shown_before(page: &Path) -> Vec<String> {
-    let text = std::fs::read_to_string(page).unwrap_or_default();
+    let text = file::read_string(page).unwrap_or_default();
     let names = text.split("<figure id=\"").skip(1).filter_map(|part| part.split('"').next());
     let plain = |name: &&str| name.chars().all(|c| c.is_alphanumeric() || c == '_');
     names.filter(plain).map(str::to_owned).collect()

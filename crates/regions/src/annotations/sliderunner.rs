@@ -7,6 +7,7 @@
 
 use super::collect::{Category, Collector, Place, Raw, broken};
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions, LabelSource};
+use rusqlite::limits::Limit;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -16,6 +17,19 @@ use std::path::Path;
 /// A point as stored; `None` where it is not a number.
 type Coordinates = (Option<f64>, Option<f64>);
 
+/// Tables that are read.
+const TABLES: [&str; 6] =
+    ["Slides", "Classes", "Annotations", "Annotations_coordinates", "Annotations_label", "Persons"];
+/// Steps of SQLite's machine for one file: some hundred for each of five million rows. A file can ask for
+/// work without end, as by an expression of a column.
+const MOST_STEPS: u64 = 2_000_000_000;
+/// Steps after which they are counted.
+const COUNTED: i32 = 100_000;
+/// Bytes of one cell, and of one row.
+const LONGEST_CELL: i32 = 16 << 20;
+/// Rows of one table.
+const MOST_ROWS: usize = 20_000_000;
+
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 #[expect(clippy::too_many_lines, reason = "one query after the other")]
@@ -23,7 +37,9 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
     check_magic(file)?;
     let sql = |e: rusqlite::Error| broken(file, format!("the database is broken ({e})"));
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let db = Db { file, db: open(file, flags).map_err(sql)? };
+    let mut db = Db { file, db: open(file, flags).map_err(sql)? };
+    db.limit().map_err(sql)?;
+    db.only_tables()?;
     let verdict: String =
         db.db.query_row("PRAGMA quick_check(1)", [], |r| r.get(0)).map_err(sql)?;
     if verdict != "ok" {
@@ -48,13 +64,19 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
     })?;
     let votes = votes(&db, &classes)?;
     let mut points: HashMap<i64, Vec<Coordinates>> = HashMap::new();
+    let mut stated: HashMap<i64, BTreeSet<i64>> = HashMap::new();
+    let slide = if db.has("Annotations_coordinates", "slide") { "slide" } else { "NULL" };
     let order = if db.has("Annotations_coordinates", "orderIdx") { "orderIdx" } else { "rowid" };
     let query = format!(
-        "SELECT annoId, coordinateX, coordinateY FROM Annotations_coordinates ORDER BY annoId, {order}"
+        "SELECT annoId, coordinateX, coordinateY, {slide} FROM Annotations_coordinates \
+         ORDER BY annoId, {order}"
     );
     db.each(&query, |r| {
         if let Some(id) = int(&r[0]) {
             points.entry(id).or_default().push((real(&r[1]), real(&r[2])));
+            if let Some(slide) = int(&r[3]) {
+                stated.entry(id).or_default().insert(slide);
+            }
         }
     })?;
 
@@ -84,6 +106,14 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
             c.problem(record, format!("its slide {slide:?} is not in `Slides`"));
             continue;
         };
+        if let Some(other) = stated.get(&uid).and_then(|s| s.iter().find(|s| Some(**s) != slide)) {
+            let own = slide.unwrap_or_default();
+            c.problem(
+                record,
+                format!("it is of slide {own}, but its coordinates are of slide {other}"),
+            );
+            continue;
+        }
         let agreed = agreed.filter(|&a| a != 0);
         if let Some(name) = agreed.and_then(|a| classes.get(&a))
             && c.meaning(name).is_some_and(|m| m.class == Class::Ignored)
@@ -126,10 +156,11 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
 /// Read-only and, unless a writer left its log next to the file, without locks: a database on a
 /// read-only disk opens, and nothing is ever written next to it.
 fn open(file: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    // A pipe of such a name would be waited for.
     let has_log = |suffix: &str| {
         let mut name = file.as_os_str().to_owned();
         name.push(suffix);
-        Path::new(&name).exists()
+        Path::new(&name).is_file()
     };
     match std::path::absolute(file).ok().and_then(|p| p.to_str().map(str::to_owned)) {
         Some(path) if !has_log("-wal") && !has_log("-journal") => {
@@ -144,7 +175,7 @@ fn open(file: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
 /// The header contains the length of the file; SQLite itself reads a short last page as zeros.
 fn check_magic(file: &Path) -> Result<(), ImportError> {
     let mut head = Vec::new();
-    let length = std::fs::File::open(file)
+    let length = base::file::open_regular(file)
         .and_then(|f| {
             let length = f.metadata()?.len();
             f.take(100).read_to_end(&mut head)?;
@@ -264,6 +295,45 @@ struct Db<'a> {
 }
 
 impl Db<'_> {
+    /// Lets a file ask for no more work and memory than a database of that size needs.
+    fn limit(&mut self) -> rusqlite::Result<()> {
+        self.db.set_limit(Limit::SQLITE_LIMIT_LENGTH, LONGEST_CELL)?;
+        self.db.execute_batch("PRAGMA trusted_schema = OFF")?;
+        let mut steps = 0;
+        let counted = move || {
+            steps += COUNTED as u64;
+            steps > MOST_STEPS
+        };
+        self.db.progress_handler(COUNTED, Some(counted))
+    }
+
+    /// What is read must be rows of the file: a view or a virtual table computes its rows, if need be
+    /// without end.
+    fn only_tables(&self) -> Result<(), ImportError> {
+        let mut computed = None;
+        self.each("SELECT type, name, sql FROM sqlite_master", |r| {
+            let [kind, name, sql] = [0, 1, 2].map(|i| text(&r[i]).unwrap_or_default());
+            let own = TABLES.iter().any(|t| t.eq_ignore_ascii_case(&name));
+            let made = sql.trim_start().to_ascii_uppercase();
+            if own && matches!(&*kind, "view" | "table") {
+                if kind == "view" {
+                    computed = Some((name, "a view"));
+                } else if made.starts_with("CREATE VIRTUAL") {
+                    computed = Some((name, "a virtual table"));
+                }
+            }
+        })?;
+        match computed {
+            None => Ok(()),
+            Some((name, what)) => Err(broken(
+                self.file,
+                format!(
+                    "`{name}` is {what}, not a table; export the database as SlideRunner writes it"
+                ),
+            )),
+        }
+    }
+
     fn columns(&self, table: &str) -> Vec<String> {
         let mut out = Vec::new();
         let _ = self.each(&format!("PRAGMA table_info(`{table}`)"), |r| {
@@ -306,14 +376,28 @@ impl Db<'_> {
             let mut statement = self.db.prepare(query)?;
             let n = statement.column_count();
             let mut rows = statement.query([])?;
+            let mut count = 0;
             while let Some(r) = rows.next()? {
+                count += 1;
+                if count > MOST_ROWS {
+                    return Err(rusqlite::Error::QueryReturnedMoreThanOneRow);
+                }
                 let cells: Vec<Value> = (0..n).map(|i| lossy(r, i)).collect::<Result<_, _>>()?;
                 row(&cells);
             }
             Ok(())
         };
         let mut run = run;
-        run().map_err(|e| broken(self.file, format!("the database is broken ({e})")))
+        run().map_err(|e| match e {
+            rusqlite::Error::QueryReturnedMoreThanOneRow => {
+                broken(self.file, format!("a table has more than {MOST_ROWS} rows; divide the database"))
+            }
+            e if e.sqlite_error_code() == Some(rusqlite::ErrorCode::OperationInterrupted) => broken(
+                self.file,
+                "reading it takes more steps than a database of annotations needs; export it again",
+            ),
+            e => broken(self.file, format!("the database is broken ({e})")),
+        })
     }
 }
 

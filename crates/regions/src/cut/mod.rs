@@ -252,7 +252,7 @@ fn centred(slide: &Slide, a: &Annotation, o: &CutOptions) -> Result<Made, String
 
 /// A patch that the source ships: its bytes as they are, after proving that they decode.
 fn ready_made(file: &Path, _: &CutOptions) -> Result<Made, String> {
-    let bytes = std::fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?;
+    let bytes = base::file::read_whole(file).map_err(|e| format!("{}: {e}", file.display()))?;
     let tile = decode_rgb(&bytes).map_err(|e| format!("{}: {e}", file.display()))?;
     let extension = file.extension().map_or_else(|| "png".into(), |e| e.to_string_lossy().into());
     Ok(Made { bytes, tile, extension, bbox: None })

@@ -3,12 +3,13 @@
 use super::manifest::{self, FORMAT, Head, SCHEMA};
 use super::{ClassInfo, Dataset, Image, Kind, MppSource, RegionsError, Resolution, Result};
 use base::digest::sha256_file;
-use base::table::{Format, Table, TableError};
+use base::table::{Format, Table, TableError, Unmatched};
 use mitosis::Mpp;
 use slide::{OpenOptions, Slide, SlideError};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// um/px that the files do not state. The table comes before the value for all; what a file states
 /// itself must agree with either.
@@ -18,6 +19,25 @@ pub struct Given {
     pub all: Option<Mpp>,
     /// By image name, file name, slide or scanner.
     pub table: HashMap<String, Mpp>,
+    /// What has been looked up.
+    pub asked: Asked,
+}
+
+/// The images whose um/px was looked up, with the key of the table that answered. Copies share it.
+#[derive(Clone, Debug, Default)]
+pub struct Asked(Arc<Mutex<BTreeMap<String, Option<String>>>>);
+
+/// What was asked does not change what was given.
+impl PartialEq for Asked {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Asked {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Option<String>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Given {
@@ -25,11 +45,28 @@ impl Given {
     #[must_use]
     pub fn lookup(&self, names: &[&str]) -> Option<(Mpp, MppSource)> {
         let stem = |n: &str| Path::new(n).file_stem().map(|s| s.to_string_lossy().into_owned());
-        names
-            .iter()
-            .find_map(|n| self.table.get(*n).or_else(|| self.table.get(&stem(n)?)))
-            .map(|&m| (m, MppSource::Table))
+        let known = |n: String| self.table.contains_key(&n).then_some(n);
+        let key = names.iter().find_map(|n| known((*n).to_owned()).or_else(|| known(stem(n)?)));
+        if let (false, Some(first)) = (self.table.is_empty(), names.first()) {
+            self.asked.all().insert((*first).to_owned(), key.clone());
+        }
+        key.map(|key| (self.table[&key], MppSource::Table))
             .or_else(|| self.all.map(|m| (m, MppSource::User)))
+    }
+
+    /// The keys of the table that answered for no image so far, with the images that no key answered for;
+    /// `None` where every key did.
+    #[must_use]
+    pub fn unmatched(&self) -> Option<Unmatched> {
+        let asked = self.asked.all();
+        let used: BTreeSet<&String> = asked.values().flatten().collect();
+        let mut alone: Vec<&str> =
+            self.table.keys().filter(|k| !used.contains(k)).map(String::as_str).collect();
+        alone.sort_unstable();
+        let idle = asked.iter().filter(|(_, key)| key.is_none());
+        let idle: Vec<&str> = idle.map(|(image, _)| image.as_str()).collect();
+        let join = Unmatched::from_keys(("--mpp-table", "the images"), &alone, &idle);
+        join.filter(|_| !alone.is_empty())
     }
 
     /// Reads a table with the columns `image` (or `slide`, `scanner`, `name`) and `mpp`.
@@ -122,7 +159,7 @@ fn coding(file: &Path, slide: &Slide) -> Option<String> {
         "png" => Some("png".into()),
         "jpeg" => {
             let mut head = vec![];
-            std::fs::File::open(file).ok()?.take(1 << 18).read_to_end(&mut head).ok()?;
+            base::file::open_regular(file).ok()?.take(1 << 18).read_to_end(&mut head).ok()?;
             Some(format!("jpeg {}", subsampling(&head)?))
         }
         _ => None,

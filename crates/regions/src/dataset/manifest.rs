@@ -133,7 +133,7 @@ fn check_image(kinds: &HashMap<&str, Kind>, image: &mut Image) -> Result<()> {
 pub(super) fn open(path: &Path) -> Result<Dataset> {
     let manifest = if path.is_dir() { path.join(FILE) } else { path.to_path_buf() };
     let bad = |reason: String| RegionsError::file(&manifest, reason);
-    let text = std::fs::read(&manifest).map_err(RegionsError::io(&manifest))?;
+    let text = file::read_whole(&manifest).map_err(RegionsError::io(&manifest))?;
     #[derive(Deserialize)]
     struct Kind {
         format: Option<String>,

@@ -192,7 +192,7 @@ fn an_image_without_um_per_px_is_refused_until_it_is_given() {
     assert!(e.to_string().contains("1 other files state no micrometres"), "{e}");
     let table = dir.path().join("mpp.csv");
     fs::write(&table, "image,mpp\ndeep/y.png,0.25\nx,0.5\n").unwrap();
-    let given = Given { all: None, table: Given::read_table(&table).unwrap() };
+    let given = Given { all: None, table: Given::read_table(&table).unwrap(), ..Given::default() };
     let found = read(dir.path(), &Options { given, ..options() }).unwrap();
     assert!(found.left_out[0].to_string().contains("masks"));
     let mpps: Vec<_> = found.dataset.images().iter().map(|i| i.mpp.x.get()).collect();
@@ -399,7 +399,7 @@ fn the_icpr_folder() {
     );
     assert_eq!((images[2].labels[0].class.as_str(), images[2].labels[0].x), ("mimicker", 40.0));
     let table = [("Hamamatsu".to_owned(), Mpp::new(0.2273).unwrap())].into();
-    let given = Given { all: None, table };
+    let given = Given { all: None, table, ..Given::default() };
     let found = read(d, &Options { given, ..options() }).unwrap();
     assert_eq!(found.dataset.images()[3].slide, "A00");
     fs::write(d.join("partial_mitoses.csv"), partial.replace("ignore", "perhaps")).unwrap();
@@ -497,4 +497,17 @@ proptest! {
         prop_assert_eq!(&read, &set);
         prop_assert!(read.load(&read.images()[0], Mpp::new(1.0).unwrap()).is_ok());
     }
+}
+
+#[test]
+fn a_table_of_resolutions_says_which_of_its_names_no_image_has() {
+    let mpp = |n| Mpp::new(n).unwrap();
+    let table = [("007.tif".to_owned(), mpp(0.25)), ("8".to_owned(), mpp(0.5))];
+    let given = Given { table: table.into(), ..Given::default() };
+    let copy = given.clone();
+    assert!(copy.lookup(&["007.tif"]).is_some() && copy.lookup(&["008.tif"]).is_none());
+    let join = given.unmatched().unwrap().to_string();
+    assert!(join.contains("'8'") && join.contains("'008.tif'"), "{join}");
+    let all = Given { table: [("8".to_owned(), mpp(0.5))].into(), ..Given::default() };
+    assert!(all.lookup(&["8.tif"]).is_some() && all.unmatched().is_none());
 }

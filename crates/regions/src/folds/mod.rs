@@ -220,7 +220,7 @@ impl FoldManifest {
     /// [`FoldsError`] naming the file.
     pub fn read(path: &Path) -> Result<Self> {
         let bad = |reason: String| -> FoldsError { FileError::content(path, reason) };
-        let text = std::fs::read(path).map_err(FileError::io::<FoldsError>(path))?;
+        let text = file::read_whole(path).map_err(FileError::io::<FoldsError>(path))?;
         let value: serde_json::Value = serde_json::from_slice(&text)
             .map_err(|e| bad(format!("no manifest of folds ({e})")))?;
         if value["format"] != FORMAT || value["schema"] != SCHEMA {

@@ -129,7 +129,7 @@ impl Desk {
         let known = id.and_then(|id| self.package.items.iter().find(|i| i.id == id));
         let known = known.ok_or_else(|| Answer::refusal(404, "no such picture"))?;
         let file = self.dir.join("images").join(format!("{}.png", known.id));
-        let bytes = std::fs::read(&file)
+        let bytes = base::file::read_whole(&file)
             .map_err(|e| Answer::refusal(500, &format!("{}: {e}", file.display())))?;
         Ok(Answer { status: 200, kind: "image/png", body: bytes })
     }
@@ -148,7 +148,7 @@ impl Desk {
         let name = name.filter(|n| base::log::check_name(n).is_ok());
         let nothing = || Answer::refusal(404, "no such log");
         let file = self.reviews().join(format!("{}.jsonl", name.ok_or_else(nothing)?));
-        let body = std::fs::read(file).map_err(|_| nothing())?;
+        let body = base::file::read_whole(file).map_err(|_| nothing())?;
         Ok(Answer { status: 200, kind: "application/jsonl", body })
     }
 

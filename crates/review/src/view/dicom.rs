@@ -160,7 +160,7 @@ fn results(folder: &Path) -> Result<(String, SystemTime), Left> {
     for name in ["counts.json", "detections.csv"] {
         let path = folder.join(name);
         let fail = |source| Left::Read { path: path.clone(), source };
-        all += &base::digest::sha256(std::fs::read(&path).map_err(fail)?);
+        all += &base::digest::sha256(file::read_whole(&path).map_err(fail)?);
         let changed = std::fs::metadata(&path).and_then(|m| m.modified()).map_err(fail)?;
         last = last.max(changed);
     }

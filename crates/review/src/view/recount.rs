@@ -16,9 +16,9 @@ use base::table::{TableError, Writer};
 use base::text::{Many, Shown};
 use mithras::export::pictures;
 use mithras::report::{ReportError, Results, Reviewed, gather, results};
-use mitosis::count::{CountError, DENSITY_REFERENCE_MM2, hotspot};
+use mitosis::count::{CountError, density_per_20_mm2, hotspot};
 use mitosis::hotspots::HotspotRule;
-use mitosis::{Level0, MppError, Point};
+use mitosis::{Level0, Mm2, MppError, Point};
 use outcome::{Rule, Scheme};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -519,15 +519,15 @@ fn counted(
     let round = |v: f64| (v * 1e6).round() / 1e6;
     let i = stats::interval::poisson(n as u64, LEVEL).expect("a level of 0.95");
     let (lower, upper) = (i.lower, i.upper);
-    let per = (area > 0.0).then(|| DENSITY_REFERENCE_MM2 / area);
+    let per = |n: f64| density_per_20_mm2(n, Mm2(area));
     Counted {
         figures: n,
         figures_95: [round(lower), round(upper)],
         hotspot_count,
         hotspot_px,
-        density_per_20_mm2: per.map(|p| round(n as f64 * p)),
-        density_95: per.map(|p| [round(lower * p), round(upper * p)]),
-        density_resampled_95: per.and(windows.density_95(figures)).map(|i| i.map(round)),
+        density_per_20_mm2: per(n as f64),
+        density_95: per(lower).zip(per(upper)).map(|(lower, upper)| [lower, upper]),
+        density_resampled_95: per(0.0).and(windows.density_95(figures)).map(|i| i.map(round)),
         mitotic_score: None,
     }
 }

@@ -101,7 +101,7 @@ impl DrawnFile {
                 format!("is larger than {mib} MiB, which no file of regions is"),
             ));
         }
-        let bytes = std::fs::read(path).map_err(io)?;
+        let bytes = base::file::read_whole(path).map_err(io)?;
         let mut file = Self {
             path: path.to_owned(),
             format: "",

@@ -84,7 +84,7 @@ fn of_pixels(clean: &dicom_files::Clean) -> std::io::Result<sha2::digest::Output
 
 /// SHA-256 of what a written file holds behind its header.
 fn behind(path: &Path, header: usize) -> Result<Sha256, DeidentifyError> {
-    let mut file = std::io::BufReader::new(File::open(path).map_err(disk(path))?);
+    let mut file = std::io::BufReader::new(base::file::open_regular(path).map_err(disk(path))?);
     std::io::copy(&mut (&mut file).take(header as u64), &mut std::io::sink())
         .map_err(disk(path))?;
     let mut digest = Sha256::new();

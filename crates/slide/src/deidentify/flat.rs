@@ -21,7 +21,7 @@ pub(super) fn write(slide: &Slide, output: &Path) -> Result<Written, DeidentifyE
     })?;
     let clean = if slide.format() == "png" { png(&bytes) } else { jpeg(&bytes) };
     std::fs::write(output, &clean).map_err(disk(output))?;
-    let written = std::fs::read(output).map_err(disk(output))?;
+    let written = base::file::read_whole(output).map_err(disk(output))?;
     let digest = |b: &[u8]| base::digest::hex(&Sha256::digest(pixels(slide.format(), b)));
     let output = vec![output.to_path_buf()];
     let main = output[0].clone();

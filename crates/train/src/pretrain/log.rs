@@ -44,7 +44,7 @@ impl TermLog {
         let path = dir.join("terms.csv");
         let (mut names, mut rows) = (vec![], vec![]);
         if writes && start > 0 {
-            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            let text = base::file::read_string(&path).unwrap_or_default();
             let mut all = text.lines();
             let head = all.next().unwrap_or_default().split(',').skip(FIXED.len());
             names = head.map(str::to_string).collect();

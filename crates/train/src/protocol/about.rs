@@ -136,7 +136,7 @@ impl About {
     /// When `run` holds no such run.
     pub fn read(run: &Path) -> Result<Self> {
         let path = run.join(FILE);
-        let text = std::fs::read_to_string(&path).map_err(|e| {
+        let text = base::file::read_string(&path).map_err(|e| {
             TrainError::run(&path, format!("{e}; give the folder of a run over folds"))
         })?;
         let about: Self = serde_json::from_str(&text).map_err(|e| TrainError::run(&path, e))?;

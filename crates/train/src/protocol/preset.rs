@@ -22,7 +22,7 @@ use crate::preset::{Fault, Init, Keep, Loop, Preset, check_lora, of_net};
 /// When the file is not TOML.
 pub fn task_of(path: &Path) -> Result<Option<String>> {
     let bad = |reason: String| TrainError::Preset { path: path.to_path_buf(), reason };
-    let text = std::fs::read_to_string(path).map_err(|e| bad(e.to_string()))?;
+    let text = base::file::read_string(path).map_err(|e| bad(e.to_string()))?;
     let table: toml::Table = text.parse().map_err(|e: toml::de::Error| bad(e.to_string()))?;
     Ok(table.get("task").and_then(|t| t.as_str()).map(str::to_string))
 }

@@ -49,7 +49,7 @@ impl Teacher {
     /// [`TrainError::Run`] where `RUN/run.json` names others.
     pub fn goes_on(&self, run: &Path) -> Result<()> {
         let path = run.join("run.json");
-        let Ok(text) = std::fs::read_to_string(&path) else { return Ok(()) };
+        let Ok(text) = base::file::read_string(&path) else { return Ok(()) };
         let found: serde_json::Value =
             serde_json::from_str(&text).map_err(|e| TrainError::run(&path, e))?;
         if found["about"]["teacher"] == self.text {

@@ -101,8 +101,12 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
         [filter(&a.tumour_filter, &a.tumour_class), filter(&a.second_filter, &a.second_class)];
     let mpp = a.mpp.map(Mpp::new).transpose().context("--mpp")?;
     let mpps = a.mpp_table.as_deref().map(job::read_mpp_table).transpose()?.unwrap_or_default();
+    let inputs = slides(a.list.as_deref(), &a.slides, mpp, &mpps)?;
+    if let Some(join) = inputs.unmatched("--mpp-table", mpps.keys())? {
+        print_message("note", &join.to_string());
+    }
     let plan = Plan {
-        slides: slides(a.list.as_deref(), &a.slides, mpp, &mpps)?,
+        slides: inputs.slides,
         origins: a.table.as_deref().map(Origins::read).transpose()?.unwrap_or_default(),
         cohort: a.cohort.clone(),
         exclusions: Exclusions::new(&preset.exclude_cohorts, &a.exclude, &a.evaluation)?
@@ -117,6 +121,9 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
             "note",
             "the bundled detector labels the crops; the paper's is one trained on MIDOG22: name yours with --model",
         );
+    }
+    for note in plan.unmatched()? {
+        print_message("note", &note.to_string());
     }
     let report = construct::construct(&plan, &|| a.engine.detector(), &mut *a.log.listener(false))?;
     show::result(a.json, &report)?;

@@ -1,5 +1,6 @@
 //! `mithras corpus import`.
 
+use crate::progress::print_message;
 use crate::show;
 use anyhow::Context;
 use crops::Encoding;
@@ -127,7 +128,7 @@ impl Args {
     fn given(&self) -> anyhow::Result<Given> {
         let all = self.mpp.map(Mpp::new).transpose().context("--mpp")?;
         let table = self.mpp_table.as_deref().map(Given::read_table).transpose()?;
-        Ok(Given { all, table: table.unwrap_or_default() })
+        Ok(Given { all, table: table.unwrap_or_default(), ..Given::default() })
     }
 
     fn regions(&self) -> bool {
@@ -152,10 +153,16 @@ pub fn run(a: &Args) -> anyhow::Result<()> {
         },
         ..ImportOptions::default()
     };
-    if a.regions() { regions(a, &options) } else { crops(a, &options) }
+    let given = a.given()?;
+    let made = if a.regions() { regions(a, &options, &given) } else { crops(a, &options, &given) };
+    // Also where it failed: an image without um/px may be one that the table spells otherwise.
+    if let Some(join) = given.unmatched() {
+        print_message("note", &join.to_string());
+    }
+    made
 }
 
-fn crops(a: &Args, options: &ImportOptions) -> anyhow::Result<()> {
+fn crops(a: &Args, options: &ImportOptions, given: &Given) -> anyhow::Result<()> {
     anyhow::ensure!(
         a.images.is_none() || a.out.is_some(),
         "--images cuts crops and needs --out for the corpus"
@@ -173,7 +180,7 @@ fn crops(a: &Args, options: &ImportOptions) -> anyhow::Result<()> {
     let cuts = CutOptions {
         mpp: Mpp::new(a.crop_mpp).context("--crop-mpp")?,
         side: a.crop,
-        given: a.given()?,
+        given: given.clone(),
         encoding: a.jpeg.map_or(Encoding::Png, Encoding::Jpeg),
         lenient: a.lenient,
         split: a.split,
@@ -182,13 +189,13 @@ fn crops(a: &Args, options: &ImportOptions) -> anyhow::Result<()> {
     show::result(a.json, &plan.run(cuts)?)
 }
 
-fn regions(a: &Args, annotations: &ImportOptions) -> anyhow::Result<()> {
+fn regions(a: &Args, annotations: &ImportOptions, given: &Given) -> anyhow::Result<()> {
     let out = a.out.as_ref().context("--kind regions writes a dataset and needs --out")?;
     let name = || out.file_name().map(|n| n.to_string_lossy().into_owned());
     let options = Options {
         name: a.name.clone().or_else(name).unwrap_or_else(|| a.format.clone()),
         program: mithras::program(),
-        given: a.given()?,
+        given: given.clone(),
         exhaustive: a.exhaustive,
         lenient: a.lenient,
         part: if a.split == crops::Split::Test { Part::Test } else { Part::Train },

@@ -44,7 +44,7 @@ pub struct Args {
 /// Reads further sections of a card from a TOML file.
 pub(super) fn about(file: Option<&Path>) -> Result<toml::Table> {
     let Some(path) = file else { return Ok(toml::Table::new()) };
-    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let text = base::file::read_string(path).with_context(|| path.display().to_string())?;
     Ok(text.parse()?)
 }
 

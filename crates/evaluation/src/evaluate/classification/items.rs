@@ -146,6 +146,24 @@ fn probability(table: &Table, row: usize, column: usize) -> Result<f64> {
     Err(wrong(table, row, column, reason))
 }
 
+/// Most classes of a table. A column of names that is taken for classes has one for every item.
+const MOST_CLASSES: usize = 200;
+
+fn few(path: &Path, classes: &[String]) -> Result<()> {
+    if classes.len() <= MOST_CLASSES {
+        return Ok(());
+    }
+    let (n, first) = (classes.len(), &classes[0]);
+    Err(ClassificationError::Content {
+        path: path.to_owned(),
+        reason: format!(
+            "{n} classes ('{first}', ...), more than {MOST_CLASSES}: a column of names was taken for one \
+             of classes; name the columns of true and predicted classes"
+        ),
+        setting: Some(Setting::Truth),
+    })
+}
+
 /// Refuses classes that are one but for case, blanks or the form of a number: `1` and `1.0`.
 fn check_spelling(path: &Path, truth: &[String], predicted: &[String]) -> Result<()> {
     let bare = |class: &str| match class.trim().parse::<f64>() {
@@ -267,6 +285,7 @@ pub(super) fn read(
     let mut set: BTreeSet<String> = truth.iter().chain(&predicted).cloned().collect();
     set.extend(known);
     let classes: Vec<String> = set.into_iter().collect();
+    few(table.path(), &classes)?;
     let code = |values: &[String]| -> Vec<usize> {
         values.iter().map(|v| classes.partition_point(|c| c < v)).collect()
     };
@@ -386,6 +405,7 @@ pub(super) fn largest_f1(items: &Items) -> Result<Option<LargestF1>> {
 #[cfg(test)]
 mod tests {
     use super::super::{ClassificationPlan, classification};
+    use super::MOST_CLASSES;
     use std::path::{Path, PathBuf};
 
     fn put(dir: &Path, name: &str, text: &str) -> PathBuf {
@@ -439,6 +459,23 @@ mod tests {
         ] {
             let error = run(text);
             assert!(error.contains(words), "{words}: {error}");
+        }
+    }
+
+    #[test]
+    fn names_that_are_taken_for_classes_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("c.csv");
+        let rows =
+            |n: usize| (0..n).map(|k| format!("{k},c{k},c{}\n", k * 7 % n)).collect::<String>();
+        for (n, refused) in [(MOST_CLASSES, false), (MOST_CLASSES + 1, true), (10_000, true)] {
+            std::fs::write(&path, format!("file,truth,class\n{}", rows(n))).unwrap();
+            let plan =
+                ClassificationPlan { predictions: path.clone(), ..ClassificationPlan::default() };
+            let found = classification(&plan);
+            assert_eq!(found.as_ref().err().is_some(), refused, "{n}");
+            let error = found.err().map_or_else(String::new, |e| e.to_string());
+            assert!(!refused || error.contains(&format!("{n} classes")), "{error}");
         }
     }
 

@@ -92,7 +92,7 @@ pub fn icpr(dir: &Path, o: &Options) -> Result<Imported> {
             }
             "Aperio" => published.clone(),
             // What is given for all images is not meant for another scanner's.
-            other => o.given.table.get(other).map(|&m| (m, MppSource::Table)),
+            other => o.given.lookup(&[other]).filter(|(_, source)| *source == MppSource::Table),
         };
         without += usize::from(given.is_none());
         if given.is_some() {

@@ -278,7 +278,7 @@ export function countsLine(name, figures, point, run, reviewer, named = '', cave
   figures.accept(point);
   const counted = figures.counted();
   const spot = hotspot(counted, figures.mpp);
-  const density = figures.analysed > 0 ? Math.round((20e6 * counted.length) / figures.analysed) / 1e6 : '';
+  const density = figures.analysed > 0 ? Math.round((counted.length / figures.analysed) * 20 * 1e6) / 1e6 : '';
   const moved = point.seg !== run.seg || point.cls !== run.cls;
   const notes = [];
   if (moved) notes.push(named ? `operating point ${named}, not the run's` : "not the run's operating point: its precision and recall are not known");

@@ -1,0 +1,417 @@
+//! How much a graph may ask of an engine. Engines follow a graph by recursion and run its loops as often
+//! as it states, so what a file asks for is counted before an engine reads it.
+
+use super::messages::{Attribute, Function, Inner, Values};
+use prost::Message;
+use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
+use std::collections::HashMap;
+
+/// Nodes of a file, with those of graphs inside nodes and of functions as often as they are called. The
+/// largest encoders have about 6,000.
+pub(crate) const MOST_NODES: u64 = 10_000;
+/// Nodes that wait for each other, one after the other: engines follow them by recursion, and a thread's
+/// stack holds some 6,000. The longest way through the largest encoders has about 2,000.
+pub(crate) const LONGEST: u64 = 4_000;
+/// Graphs inside one another, and functions that call functions.
+pub(crate) const DEEPEST: usize = 16;
+/// Nodes that run for one image, with those of loops as often as the loop turns.
+pub(crate) const MOST_STEPS: u64 = 1_000_000;
+
+const GRAPH: u32 = 7;
+const FUNCTION: u32 = 25;
+
+/// Counts what a file asks for.
+///
+/// # Errors
+/// A sentence on what is too much, endless, or damaged.
+pub(super) fn limited(onnx: &[u8]) -> Result<(), String> {
+    let mut all = Counter::default();
+    for field in Fields(onnx) {
+        let (number, payload) = field?;
+        if number == FUNCTION {
+            let function =
+                Function::decode(payload).map_err(|e| format!("a damaged function: {e}"))?;
+            all.functions.insert((function.domain, function.name), function.node);
+        }
+    }
+    for field in Fields(onnx) {
+        let (number, payload) = field?;
+        if number == GRAPH {
+            all.graph(payload, 0, 1)?;
+        }
+    }
+    Ok(())
+}
+
+/// What has been counted.
+#[derive(Default)]
+struct Counter {
+    /// By domain and name: their nodes.
+    functions: HashMap<(String, String), Vec<Vec<u8>>>,
+    nodes: u64,
+    steps: u64,
+}
+
+/// Whole numbers that are stated in a graph, by name: how often a loop turns.
+type Constants = HashMap<String, i64>;
+
+impl Counter {
+    /// A graph at some depth, which runs `turns` times.
+    fn graph(&mut self, bytes: &[u8], depth: usize, turns: u64) -> Result<(), String> {
+        const NODE: u32 = 1;
+        const INITIALIZER: u32 = 5;
+        let mut constants = Constants::new();
+        let mut nodes = Vec::new();
+        for field in Fields(bytes) {
+            match field? {
+                (NODE, node) => {
+                    nodes.push(node);
+                    self.room(nodes.len() as u64)?;
+                }
+                // A number is short; weights are not looked at here.
+                (INITIALIZER, weight) if weight.len() < 256 => {
+                    let values =
+                        Values::decode(weight).map_err(|e| format!("a damaged weight: {e}"))?;
+                    constants.extend(values.ints().first().map(|n| (values.name.clone(), *n)));
+                }
+                _ => {}
+            }
+        }
+        self.nodes(nodes, constants, depth, turns)
+    }
+
+    fn room(&self, more: u64) -> Result<(), String> {
+        if self.nodes.saturating_add(more) > MOST_NODES {
+            return Err(format!(
+                "it has more than {MOST_NODES} nodes, which no engine here runs; simplify the network"
+            ));
+        }
+        Ok(())
+    }
+
+    fn nodes<'a>(
+        &mut self,
+        nodes: impl IntoIterator<Item = &'a [u8]>,
+        mut constants: Constants,
+        depth: usize,
+        turns: u64,
+    ) -> Result<(), String> {
+        if depth > DEEPEST {
+            return Err(format!(
+                "more than {DEEPEST} graphs or functions are nested; simplify the network"
+            ));
+        }
+        let mut chain = Chain::default();
+        for bytes in nodes {
+            let before = self.nodes;
+            let node = Asks::decode(bytes).map_err(|e| format!("a damaged node: {e}"))?;
+            self.room(1)?;
+            self.nodes += 1;
+            self.steps = self.steps.saturating_add(turns);
+            if self.steps > MOST_STEPS {
+                return Err(format!(
+                    "its loops run more than {MOST_STEPS} nodes for one image; unroll or shorten them"
+                ));
+            }
+            let turns = match node.op_type.as_str() {
+                "Loop" => turns.saturating_mul(node.turns(&constants)?),
+                "Scan" => {
+                    return Err("it holds a `Scan`, whose number of turns it does not state; \
+                                export the network with its loops unrolled"
+                        .into());
+                }
+                "Constant" => {
+                    let value = node.constant()?;
+                    constants.extend(node.output.first().cloned().zip(value));
+                    turns
+                }
+                _ => turns,
+            };
+            for attribute in &node.attribute {
+                let inner = Inner::decode(attribute.as_slice())
+                    .map_err(|e| format!("a damaged node: {e}"))?;
+                for graph in inner.graph.iter().chain(&inner.graphs) {
+                    self.graph(graph, depth + 1, turns)?;
+                }
+            }
+            // Functions are put in place of what calls them.
+            let called = (node.domain.clone(), node.op_type.clone());
+            if let Some(body) = self.functions.get(&called).cloned() {
+                self.nodes(body.iter().map(Vec::as_slice), Constants::new(), depth + 1, turns)?;
+            }
+            chain.add(node, self.nodes - before);
+        }
+        match chain.longest() {
+            None => Err("its nodes wait for each other in a circle".into()),
+            Some(n) if n > LONGEST => Err(format!(
+                "{n} of its nodes follow each other, more than {LONGEST}; simplify the network"
+            )),
+            Some(_) => Ok(()),
+        }
+    }
+}
+
+/// The nodes of one graph, to find the longest way through it, in whatever order they are written.
+#[derive(Default)]
+struct Chain {
+    made_by: HashMap<String, usize>,
+    takes: Vec<Vec<String>>,
+    /// Nodes that each counts for.
+    weights: Vec<u64>,
+}
+
+impl Chain {
+    fn add(&mut self, node: Asks, weight: u64) {
+        let number = self.takes.len();
+        self.made_by.extend(node.output.into_iter().filter(|o| !o.is_empty()).map(|o| (o, number)));
+        self.takes.push(node.input);
+        self.weights.push(weight);
+    }
+
+    /// Nodes on the longest way; `None` where one waits for itself.
+    fn longest(&self) -> Option<u64> {
+        let n = self.takes.len();
+        let (mut open, mut next) = (vec![0; n], vec![Vec::new(); n]);
+        for (node, inputs) in self.takes.iter().enumerate() {
+            for from in inputs.iter().filter_map(|i| self.made_by.get(i)) {
+                open[node] += 1;
+                next[*from].push(node);
+            }
+        }
+        let mut ready: Vec<usize> = (0..n).filter(|i| open[*i] == 0).collect();
+        let mut ways = self.weights.clone();
+        let (mut done, mut longest) = (0, 0);
+        while let Some(node) = ready.pop() {
+            done += 1;
+            longest = longest.max(ways[node]);
+            for after in &next[node] {
+                ways[*after] = ways[*after].max(ways[node].saturating_add(self.weights[*after]));
+                open[*after] -= 1;
+                if open[*after] == 0 {
+                    ready.push(*after);
+                }
+            }
+        }
+        (done == n).then_some(longest)
+    }
+}
+
+/// What a node asks for. Attributes are read one by one, so that weights are not copied.
+#[derive(Clone, PartialEq, Message)]
+struct Asks {
+    #[prost(string, repeated, tag = "1")]
+    input: Vec<String>,
+    #[prost(string, repeated, tag = "2")]
+    output: Vec<String>,
+    #[prost(string, tag = "4")]
+    op_type: String,
+    #[prost(bytes = "vec", repeated, tag = "5")]
+    attribute: Vec<Vec<u8>>,
+    #[prost(string, tag = "7")]
+    domain: String,
+}
+
+impl Asks {
+    /// How often a loop turns, at most.
+    fn turns(&self, constants: &Constants) -> Result<u64, String> {
+        let stated = self.input.first().and_then(|name| constants.get(name));
+        let turns = stated.and_then(|n| u64::try_from(*n).ok());
+        turns.ok_or_else(|| {
+            "it holds a `Loop` whose number of turns it does not state; export the network with its \
+             loops unrolled"
+                .into()
+        })
+    }
+
+    /// The first whole number of a `Constant`.
+    fn constant(&self) -> Result<Option<i64>, String> {
+        for bytes in self.attribute.iter().filter(|a| a.len() < 256) {
+            let a =
+                Attribute::decode(bytes.as_slice()).map_err(|e| format!("a damaged node: {e}"))?;
+            let value = match a.name.as_str() {
+                "value" => a.tensor.and_then(|t| t.ints().first().copied()),
+                "value_int" => Some(a.i),
+                "value_ints" => a.ints.first().copied(),
+                _ => None,
+            };
+            if value.is_some() {
+                return Ok(value);
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The fields of a message that have a length: number and content, nothing copied.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Result<(u32, &'a [u8]), String>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut one = || -> Result<Option<(u32, &'a [u8])>, prost::DecodeError> {
+            while !self.0.is_empty() {
+                let (number, wire) = decode_key(&mut self.0)?;
+                let mut rest = self.0;
+                skip_field(wire, number, &mut self.0, DecodeContext::default())?;
+                if wire == WireType::LengthDelimited {
+                    let length = decode_varint(&mut rest)? as usize;
+                    return Ok(Some((number, &rest[..length])));
+                }
+            }
+            Ok(None)
+        };
+        let found = one().map_err(|e| format!("not an ONNX file: {e}")).transpose();
+        if !matches!(found, Some(Ok(_))) {
+            self.0 = &[];
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::messages::{Graph, Model, Node, ValueInfo};
+    use super::*;
+    use rten_tensor::AsView;
+
+    fn node(op: &str, input: &str, output: &str) -> Vec<u8> {
+        let (input, output) = (vec![input.into()], vec![output.into()]);
+        Node { input, output, op_type: op.into(), attribute: vec![] }.encode_to_vec()
+    }
+
+    fn file(node: Vec<Vec<u8>>, initializer: Vec<Vec<u8>>) -> Vec<u8> {
+        let graph = Graph { node, initializer, ..Graph::default() };
+        Model { graph: Some(graph), ..Model::default() }.encode_to_vec()
+    }
+
+    /// A node with a graph inside.
+    fn with_graph(op: &str, input: &str, nodes: Vec<Vec<u8>>) -> Vec<u8> {
+        let graph = Graph { node: nodes, ..Graph::default() }.encode_to_vec();
+        let inner = Inner { graph: Some(graph), graphs: vec![] }.encode_to_vec();
+        let asks = Asks {
+            input: vec![input.into()],
+            op_type: op.into(),
+            attribute: vec![inner],
+            ..Asks::default()
+        };
+        asks.encode_to_vec()
+    }
+
+    fn refused(onnx: &[u8]) -> String {
+        limited(onnx).unwrap_err()
+    }
+
+    #[test]
+    fn chains_nests_and_loops_have_a_limit() {
+        // Side by side, one after the other in either order, and in a circle.
+        let chain = |n: u64| (0..n).map(|_| node("Relu", "a", "b")).collect::<Vec<_>>();
+        assert_eq!(limited(&file(chain(MOST_NODES), vec![])), Ok(()));
+        assert!(refused(&file(chain(MOST_NODES + 1), vec![])).contains("nodes"));
+        let row = |n: u64| {
+            let one = |k: u64| node("Relu", &format!("v{k}"), &format!("v{}", k + 1));
+            (0..n).map(one).collect::<Vec<_>>()
+        };
+        let turned = |n: u64| row(n).into_iter().rev().collect::<Vec<_>>();
+        assert_eq!(limited(&file(row(LONGEST), vec![])), Ok(()));
+        for long in [row(LONGEST + 1), turned(LONGEST + 1)] {
+            assert!(refused(&file(long, vec![])).contains("follow each other"));
+        }
+        let circle = vec![node("Relu", "a", "b"), node("Relu", "b", "a")];
+        assert!(refused(&file(circle, vec![])).contains("circle"));
+
+        let nest = |n: usize| (0..n).fold(chain(1), |inner, _| vec![with_graph("If", "c", inner)]);
+        assert_eq!(limited(&file(nest(DEEPEST), vec![])), Ok(()));
+        for deep in [DEEPEST + 1, 3000] {
+            assert!(refused(&file(nest(deep), vec![])).contains("are nested"), "{deep}");
+        }
+
+        let turns = |n: i64| Values {
+            name: "m".into(),
+            data_type: 7,
+            int64_data: vec![n],
+            ..Values::default()
+        };
+        let turning = |n: i64, inner: Vec<Vec<u8>>| {
+            file(vec![with_graph("Loop", "m", inner)], vec![turns(n).encode_to_vec()])
+        };
+        assert_eq!(limited(&turning(1000, chain(900))), Ok(()));
+        assert!(refused(&turning(1 << 62, chain(1))).contains("1000000 nodes"));
+        assert!(refused(&turning(-1, chain(1))).contains("does not state"));
+        // No number that the file states.
+        assert!(refused(&file(vec![with_graph("Loop", "x", chain(1))], vec![])).contains("state"));
+        assert!(refused(&file(vec![with_graph("Scan", "x", chain(1))], vec![])).contains("`Scan`"));
+    }
+
+    #[test]
+    fn functions_count_as_often_as_they_are_called() {
+        let function = |name: &str, node: Vec<Vec<u8>>| {
+            let f = Function { name: name.into(), domain: String::new(), node };
+            let (mut out, bytes) = (Vec::new(), f.encode_to_vec());
+            prost::encoding::encode_key(FUNCTION, WireType::LengthDelimited, &mut out);
+            prost::encoding::encode_varint(bytes.len() as u64, &mut out);
+            out.extend(bytes);
+            out
+        };
+        let calls = |names: &[&str]| names.iter().map(|n| node(n, "a", "b")).collect::<Vec<_>>();
+        let mut whole = file(calls(&["f0", "f0"]), vec![]);
+        for k in 0..15 {
+            let next = format!("f{}", k + 1);
+            whole.extend(function(&format!("f{k}"), calls(&[&next, &next])));
+        }
+        assert!(refused(&whole).contains("nodes"));
+        let mut endless = file(calls(&["f"]), vec![]);
+        endless.extend(function("f", calls(&["f"])));
+        assert!(refused(&endless).contains("are nested"));
+    }
+
+    #[test]
+    fn what_is_cut_short_is_an_error() {
+        let whole = file(vec![node("Relu", "a", "b")], vec![]);
+        for n in 1..whole.len() {
+            assert!(limited(&whole[..n]).is_err(), "{n}");
+        }
+    }
+
+    /// What is allowed, an engine loads: it follows a graph by recursion.
+    #[test]
+    fn the_longest_chain_is_loaded_and_run() {
+        let value = |name: &str| ValueInfo::open(name);
+        let name = |k: u64| if k == 0 { "image".into() } else { format!("v{k}") };
+        let node = (0..LONGEST).map(|k| node("Relu", &name(k), &name(k + 1))).collect();
+        let (input, output) = (vec![value("image")], vec![value(&name(LONGEST))]);
+        let graph = Graph { node, input, output, ..Graph::default() };
+        let opset = vec![vec![16, 17]];
+        let model = Model { ir_version: 8, graph: Some(graph), opset_import: opset };
+        let onnx = model.encode_to_vec();
+        limited(&onnx).expect("within the limits");
+        let model = rten::Model::load(onnx).expect("a network");
+        let id = |n: &str| model.node_id(n).expect("its name");
+        let image = rten_tensor::NdTensor::from_data([1, 1, 1, 2], vec![-1.0f32, 2.0]);
+        let image = rten::Value::from(image);
+        let output = [id(&name(LONGEST))];
+        let out = model.run(vec![(id("image"), image.into())], &output, None).expect("it runs");
+        let out: rten_tensor::NdTensor<f32, 4> =
+            out.into_iter().next().expect("one").try_into().expect("f32");
+        assert_eq!(out.to_vec(), [0.0, 2.0]);
+    }
+
+    #[test]
+    fn the_files_that_stopped_the_program_are_refused() {
+        for (name, words) in
+            [("if", "are nested"), ("chain", "nodes"), ("loop", "loops run")]
+        {
+            let Some(dir) = testkit::data(&format!("hostile/attack/10_onnx_aborts/{name}")) else {
+                continue;
+            };
+            let package = crate::ModelPackage::open(&dir).expect("a package");
+            let options = crate::EngineOptions {
+                engine: crate::EngineChoice::Rten,
+                ..crate::EngineOptions::default()
+            };
+            let e = crate::open(&package, &options).unwrap_err();
+            assert!(matches!(e, crate::EngineError::Model { .. }), "{name}: {e}");
+            assert!(e.to_string().contains(words), "{name}: {e}");
+        }
+    }
+}
