@@ -398,9 +398,7 @@ mod tests {
 
     #[test]
     fn the_files_that_stopped_the_program_are_refused() {
-        for (name, words) in
-            [("if", "are nested"), ("chain", "nodes"), ("loop", "loops run")]
-        {
+        for (name, words) in [("if", "are nested"), ("chain", "nodes"), ("loop", "loops run")] {
             let Some(dir) = testkit::data(&format!("hostile/attack/10_onnx_aborts/{name}")) else {
                 continue;
             };
