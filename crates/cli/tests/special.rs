@@ -86,7 +86,6 @@ fn pipes_and_devices_in_place_of_files_are_refused() {
         ("run/one/counts.json", "gather run".into()),
         ("run/one/detections.csv", "gather run".into()),
         ("run/one/detections.csv", "export qupath run --out new".into()),
-        ("run/one/detections.csv", "recount run --reviews anna".into()),
         ("run/reviews/anna.jsonl", "recount run --reviews anna".into()),
         (
             "run/one/detections.csv",
@@ -136,17 +135,14 @@ const PRINTING: &[&str] = &[
     "recount run --reviews anna --json",
     "survival km --table t.csv --time time --event event",
     "survival logrank --table t.csv --time time --event event --covariates group",
-    "survival cindex --table t.csv --time time --event event --covariates time",
     "evaluate classification --predictions c.csv",
     "evaluate detections --predictions run --truth truth.csv",
     "corpus import --format csv a.csv",
-    "detectors list",
     "data list",
     "data show MIDOG22",
     "experiment list",
     "experiment show subtypes",
     "encoders list",
-    "doctor",
     "export qupath run --out q",
 ];
 
