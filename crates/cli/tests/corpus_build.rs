@@ -293,7 +293,7 @@ fn what_is_excluded_never_enters_and_failures_stay_alone() {
     }
     std::fs::write(folder.join("broken.png"), b"\x89PNG\r\n\x1a\nnothing").unwrap();
     let table = dir.path().join("t.csv");
-    std::fs::write(&table, "slide,cohort\ngbm.png,TCGA-GBM\n").unwrap();
+    std::fs::write(&table, "slide,cohort\ngbm.png,TCGA-GBM\nseen.png,BRCA\n").unwrap();
     let list = dir.path().join("no.csv");
     std::fs::write(&list, "# kept for evaluation\npatient,TCGA-AA-0001\n").unwrap();
     let preset = dir.path().join("p.toml");

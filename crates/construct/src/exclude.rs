@@ -77,7 +77,7 @@ impl Origins {
         let idle = slides.iter().filter(|i| !names(i).iter().any(|n| self.0.contains_key(n)));
         let idle: Vec<&str> = idle.map(|i| i.name.as_str()).collect();
         let none = alone.len() == self.0.len();
-        let join = Unmatched::from_keys(("--table", "the slides"), &alone, &idle);
+        let join = Unmatched::from_keys(("the table of slides", "the slides"), &alone, &idle);
         join.filter(|_| !alone.is_empty()).map(|join| (join, none))
     }
 }

@@ -216,6 +216,6 @@ mod tests {
         };
         let other = Box::new(Other(ATYPIA.map(String::from).to_vec()));
         let refused = SubtypeNetwork::new(other, Mpp::PAPER, 64, model).err().unwrap();
-        assert!(refused.to_string().contains("needs [\"prometaphase\""), "{refused}");
+        assert!(refused.to_string().contains("need [\"prometaphase\""), "{refused}");
     }
 }

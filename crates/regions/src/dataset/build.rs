@@ -65,7 +65,7 @@ impl Given {
         alone.sort_unstable();
         let idle = asked.iter().filter(|(_, key)| key.is_none());
         let idle: Vec<&str> = idle.map(|(image, _)| image.as_str()).collect();
-        let join = Unmatched::from_keys(("--mpp-table", "the images"), &alone, &idle);
+        let join = Unmatched::from_keys(("the table of um/px", "the images"), &alone, &idle);
         join.filter(|_| !alone.is_empty())
     }
 
