@@ -211,7 +211,8 @@ fn expand(argument: &Path) -> Result<Vec<PathBuf>, InputError> {
 /// hidden folders are not followed.
 fn files_below(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>), InputError> {
     let hidden = |p: &Path| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
-    let wanted = |p: &Path| !(hidden(p) && p.is_dir()) && !holds_results(p);
+    let hidden_folder = |p: &Path| hidden(p) && p.is_dir();
+    let wanted = |p: &Path| !hidden_folder(p) && !holds_results(p);
     let mut files = base::walk::files(folder, &wanted)
         .map_err(|e| InputError::List { path: e.path, source: e.source })?;
     files.retain(|f| f.is_file());
