@@ -345,6 +345,54 @@ fn a_resolution_for_all_fills_gaps_and_one_for_a_slide_must_agree() {
 }
 
 #[test]
+fn kept_candidates_and_a_table_of_names_change_no_number() {
+    let dir = tempfile::tempdir().unwrap();
+    let slides = ["a", "b"].map(|name| dir.path().join(format!("{name}.tiff")));
+    for (slide, mimickers) in slides.iter().zip([2, 3]) {
+        common::draw(slide, 900, 800, 2, mimickers);
+    }
+    let inputs = slides.each_ref().map(|p| p.as_path());
+    let kept = dir.path().join("kept");
+    let run = |out: &str, more: &[&str]| {
+        let out = dir.path().join(out);
+        let (ok, _, stderr) = detect(&inputs, &out, more);
+        assert!(ok, "{stderr}");
+        (out, stderr)
+    };
+    let keep = ["--keep-candidates", kept.to_str().unwrap()];
+    let table = dir.path().join("labels.csv");
+    fs::write(&table, "image,x,y\nb.tiff,1,2\nb.tiff,3,4\n").unwrap();
+    let only = ["--only", table.to_str().unwrap()];
+    let (first, stderr) = run("first", &[&keep[..], &only].concat());
+    assert!(!first.join("a").exists() && first.join("b").is_dir(), "{stderr}");
+    let one = ["--stages", "1", "--operating-point", "0.3,0"];
+    let (from_kept, _) = run("from-kept", &[&keep[..], &one].concat());
+    let (new, _) = run("new", &one);
+    for file in ["counts.csv", "a/detections.csv", "b/detections.csv", "b/qupath.geojson"] {
+        let [kept, new] = [&from_kept, &new].map(|d| fs::read_to_string(d.join(file)).unwrap());
+        assert_eq!(kept, new, "{file}");
+    }
+    let windows = |slide: &str| {
+        let text = fs::read_to_string(from_kept.join(slide).join("state.json")).unwrap();
+        let state: serde_json::Value = serde_json::from_str(&text).unwrap();
+        state["stages"][1]["items"].as_u64().unwrap()
+    };
+    assert!(windows("a") > 0 && windows("b") == 0);
+    // A name that no slide has is said; a table that names none is refused.
+    fs::write(&table, "slide\nb\nc\n").unwrap();
+    let (_, stderr) = run("some", &only);
+    assert!(stderr.contains("note:") && stderr.contains('c'), "{stderr}");
+    fs::write(&table, "slide\nc\n").unwrap();
+    let (ok, _, stderr) = detect(&inputs, &dir.path().join("none"), &only);
+    assert!(!ok && stderr.contains("labels.csv"), "{stderr}");
+    // A folder that cannot be made is said before any work.
+    let file = slides[0].join("kept");
+    let no = ["--keep-candidates", file.to_str().unwrap()];
+    let (ok, _, stderr) = detect(&inputs, &dir.path().join("refused"), &no);
+    assert!(!ok && stderr.contains("cannot write into"), "{stderr}");
+}
+
+#[test]
 fn evaluate_says_what_is_missing() {
     let dir = tempfile::tempdir().unwrap();
     let truth = dir.path().join("truth.csv");

@@ -249,6 +249,20 @@ fn every_experiment_runs_whole_on_drawn_slides() {
         let run = steps.join(format!("detect/mae-imagenet/{fold}/MIDOGpp"));
         f1_of_detections(&run, &steps.join("data/MIDOGpp/crops/annotations.csv"))
     });
+    // The first stage of a fold ran once over a slide, whatever came behind it.
+    for (image, of) in [("007", "MIDOGpp"), ("40-0", "Canine")] {
+        let [alone, both] = ["seg-only", "mae-imagenet"]
+            .map(|row| steps.join(format!("detect/{row}/0/{of}/{image}")));
+        let windows = [&alone, &both].map(|d| {
+            let stages = &json(&d.join("state.json"))["stages"];
+            stages[1]["items"].as_u64().unwrap()
+        });
+        assert!(windows.contains(&0) && windows.iter().any(|n| *n > 0), "{windows:?}");
+        let [alone, both] = [alone, both].map(|d| columns(&d.join("detections.csv")));
+        for column in ["x_px", "y_px", "s_seg"] {
+            assert_eq!(alone[column], both[column]);
+        }
+    }
     let detection = report(dir, "detection");
     let mean = f1.iter().sum::<f64>() / 3.0;
     assert!(near(estimate(&detection, "f1", "mae-imagenet", 0), mean), "{f1:?}");

@@ -60,6 +60,20 @@ impl Second {
     }
 }
 
+/// JSON, a line break, its SHA-256 in 64 hexadecimal digits, a line break.
+pub(crate) fn signed(value: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
+    let mut text = serde_json::to_vec(value)?;
+    let digest = sha256(&text);
+    text.extend_from_slice(format!("\n{digest}\n").as_bytes());
+    Ok(text)
+}
+
+/// The JSON of a [`signed`] text, if it is whole.
+pub(crate) fn verified(text: &[u8]) -> Option<&[u8]> {
+    let (body, end) = text.split_at(text.len().saturating_sub(66));
+    (end == format!("\n{}\n", sha256(body)).as_bytes()).then_some(body)
+}
+
 impl Checkpoint {
     /// Writes the state under a temporary name next to `path`, then renames it.
     ///
@@ -68,9 +82,7 @@ impl Checkpoint {
     pub fn save(&self, path: &Path) -> Result<(), StoreError> {
         let part = path.with_extension("part");
         let write = || {
-            let mut text = serde_json::to_vec(self)?;
-            let digest = sha256(&text);
-            text.extend_from_slice(format!("\n{digest}\n").as_bytes());
+            let text = signed(self)?;
             let mut file = fs::File::create(&part)?;
             file.write_all(&text)?;
             file.sync_all()?;
@@ -93,11 +105,8 @@ impl Checkpoint {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(fail(e.to_string())),
         };
-        // The state, a line break, 64 hexadecimal digits, a line break.
-        let (body, end) = text.split_at(text.len().saturating_sub(66));
-        if end != format!("\n{}\n", sha256(body)).as_bytes() {
-            return Err(fail("damaged, its checksum does not match".into()));
-        }
+        let body =
+            verified(&text).ok_or_else(|| fail("damaged, its checksum does not match".into()))?;
         let state: Self = serde_json::from_slice(body).map_err(|e| fail(e.to_string()))?;
         if state.version != VERSION {
             return Err(fail(format!("version {}, expected {VERSION}", state.version)));

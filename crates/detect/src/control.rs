@@ -2,6 +2,7 @@
 
 use crate::checkpoint::Checkpoint;
 use crate::error::{DetectError, StoreError};
+use crate::kept::KeptCandidates;
 use base::progress::Listener;
 use base::text::plain_lines;
 use std::path::PathBuf;
@@ -20,6 +21,8 @@ pub struct Control<'a> {
     pub listener: Option<&'a mut dyn Listener>,
     /// Where the state between two units is kept, so that a killed run continues from there.
     pub store: Option<&'a mut dyn Store>,
+    /// Where the candidates of the first stage are kept; a slide that is there begins with its second stage.
+    pub kept: Option<KeptCandidates>,
     /// Ends the run from elsewhere.
     pub cancel: CancelToken,
 }
@@ -37,6 +40,13 @@ impl<'a> Control<'a> {
         self
     }
 
+    /// Keeps the candidates of the first stage.
+    #[must_use]
+    pub fn keeping(mut self, kept: Option<KeptCandidates>) -> Self {
+        self.kept = kept;
+        self
+    }
+
     /// Ends when `token` is set.
     #[must_use]
     pub fn until(mut self, token: &CancelToken) -> Self {
@@ -50,11 +60,15 @@ impl<'a> Control<'a> {
         }
     }
 
+    pub(crate) fn note(&mut self, text: &str) {
+        if let Some(listener) = &mut self.listener {
+            listener.note(&plain_lines(text));
+        }
+    }
+
     /// A stored state cannot be used, for this reason, and the slide starts again.
     pub(crate) fn restart(&mut self, reason: &str) {
-        if let Some(listener) = &mut self.listener {
-            listener.note(&format!("{}; this slide is started again", plain_lines(reason)));
-        }
+        self.note(&format!("{reason}; this slide is started again"));
         if let Some(store) = &mut self.store {
             store.discard();
         }

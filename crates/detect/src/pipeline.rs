@@ -24,6 +24,7 @@ use crate::control::Control;
 use crate::error::DetectError;
 use crate::flaw::{FlawMap, Squares, Verdicts};
 use crate::grid::WindowAt;
+use crate::kept::{FirstStage, FirstStageFile};
 use crate::recipe::{Job, Recipe, Workers};
 use crate::result::{SlideCandidate, SlideResult, StageReport, Unclassified, UnreadWindow};
 use crate::source::{TileSource, WorkingFrame};
@@ -63,8 +64,18 @@ pub(crate) fn run(
         state.check(&digest, recipe)?;
         source.mark_suspect(&state.suspect);
     }
-    let mut done = Done::new(windows.len(), resume);
-    let items = items(&windows, &done, workers.unit_windows);
+    let first = watched.kept.as_ref();
+    let first = first.map(|kept| FirstStageFile::new(kept, recipe, &windows, source, &frame));
+    let kept = first.as_ref().and_then(|first| kept(first, watched));
+    let (mut done, kept) = match kept {
+        Some(kept) => (Done::with_first_stage(&windows, kept.flawed), Some(kept.regions)),
+        None => (Done::new(windows.len(), resume), None),
+    };
+    let begun_with_candidates = kept.is_some();
+    let items = match begun_with_candidates {
+        true => Vec::new(),
+        false => items(&windows, &done, workers.unit_windows),
+    };
     let first_row = done.next_row;
     let extractor = done.extractor.take().unwrap_or_else(|| Extractor::new(&recipe.candidates));
     let control = Shared::default();
@@ -108,6 +119,7 @@ pub(crate) fn run(
             items,
             recipe,
             frame: frame.frame,
+            kept,
             meter: &meters[2],
             events: event_out.clone(),
         };
@@ -131,8 +143,29 @@ pub(crate) fn run(
     if !done.ended {
         return Err(DetectError::Panicked { stage: "watch", message: "no stage ended".into() });
     }
+    if let Some(first) = first.filter(|_| !begun_with_candidates) {
+        keep(&first, &done, source, watched);
+    }
     let stages = meters.iter().map(Meter::report).collect();
     Ok(done.result(of, &frame, &windows, stages, start.elapsed()))
+}
+
+/// The candidates that are kept of this slide, if they can be used.
+fn kept(first: &FirstStageFile, watched: &mut Control<'_>) -> Option<FirstStage> {
+    first.load().unwrap_or_else(|reason| {
+        watched.note(&format!("{reason}; the first stage runs again"));
+        None
+    })
+}
+
+/// Keeps what the first stage gave where nothing is missing or in doubt: what was once unread may be read another time.
+fn keep(first: &FirstStageFile, done: &Done, source: &dyn TileSource, watched: &mut Control<'_>) {
+    if !done.unread.is_empty() || !source.suspect().is_empty() {
+        return;
+    }
+    if let Err(e) = first.save(&done.scored, &done.flawed) {
+        watched.note(&format!("the candidates are not kept: {e}"));
+    }
 }
 
 /// One for each stage, in the order of the flow.
@@ -268,6 +301,18 @@ struct Done {
 }
 
 impl Done {
+    /// Everything but the second stage.
+    fn with_first_stage(windows: &[WindowAt], flawed: Vec<(WindowAt, Verdicts)>) -> Self {
+        let all = windows.len();
+        Self {
+            next_row: windows.last().map_or(0, |w| w.row + 1),
+            flawed,
+            windows_done: all as u64,
+            resumed: true,
+            ..Self::new(all, None)
+        }
+    }
+
     fn new(windows_total: usize, resume: Option<Checkpoint>) -> Self {
         let empty = Self {
             next_row: 0,

@@ -5,4 +5,5 @@
 mod common;
 mod failures;
 mod invariance;
+mod kept;
 mod real_slide;

@@ -34,6 +34,9 @@ pub struct Args {
     /// cohort ...), which counts.csv then has too; see docs/scale.md
     #[arg(long, value_name = "CSV", conflicts_with_all = ["inputs", "mpp_table"])]
     list: Option<PathBuf>,
+    /// Only those of the slides that this table names in a column `slide` or `image`, as a dataset's annotations.csv
+    #[arg(long, value_name = "CSV")]
+    only: Option<PathBuf>,
     /// Only part K of N of the slides; parts are disjoint, whatever the order of the slides
     #[arg(long, value_name = "K/N")]
     shard: Option<Shard>,
@@ -72,6 +75,10 @@ pub struct Args {
     /// Largest share of windows that may be unreadable before a slide fails, 0 to 1
     #[arg(long, value_name = "SHARE", default_value_t = detect::Recipe::MAX_UNREAD_SHARE)]
     max_unread: f64,
+    /// Keep the candidates of the first stage in this folder, and begin there where they are kept: the same slides with
+    /// another second stage, or with one stage, are then not segmented again
+    #[arg(long, value_name = "DIR")]
+    keep_candidates: Option<PathBuf>,
     #[command(flatten)]
     regions: RegionArgs,
     /// An OpenSlide 4 library to use instead of the one found
@@ -200,6 +207,11 @@ pub fn run(args: Args) -> Result<ExitCode> {
         let n = Many(inputs.skipped.len(), "file");
         print_message("note", &format!("not slides and skipped: {n} in the folders"));
     }
+    if let Some(table) = &args.only
+        && let Some(join) = inputs.retain_named(table)?
+    {
+        print_message("note", &join.to_string());
+    }
     if let Some(shard) = args.shard {
         shard.retain_own(&mut inputs);
     }
@@ -220,6 +232,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         .force_mpp(args.force_mpp)
         .any_mpp(args.any_mpp)
         .accept_engine(args.accept_engine)
+        .keep_candidates(args.keep_candidates.clone())
         .subtypes(args.subtypes)
         .open_several(&package, args.workers.into())?;
     let existing = Existing::from_flags(args.resume, args.overwrite);

@@ -193,6 +193,8 @@ pub(super) struct Assemble<'a> {
     pub(super) items: &'a [Item],
     pub(super) recipe: &'a Recipe,
     pub(super) frame: Frame,
+    /// Candidates of an earlier run, where no window is read.
+    pub(super) kept: Option<Vec<Region>>,
     pub(super) meter: &'a Meter,
     pub(super) events: Sender<Event>,
 }
@@ -242,6 +244,11 @@ impl Assemble<'_> {
         out: &Sender<StageOutput>,
         control: &Shared,
     ) -> Result<(), DetectError> {
+        if let Some(kept) = self.kept {
+            let found = kept.into_iter().map(StageOutput::Region).chain([StageOutput::End]);
+            let _ = found.map(|f| out.send(f)).take_while(|sent| sent.is_ok()).count();
+            return Ok(());
+        }
         let mut stitcher =
             Stitcher::new(self.recipe.grid, self.recipe.overlap, self.frame, first_row);
         let mut rows = Rows::new(self.recipe, self.frame, first_row, extractor);

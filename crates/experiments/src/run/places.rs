@@ -164,6 +164,9 @@ impl Places {
                         self.weights(&file).map(text).ok_or_else(|| gone(&file))
                     }
                     Reference::Setting(name) if name == "out" => Ok(text(self.step(&step.name))),
+                    Reference::Setting(name) if name == "candidates" => {
+                        Ok(text(self.out.join("candidates")))
+                    }
                     Reference::Setting(name) if name == "data" => {
                         self.data.clone().map(text).ok_or_else(|| gone("the data folder"))
                     }

@@ -24,13 +24,13 @@ pub enum Reference {
     File(String),
     /// `{encoders:FILE}`: weights below the folder of encoders.
     Encoder(String),
-    /// `{out}`, `{threads}`, `{device}`, `{data}`: settings of the run.
+    /// `{out}`, `{candidates}`, `{threads}`, `{device}`, `{data}`: settings of the run.
     Setting(String),
 }
 
 impl Reference {
     fn parse(inner: &str) -> Option<Self> {
-        if matches!(inner, "out" | "threads" | "device" | "data") {
+        if matches!(inner, "out" | "candidates" | "threads" | "device" | "data") {
             return Some(Self::Setting(inner.into()));
         }
         let (kind, name) = inner.split_once(':')?;

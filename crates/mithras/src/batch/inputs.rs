@@ -5,7 +5,7 @@ use super::state::is_at;
 use crate::input::{Input, file_name, stem};
 use crate::regions::RegionSource;
 use base::remedy::{Remedied, Remedy};
-use base::table::{Format, Table, TableError, Unmatched};
+use base::table::{Format, Table, TableError, Unmatched, uncell};
 use base::text::Shown;
 use mitosis::Mpp;
 use remote::{Address, AddressError};
@@ -47,6 +47,21 @@ impl Inputs {
                 .map(|file| RegionSource { file: Arc::clone(file), classes: classes.clone() });
         }
         Ok(())
+    }
+
+    /// Leaves the slides that a table names in its column `slide` or `image`, with or without suffix and any number of times;
+    /// gives the names that no slide has.
+    ///
+    /// # Errors
+    /// [`InputError::Table`]; [`InputError::NoneNamed`] where no name is a slide's.
+    pub fn retain_named(&mut self, path: &Path) -> Result<Option<Unmatched>, InputError> {
+        let table = Table::read(path, &Format::default())?;
+        let column = table.need(&["slide", "image"])?;
+        let cell = |row| uncell(table.cell(row, column)).to_owned();
+        let names: BTreeSet<String> = (0..table.len()).map(cell).collect();
+        let unmatched = self.unmatched(&path.display().to_string(), names.iter())?;
+        self.slides.retain(|i| names.contains(&i.name) || names.contains(&file_name(&i.path)));
+        Ok(unmatched)
     }
 
     /// The keys of a table by slides' names, with or without suffix, that no slide has, with the slides

@@ -7,7 +7,8 @@ use super::options::{Stages, Thresholds};
 use super::run::{Detector, Networks};
 use crate::record::{GIVEN_POINT, OWN_POINT};
 use crate::subtypes::SubtypeNetwork;
-use detect::{Recipe, Workers};
+use base::digest::sha256;
+use detect::{KeptCandidates, Recipe, Workers};
 use infer::{CardError, EngineChoice, EngineOptions, ModelCard, ModelPackage};
 use slide::{Limits, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -36,6 +37,7 @@ pub struct Builder {
     force_mpp: bool,
     any_mpp: bool,
     accept_engine: bool,
+    keep_candidates: Option<PathBuf>,
     subtypes: bool,
     /// Detectors opened together.
     together: usize,
@@ -54,6 +56,7 @@ impl Default for Builder {
             force_mpp: false,
             any_mpp: false,
             accept_engine: false,
+            keep_candidates: None,
             subtypes: false,
             together: 1,
         }
@@ -152,6 +155,14 @@ impl Builder {
         self
     }
 
+    /// Keeps what the first stage finds in a folder, and takes it from there where it is kept: a slide that was done with
+    /// the same first stage begins with the second.
+    #[must_use]
+    pub fn keep_candidates(mut self, folder: Option<PathBuf>) -> Self {
+        self.keep_candidates = folder;
+        self
+    }
+
     /// Also classifies the subtypes of accepted figures.
     #[must_use]
     pub fn subtypes(mut self, subtypes: bool) -> Self {
@@ -238,6 +249,14 @@ impl Builder {
             job: "detection",
         })?;
         let classifier = models.classifier.filter(|_| self.stages == Stages::Two);
+        let kept = self.keep_candidates.map(|folder| {
+            // Everything that the first stage depends on, whatever the second is.
+            let report = &models.report;
+            let engine = (&report.engine, &report.provider, &report.segmenter_precision);
+            let whole = serde_json::to_vec(&(&package.card.segmenter, engine));
+            let identity = sha256(whole.expect("plain data becomes JSON"));
+            KeptCandidates { folder, identity }
+        });
         let networks = Networks { segmenter, classifier, engine: models.report };
         let mut detector = Detector::with_models(networks, recipe, thresholds, model, self.workers);
         detector.config.operating_point = point;
@@ -247,6 +266,7 @@ impl Builder {
         detector.any_mpp = self.any_mpp;
         detector.scanners = package.card.scanners();
         detector.accept_engine = self.accept_engine;
+        detector.kept = kept;
         detector.limits = self.limits;
         detector.fit_memory(self.together);
         if self.subtypes {

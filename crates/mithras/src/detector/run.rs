@@ -8,7 +8,8 @@ use crate::record::{Condition, ModelEntry, NamedPoint, OWN_POINT, SlideEntry, Sl
 use crate::regions::{Searched, SearchedRegion, TissueWithin};
 use crate::subtypes::SubtypeNetwork;
 use detect::{
-    Control, FLAW_LIMITS, Job, Models, Recipe, SlideResult, TISSUE_MARGIN_UM, WindowAt, Workers,
+    Control, FLAW_LIMITS, Job, KeptCandidates, Models, Recipe, SlideResult, TISSUE_MARGIN_UM,
+    WindowAt, Workers,
 };
 use infer::EngineReport;
 use mitosis::{Classifier, Mm2, OperatingPoint, Segmenter};
@@ -55,6 +56,8 @@ pub struct Detector {
     pub scanners: Vec<String>,
     /// Keep results that another engine made, and add to them.
     pub accept_engine: bool,
+    /// Where candidates of the first stage are kept, with what names this first stage.
+    pub kept: Option<KeptCandidates>,
     /// The network that classifies the subtypes of accepted figures, if requested.
     pub subtypes: Option<SubtypeNetwork>,
 }
@@ -178,6 +181,10 @@ impl Detector {
         let result = if tissue.is_empty() {
             None
         } else {
+            let kept = self.kept.clone().map(|kept| KeptCandidates {
+                identity: format!("{} {digest}", kept.identity),
+                ..kept
+            });
             let identity = format!("{identity} {digest}");
             let recipe = &self.config.recipe;
             let job = match &within {
@@ -185,7 +192,7 @@ impl Detector {
                 Some(within) => Job::within(slide, &tissue, within, recipe)?,
             };
             let job = Job { identity, ..job };
-            let mut result = self.windows(slide, &job, control)?;
+            let mut result = self.windows(slide, &job, control.keeping(kept))?;
             if let Some(within) = &within {
                 result.retain(|p| within.holds(p));
             }
@@ -348,6 +355,7 @@ impl Detector {
             any_mpp: false,
             scanners: Vec::new(),
             accept_engine: false,
+            kept: None,
             subtypes: None,
         }
     }

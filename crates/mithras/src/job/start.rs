@@ -128,6 +128,10 @@ pub fn preflight(
     let refuse = |source| StartError::Out { path: out.to_owned(), source };
     std::fs::create_dir_all(out).map_err(refuse)?;
     crate::file::temporary_for(&out.join("run.json")).map_err(|e| refuse(e.source))?;
+    if let Some(kept) = &detector.kept {
+        let refuse = |source| StartError::Out { path: kept.folder.clone(), source };
+        std::fs::create_dir_all(&kept.folder).map_err(refuse)?;
+    }
     let (mut stored, mut damaged) = (Vec::new(), 0);
     for input in inputs {
         match State::read(&out.join(&input.name)) {

@@ -157,7 +157,11 @@ impl Task for Detection<'_> {
             Status::NoTissue => format!("{name}: no tissue found"),
             _ => {
                 let windows = Many(state.work.stages.first().map_or(0, |s| s.items), "window");
-                format!("{name}: {windows} in {:.1} s", state.seconds)
+                let kept = match state.work.resumed_windows {
+                    0 => String::new(),
+                    n => format!(", {} kept from an earlier run", Many(n, "window")),
+                };
+                format!("{name}: {windows}{kept} in {:.1} s", state.seconds)
             }
         }
     }
