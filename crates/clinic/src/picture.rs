@@ -111,7 +111,7 @@ pub fn overview(slide: &Slide, reviewed: bool) -> Vec<Picture> {
             spot.iter().flat_map(|s| s.rings(mpp)).map(share).collect();
         let regions =
             mithras::regions::outlines(&slide.folder, c.slide.bounds_offset).unwrap_or_default();
-        outlines.extend(regions.iter().flat_map(|(_, area)| area.closed()).flatten().map(share));
+        outlines.extend(regions.iter().flat_map(|r| r.area.closed()).flatten().map(share));
         let what = match (spot.is_some(), regions.is_empty()) {
             (true, true) => ": hotspot",
             (true, false) => ": hotspot and regions",

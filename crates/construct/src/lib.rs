@@ -32,7 +32,7 @@ use base::file::Lock;
 use base::table::Unmatched;
 use infer::ModelPackage;
 use infer::card::ClassifierCard;
-use mithras::batch::{self, Existing};
+use mithras::batch::{self, Checked, Existing};
 use mithras::detector::{Detector, DetectorError};
 use mithras::input::Input;
 use mithras::progress::Listener;
@@ -127,7 +127,7 @@ pub fn construct(
             continue;
         }
         origins.insert(name, origin);
-        todo.push((input, Ok(())));
+        todo.push(Checked { input, check: Ok(()) });
     }
     let shares = plan.preset.sample.as_ref().and_then(|s| s.per_cohort);
     let shares = shares.map(|n| shared(&origins, n)).unwrap_or_default();

@@ -65,16 +65,26 @@ pub struct Classified {
     pub seconds: f64,
     /// Images per class, in the package's order.
     #[serde(serialize_with = "in_order")]
-    pub classes: Vec<(String, usize)>,
+    pub classes: Vec<ClassImages>,
 }
 
-fn in_order<S: serde::Serializer>(all: &[(String, usize)], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_map(all.iter().map(|(class, n)| (class, n)))
+/// How many images are of a class.
+#[derive(Clone, Debug)]
+pub struct ClassImages {
+    /// The class.
+    pub class: String,
+    /// Images whose likeliest class it is.
+    pub images: usize,
+}
+
+fn in_order<S: serde::Serializer>(all: &[ClassImages], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(all.iter().map(|c| (&c.class, c.images)))
 }
 
 impl fmt::Display for Classified {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let each: Vec<_> = self.classes.iter().map(|(c, n)| format!("{n} {c}")).collect();
+        let each: Vec<_> =
+            self.classes.iter().map(|c| format!("{} {}", c.images, c.class)).collect();
         let source = if self.mpp_source == OWN { ", taken from the model" } else { "" };
         let images = Many(self.images, "image");
         writeln!(f, "{images} at {} um/px{source}: {}", self.mpp, each.join(", "))?;
@@ -180,7 +190,12 @@ pub fn classify(
         model_mpp: card.mpp.get(),
         engine: models.report,
         seconds: started.elapsed().as_secs_f64(),
-        classes: card.classes.iter().cloned().zip(counts).collect(),
+        classes: card
+            .classes
+            .iter()
+            .zip(counts)
+            .map(|(class, images)| ClassImages { class: class.clone(), images })
+            .collect(),
     })
 }
 

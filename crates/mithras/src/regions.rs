@@ -229,11 +229,20 @@ struct Class {
     name: String,
 }
 
-/// Name and area of each region of a slide's folder, in level-0 px; empty without regions.
+/// Where a region is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RegionOutline {
+    /// The region's name.
+    pub name: String,
+    /// In level-0 px.
+    pub area: Area,
+}
+
+/// The regions of a slide's folder; empty without any.
 ///
 /// # Errors
 /// [`JsonError`].
-pub fn outlines(folder: &Path, offset: [i64; 2]) -> Result<Vec<(String, Area)>, JsonError> {
+pub fn outlines(folder: &Path, offset: [i64; 2]) -> Result<Vec<RegionOutline>, JsonError> {
     let path = folder.join(FILE);
     if !path.is_file() {
         return Ok(Vec::new());
@@ -258,7 +267,8 @@ pub fn outlines(folder: &Path, offset: [i64; 2]) -> Result<Vec<(String, Area)>, 
                 None => all,
             }
         });
-        (f["properties"]["name"].as_str().unwrap_or_default().to_owned(), area.moved(offset))
+        let name = f["properties"]["name"].as_str().unwrap_or_default().to_owned();
+        RegionOutline { name, area: area.moved(offset) }
     };
     Ok(features.iter().map(one).collect())
 }

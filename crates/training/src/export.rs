@@ -2,6 +2,7 @@
 
 use super::calibrate::FIRST;
 use super::frames::{Candidates, STRIDE, WINDOW};
+use super::resolution::{StageWeights, covered};
 use super::{Result, TrainingError};
 use base::{digest, file};
 use evaluation::robustness::point::Chosen;
@@ -242,8 +243,9 @@ pub fn package(p: &Package, out: &Path) -> Result<()> {
     }
     note_slides(&mut training, &[s, c]);
     let mpp = |v: f64, file: &Path| Mpp::new(v).map_err(|e| TrainingError::file(file, e));
-    let mut stages = vec![(p.segmenter.as_path(), s), (&p.classifier, c)];
-    stages.extend(p.averaged.iter().map(|f| (f.as_path(), c)));
+    let seconds = std::iter::once(&p.classifier).chain(&p.averaged);
+    let mut stages = vec![StageWeights { file: &p.segmenter, spec: s }];
+    stages.extend(seconds.map(|file| StageWeights { file, spec: c }));
     let card = ModelCard {
         schema: SCHEMA,
         name: p.name.clone(),
@@ -283,7 +285,7 @@ pub fn package(p: &Package, out: &Path) -> Result<()> {
         operating_point: Some(settled.point),
         segmentation_point: p.segmentation.clone(),
         operating_points: settled.points,
-        resolution: Some(super::resolution::covered(&stages)?),
+        resolution: Some(covered(&stages)?),
         training: Some(training),
         results: settled.results,
     };

@@ -2,7 +2,7 @@
 //! own training images, and one operating point over what was held out.
 
 use super::calibrate::{FIRST, ImageCase, RADIUS, Report, Settings, Stage, report};
-use super::frames::{Candidates, Remembering, WINDOW, detect};
+use super::frames::{Candidates, Remembering, SecondStage, WINDOW, detect};
 use super::{Result, TrainingError};
 use ::detect::Grid;
 use base::file::{self, Lock};
@@ -149,8 +149,9 @@ pub struct Calibrate {
 /// what a model has learnt by heart are too high. Returns the notes for the report when this is allowed.
 fn unseen(
     source: &Source,
-    (k, fold): (usize, &str),
-    (path, spec): (&Path, &Spec),
+    k: usize,
+    path: &Path,
+    spec: &Spec,
     allowed: bool,
 ) -> Result<Option<String>> {
     let path = path.to_path_buf();
@@ -164,7 +165,7 @@ fn unseen(
         return Ok(None);
     }
     let shown = leaked.iter().take(5).copied().collect::<Vec<_>>().join(", ");
-    let (fold, count) = (fold.to_owned(), leaked.len());
+    let (fold, count) = (source.folds.folds[k].clone(), leaked.len());
     let refused = TrainingError::Seen { path, fold, count, shown };
     if allowed { Ok(Some(refused.to_string())) } else { Err(refused) }
 }
@@ -194,14 +195,15 @@ pub fn calibrate(
         let weights = &c.segmenters[k];
         let bytes = file::read_whole(weights).map_err(TrainingError::io(weights))?;
         let inner = TorchSegmenter::open(weights, &c.device)?;
-        let at = (k, fold.as_str());
-        notes.extend(unseen(source, at, (weights, &inner.spec), c.allow_seen)?);
+        notes.extend(unseen(source, k, weights, &inner.spec, c.allow_seen)?);
         let first = c.candidates.recipe(&inner.spec, None)?;
         let mut seconds = vec![];
         for (_, paths) in &c.classifiers {
             let net = TorchClassifier::open(&paths[k], &c.device)?;
-            notes.extend(unseen(source, at, (&paths[k], &net.spec), c.allow_seen)?);
-            let recipe = c.candidates.recipe(&inner.spec, Some((c.crop, &net.spec)))?;
+            notes.extend(unseen(source, k, &paths[k], &net.spec, c.allow_seen)?);
+            let recipe = c
+                .candidates
+                .recipe(&inner.spec, Some(SecondStage { crop: c.crop, spec: &net.spec }))?;
             seconds.push((Symmetric::new(net, c.symmetries), recipe));
         }
         let digest = base::digest::sha256(&bytes).into_bytes();

@@ -34,13 +34,22 @@ pub const WINDOW: u32 = 512;
 /// Their stride, px.
 pub const STRIDE: u32 = 400;
 
+/// A second stage.
+#[derive(Clone, Copy, Debug)]
+pub struct SecondStage<'a> {
+    /// Side of its crops, px at 0.25 um/px.
+    pub crop: u32,
+    /// Its network.
+    pub spec: &'a Spec,
+}
+
 impl Candidates {
-    /// The recipe of a first stage, with a second on crops of so many px at 0.25 um/px where given.
+    /// The recipe of a first stage, with a second where given.
     ///
     /// # Errors
     /// A threshold that is not a score, a resolution that is not valid.
-    pub fn recipe(&self, first: &Spec, second: Option<(u32, &Spec)>) -> Result<Recipe> {
-        let crops = second.map(|(crop, net)| {
+    pub fn recipe(&self, first: &Spec, second: Option<SecondStage<'_>>) -> Result<Recipe> {
+        let crops = second.map(|SecondStage { crop, spec: net }| {
             let (crop, input) = (crop as usize, net.input as usize);
             let (mpp, side) = infer::preprocess::sampling(Mpp::PAPER, crop, input);
             let positive = net.classes.last().cloned().unwrap_or_default();

@@ -38,7 +38,8 @@ pub struct Counts {
 pub fn label(
     source: &Source,
     fold: &RegionFold<'_>,
-    (detector, rule): (&mut Detector, &PseudoLabelRule),
+    detector: &mut Detector,
+    rule: &PseudoLabelRule,
     out: &Path,
     listener: &mut dyn Listener,
 ) -> Result<Counts> {

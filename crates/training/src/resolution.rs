@@ -57,21 +57,30 @@ struct Coarse {
     coarse_factor: f64,
 }
 
+/// A trained stage.
+pub(super) struct StageWeights<'a> {
+    /// Its weights in their run directory.
+    pub(super) file: &'a Path,
+    /// Their description.
+    pub(super) spec: &'a Spec,
+}
+
 /// The range of the networks whose weights are at these paths in their run directories. A stage without a
 /// preset next to it is assumed to know only 0.25 um/px.
 ///
 /// # Errors
 /// A preset that cannot be read.
-pub(super) fn covered(stages: &[(&Path, &Spec)]) -> Result<ResolutionCard> {
+pub(super) fn covered(stages: &[StageWeights<'_>]) -> Result<ResolutionCard> {
     let mut least = Seen { zoomed: f64::INFINITY, coarsest: f64::INFINITY };
-    for (model, spec) in stages {
-        let seen = seen(model, spec)?;
+    for stage in stages {
+        let seen = seen(stage.file, stage.spec)?;
         least.zoomed = least.zoomed.min(seen.zoomed);
         least.coarsest = least.coarsest.min(seen.coarsest);
     }
     let own = Mpp::PAPER.get();
-    let mpp =
-        |v: f64| Mpp::new((v * 1e3).round() / 1e3).map_err(|e| TrainingError::file(stages[0].0, e));
+    let mpp = |v: f64| {
+        Mpp::new((v * 1e3).round() / 1e3).map_err(|e| TrainingError::file(stages[0].file, e))
+    };
     let max = own * least.coarsest.max(least.zoomed) * SCATTER;
     let warn = own * least.zoomed * SCATTER;
     let warn_above = (warn < max).then(|| mpp(warn)).transpose()?;
@@ -113,7 +122,8 @@ mod tests {
             (folder.join("model.safetensors"), spec)
         };
         let (a, b) = (stage(0), stage(1));
-        covered(&[(&a.0, &a.1), (&b.0, &b.1)]).unwrap()
+        covered(&[(&a.0, &a.1), (&b.0, &b.1)].map(|(file, spec)| StageWeights { file, spec }))
+            .unwrap()
     }
 
     #[test]

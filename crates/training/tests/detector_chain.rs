@@ -99,12 +99,12 @@ fn pseudo_labels_of_a_detector_mark_what_nobody_labelled() {
     let out = dir.path().join("pseudo.csv");
     let mut seen = Updates::default();
     let rule = PseudoLabelRule::PAPER;
-    let refused = pseudo::label(&source, &fold, (&mut detector, &rule), &out, &mut Silent);
+    let refused = pseudo::label(&source, &fold, &mut detector, &rule, &out, &mut Silent);
     let refused = refused.unwrap_err().to_string();
     assert!(refused.contains("takes candidates from a probability"), "{refused}");
     let candidates = &mut detector.config.recipe.candidates;
     *candidates = candidates.from_threshold(mitosis::Score::literal(0.1));
-    let counts = pseudo::label(&source, &fold, (&mut detector, &rule), &out, &mut seen).unwrap();
+    let counts = pseudo::label(&source, &fold, &mut detector, &rule, &out, &mut seen).unwrap();
     assert_eq!((counts.images, seen.0), (1, vec![(0, 1), (1, 1)]));
     assert!(counts.figures > 0 && counts.mimickers > 0, "{counts:?}");
     let labels = pseudo::read(&out).unwrap();

@@ -206,13 +206,9 @@ pub struct Robustness {
 }
 
 impl Looked {
-    /// As the matching code takes it.
+    /// As the matching code takes it, each candidate with the scores that `scored` gives it.
     #[must_use]
-    pub fn case(&self, of: impl Fn(&ScoredCandidate) -> (Score, Option<Score>)) -> Case {
-        let scored = |f: &ScoredCandidate| {
-            let (s_seg, s_cls) = of(f);
-            Scored { at: Point::new(f.x_um, f.y_um), s_seg, s_cls }
-        };
+    pub fn case(&self, scored: impl Fn(&ScoredCandidate) -> Scored) -> Case {
         Case {
             name: self.image.clone(),
             truth: self.truth.iter().map(|&(x, y)| Point::new(x, y)).collect(),
@@ -235,8 +231,13 @@ fn score(v: f32) -> Score {
     Score::new(v.clamp(0.0, 1.0)).unwrap_or(Score::ZERO)
 }
 
-fn plain(f: &ScoredCandidate) -> (Score, Option<Score>) {
-    (score(f.s_seg), f.s_cls.map(score))
+fn scored(f: &ScoredCandidate, s_cls: Option<Score>) -> Scored {
+    Scored { at: Point::new(f.x_um, f.y_um), s_seg: score(f.s_seg), s_cls }
+}
+
+/// With its own scores.
+fn plain(f: &ScoredCandidate) -> Scored {
+    scored(f, f.s_cls.map(score))
 }
 
 /// Measures a detector on `images` under the clean image and every change. Without `truth` the

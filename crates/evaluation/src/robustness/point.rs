@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use stats::platt::{Platt, ece};
 
 use super::fold::{FoldRun, TISSUE_RATE};
-use super::weigh::{Counts, Items, OnScale, Prepared, pooled};
+use super::weigh::{Counts, Foreign, Items, OnScale, Prepared, pooled};
 use super::{Robustness, RobustnessError, score};
 
 /// What a point is chosen for.
@@ -221,7 +221,7 @@ fn named(
     point: &OperatingPoint,
     tallies: &[Counts],
     names: &[String],
-    foreign: Option<(usize, f64)>,
+    foreign: Option<Foreign>,
 ) -> NamedPoint {
     let f1 = |t: &Counts| t.f_beta(1.0);
     let worst = (0..tallies.len())
@@ -236,7 +236,7 @@ fn named(
         f1_mean: mean(tallies.iter().map(f1)),
         f1_worst: f1(&tallies[worst]),
         worst: names[worst].clone(),
-        foreign_per_mm2: foreign.map(|(n, mm2)| n as f64 / mm2),
+        foreign_per_mm2: foreign.map(|f| f.accepted as f64 / f.mm2),
     }
 }
 
@@ -268,7 +268,7 @@ fn best(
     let measured = folds.iter().any(|f| f.fold.foreign.is_some());
     let level = if measured && aim == Aim::Balanced { best - LEVEL } else { best };
     let elsewhere = |p: &OperatingPoint| -> usize {
-        folds.iter().filter_map(|f| f.foreign(p)).map(|f| f.0).sum()
+        folds.iter().filter_map(|f| f.foreign(p)).map(|f| f.accepted).sum()
     };
     let level = points.into_iter().zip(&values).filter(|(_, v)| **v >= level);
     let level = level.map(|(p, v)| (elsewhere(&p), -v, p));
@@ -358,9 +358,12 @@ pub fn choose(
         let counts = here.counts(std::slice::from_ref(&point), density)?.remove(0);
         left_out.push((point.clone(), counts, here.foreign(&point)));
     }
-    let sum = |all: Vec<Option<(usize, f64)>>| {
-        let known: Vec<(usize, f64)> = all.into_iter().flatten().collect();
-        let sum = known.iter().fold((0, 0.0), |s, k| (s.0 + k.0, s.1 + k.1));
+    let sum = |all: Vec<Option<Foreign>>| {
+        let known: Vec<Foreign> = all.into_iter().flatten().collect();
+        let sum = known.iter().fold(Foreign { accepted: 0, mm2: 0.0 }, |s, k| Foreign {
+            accepted: s.accepted + k.accepted,
+            mm2: s.mm2 + k.mm2,
+        });
         (!known.is_empty()).then_some(sum)
     };
     let (mut points, mut changes) = (BTreeMap::new(), vec![]);

@@ -5,7 +5,7 @@ use mitosis::{Microns, OperatingPoint, Score};
 use stats::platt::Platt;
 
 use super::fold::FoldRun;
-use super::{Robustness, RobustnessError, ScoredCandidate, score};
+use super::{Robustness, RobustnessError, ScoredCandidate, score, scored};
 
 /// Figures found, false ones and figures missed; in parts, where folds are weighed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -136,14 +136,28 @@ pub(super) struct Prepared<'a> {
     /// Per perturbation.
     pub(super) cases: Vec<Vec<Case>>,
     /// Foreign candidates, clean.
-    foreign: Option<(Vec<(Score, Score)>, f64)>,
+    foreign: Option<ForeignScores>,
+}
+
+/// Candidates on tissue where no figure is known.
+struct ForeignScores {
+    /// First and second stage of each.
+    pairs: Vec<(Score, Score)>,
+    mm2: f64,
+}
+
+/// What a threshold pair accepts on foreign tissue.
+#[derive(Clone, Copy)]
+pub(super) struct Foreign {
+    pub(super) accepted: usize,
+    pub(super) mm2: f64,
 }
 
 impl<'a> Prepared<'a> {
     pub(super) fn new(&OnScale { fold, shift }: &OnScale<'a>, platt: &Platt) -> Self {
         let scaled = |f: &ScoredCandidate| {
             let s = f.s_cls.map(|_| score(platt.score(&[FoldRun::raw(f) - shift]) as f32));
-            (score(f.s_seg), s)
+            scored(f, s)
         };
         let rows = &fold.labelled.rows;
         let cases =
@@ -151,10 +165,10 @@ impl<'a> Prepared<'a> {
         let foreign = fold.foreign.as_ref().map(|f| {
             let all = f.rows[0].images.iter().flat_map(|l| &l.found);
             let pairs = all.map(|c| {
-                let (seg, cls) = scaled(c);
-                (seg, cls.unwrap_or(Score::ONE))
+                let s = scaled(c);
+                (s.s_seg, s.s_cls.unwrap_or(Score::ONE))
             });
-            (pairs.collect(), f.mm2)
+            ForeignScores { pairs: pairs.collect(), mm2: f.mm2 }
         });
         Self { fold, cases, foreign }
     }
@@ -178,11 +192,11 @@ impl<'a> Prepared<'a> {
         Ok(at)
     }
 
-    /// Accepted on foreign tissue, and its mm2.
-    pub(super) fn foreign(&self, point: &OperatingPoint) -> Option<(usize, f64)> {
-        let (all, mm2) = self.foreign.as_ref()?;
-        let accepted = all.iter().filter(|(s, c)| *s >= point.seg && *c >= point.cls).count();
-        Some((accepted, *mm2))
+    /// Accepted on foreign tissue.
+    pub(super) fn foreign(&self, point: &OperatingPoint) -> Option<Foreign> {
+        let ForeignScores { pairs, mm2 } = self.foreign.as_ref()?;
+        let accepted = pairs.iter().filter(|(s, c)| *s >= point.seg && *c >= point.cls).count();
+        Some(Foreign { accepted, mm2: *mm2 })
     }
 }
 

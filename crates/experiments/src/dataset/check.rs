@@ -106,7 +106,7 @@ pub struct Lacking {
 /// Checks one data set below a data root.
 #[must_use]
 pub fn check(set: &DataSet, root: &Path) -> Checked {
-    let mut labels: Vec<(String, Annotations)> = vec![];
+    let mut labels: Vec<Labels> = vec![];
     let mut pieces = vec![];
     for piece in &set.pieces {
         let mut found = PieceCheck {
@@ -136,12 +136,13 @@ pub fn check(set: &DataSet, root: &Path) -> Checked {
     Checked { name: set.name.clone(), state, pieces, remedy }
 }
 
-fn count(
-    piece: &Piece,
-    at: &Path,
-    labels: &mut Vec<(String, Annotations)>,
-    found: &mut PieceCheck,
-) {
+/// The annotations of a piece of a data set, which name the images that are needed.
+struct Labels {
+    piece: String,
+    all: Annotations,
+}
+
+fn count(piece: &Piece, at: &Path, labels: &mut Vec<Labels>, found: &mut PieceCheck) {
     match &piece.kind {
         Kind::Annotations { format, types, expect, paper } => {
             let Some(importer) = importer(format) else {
@@ -152,7 +153,7 @@ fn count(
                 Ok(mut all) => {
                     restrict(&mut all, types);
                     found.counts = annotation_counts(&all, expect, paper.as_ref());
-                    labels.push((piece.id.clone(), all));
+                    labels.push(Labels { piece: piece.id.clone(), all });
                 }
                 Err(e) => found.problems.push(e.to_string()),
             }
@@ -206,8 +207,8 @@ fn annotation_counts(all: &Annotations, expect: &Expected, paper: Option<&Stated
         .collect()
 }
 
-fn images(at: &Path, named_by: &str, labels: &[(String, Annotations)], found: &mut PieceCheck) {
-    let Some((_, all)) = labels.iter().find(|(id, _)| id == named_by) else {
+fn images(at: &Path, named_by: &str, labels: &[Labels], found: &mut PieceCheck) {
+    let Some(Labels { all, .. }) = labels.iter().find(|l| l.piece == named_by) else {
         let files = files(at).len() as u64;
         found.counts.push(number("files", files, None));
         found

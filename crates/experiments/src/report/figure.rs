@@ -138,16 +138,21 @@ fn bars(title: &str, table: &Table, column: usize) -> Option<Canvas> {
     Some(c)
 }
 
-type Points = Vec<(String, f64, f64)>;
+/// A model at its time, and at what it reaches.
+struct Spot {
+    id: String,
+    x: f64,
+    y: f64,
+}
 
-fn points(series: &ScatterSeries, results: &Results) -> Result<Points> {
+fn points(series: &ScatterSeries, results: &Results) -> Result<Vec<Spot>> {
     let (xs, ys) = (find_table(results, &series.x.0)?, find_table(results, &series.y.0)?);
     let value = |t: &Table, id: &str, column: usize| {
         t.rows.iter().find(|r| r.id == id)?.cells[column].ours.map(|v| v.estimate)
     };
     let point = |id: &String| {
         let at = (value(xs, id, series.x.1)?, value(ys, id, series.y.1)?);
-        (at.0 > 0.0).then(|| (id.clone(), at.0, at.1))
+        (at.0 > 0.0).then(|| Spot { id: id.clone(), x: at.0, y: at.1 })
     };
     Ok(xs.rows.iter().filter_map(|r| point(&r.id)).collect())
 }
@@ -159,16 +164,16 @@ fn scatter(
     series: &[ScatterSeries],
     results: &Results,
 ) -> Result<Option<Canvas>> {
-    let all: Vec<Points> = series.iter().map(|s| points(s, results)).collect::<Result<_>>()?;
-    let flat: Vec<&(String, f64, f64)> = all.iter().flatten().collect();
+    let all: Vec<Vec<Spot>> = series.iter().map(|s| points(s, results)).collect::<Result<_>>()?;
+    let flat: Vec<&Spot> = all.iter().flatten().collect();
     if flat.is_empty() {
         return Ok(None);
     }
-    let end = |f: fn(f64, f64) -> f64, k: fn(&(String, f64, f64)) -> f64| {
+    let end = |f: fn(f64, f64) -> f64, k: fn(&Spot) -> f64| {
         flat.iter().map(|p| k(p)).reduce(f).unwrap_or(1.0)
     };
-    let (low, high) = (end(f64::min, |p| p.1) / 1.6, end(f64::max, |p| p.1) * 1.6);
-    let (floor, ceiling) = (end(f64::min, |p| p.2), end(f64::max, |p| p.2));
+    let (low, high) = (end(f64::min, |p| p.x) / 1.6, end(f64::max, |p| p.x) * 1.6);
+    let (floor, ceiling) = (end(f64::min, |p| p.y), end(f64::max, |p| p.y));
     let pad = ((ceiling - floor) * 0.1).max(0.01);
     let (left, right, top, bottom) = (70.0, 690.0, 64.0, 424.0);
     let mut c = Canvas::new(720.0, 484.0);
@@ -184,10 +189,10 @@ fn scatter(
         c.line((left, y.at(v)), (right, y.at(v)), GRID, 0.8);
         c.text((left - 8.0, y.at(v) + 4.0), &label, 12, Anchor::End);
     }
-    let place = |p: &(String, f64, f64)| (x.at(p.1), y.at(p.2));
-    for (id, ..) in all.first().into_iter().flatten() {
+    let place = |p: &Spot| (x.at(p.x), y.at(p.y));
+    for Spot { id, .. } in all.first().into_iter().flatten() {
         let path: Vec<_> =
-            all.iter().filter_map(|s| s.iter().find(|p| p.0 == *id)).map(place).collect();
+            all.iter().filter_map(|s| s.iter().find(|p| p.id == *id)).map(place).collect();
         for pair in path.windows(2) {
             c.dashed(pair[0], pair[1], GREY, 1.0, Some("4 3"));
         }
@@ -200,7 +205,7 @@ fn scatter(
         for p in points {
             mark(&mut c, place(p), k, colour);
             let (px, py) = place(p);
-            c.text((px + 7.0, py - 5.0), &p.0, 10, Anchor::Start);
+            c.text((px + 7.0, py - 5.0), &p.id, 10, Anchor::Start);
         }
     }
     c.line((left, bottom), (right, bottom), INK, 1.2);

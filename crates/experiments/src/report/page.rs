@@ -176,13 +176,19 @@ fn machine(b: &mut String, n: &RunNote) {
     );
 }
 
+/// An experiment with what it gave.
+pub(super) struct Reported {
+    pub(super) experiment: Experiment,
+    pub(super) results: Results,
+}
+
 /// The page that leads to all experiments of a run.
-pub(super) fn index(all: &[(Experiment, Results)], note: &RunNote) -> String {
+pub(super) fn index(all: &[Reported], note: &RunNote) -> String {
     let title = if note.shrink { "Experiments (shrink)" } else { "Experiments" };
     let mut b = format!(
         "<main class=\"report\"><h1>{title}</h1><section class=\"card\"><table><tr><th>Experiment</th><th>Steps done</th><th>Cells with a value</th></tr>\n"
     );
-    for (e, r) in all {
+    for Reported { experiment: e, results: r } in all {
         let done = r.steps.iter().filter(|s| s.state == "done").count();
         let cells: Vec<&Cell> =
             r.tables.iter().flat_map(|t| &t.rows).flat_map(|row| &row.cells).collect();

@@ -14,5 +14,5 @@ pub mod state;
 
 pub use inputs::{InputError, Inputs, find, named_as_slide, read_mpp_table};
 pub use list::read_list;
-pub use run::{Ended, Existing, Failure, Key, Outcome, Task, run};
+pub use run::{Checked, Ended, Existing, Failure, Key, Outcome, Task, run};
 pub use shard::{Shard, ShardError};

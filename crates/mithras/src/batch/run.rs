@@ -235,6 +235,15 @@ pub enum Failure<E: std::error::Error + 'static> {
     Work(E),
 }
 
+/// A slide, and whether it may be worked on.
+#[derive(Debug)]
+pub struct Checked<E> {
+    /// The slide.
+    pub input: Input,
+    /// Why it may not.
+    pub check: Result<(), E>,
+}
+
 /// Does every slide into `out/NAME`, each worker one at a time; a failing slide stops no other. An
 /// input with a reason is not worked on: it fails by that reason. A slide that another live process is
 /// at work on is passed over, and one that another finished meanwhile is kept. Gives every slide's
@@ -243,7 +252,7 @@ pub enum Failure<E: std::error::Error + 'static> {
 /// # Panics
 /// Without a worker, or where one panics.
 pub fn run<T: Task>(
-    inputs: Vec<(Input, Result<(), T::Error>)>,
+    inputs: Vec<Checked<T::Error>>,
     workers: &mut [T],
     out: &Path,
     existing: Existing,
@@ -262,7 +271,7 @@ pub fn run<T: Task>(
             let mut listener = shared.clone();
             scope.spawn(move || {
                 let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-                while let Some((k, (input, checked))) = next() {
+                while let Some((k, Checked { input, check })) = next() {
                     let label = match total {
                         1 => input.name.clone(),
                         _ => format!("[{}/{total}] {}", k + 1, input.name),
@@ -278,8 +287,7 @@ pub fn run<T: Task>(
                     listener.event(&Event::SlideBegun { slide: &input.name });
                     let outcome = process_slide(
                         task,
-                        input,
-                        checked,
+                        Checked { input, check },
                         out,
                         existing,
                         Labelled { label: &label, listener: &mut listener },
@@ -313,8 +321,7 @@ struct Labelled<'a> {
 
 fn process_slide<T: Task>(
     task: &mut T,
-    input: Input,
-    checked: Result<(), T::Error>,
+    Checked { input, check: checked }: Checked<T::Error>,
     out: &Path,
     existing: Existing,
     progress: Labelled<'_>,

@@ -2,7 +2,7 @@
 
 use super::report::{EmbedReport, EmbedStatus, Line};
 use crate::batch::state::{self, RESULTS_SETTING, RESULTS_VERSION, State, Status};
-use crate::batch::{self, Existing, Key, Outcome, Task};
+use crate::batch::{self, Checked, Existing, Key, Outcome, Task};
 use crate::input::{Input, InputDigest};
 use crate::progress::{Listener, Piece};
 use base::digest::sha256;
@@ -79,7 +79,7 @@ pub fn slides(
         return Err(FeatureError::Others(file));
     }
     mixed(&encoders[0], plan, grid, &states)?;
-    let todo = plan.slides.iter().map(|s| (s.clone(), Ok(()))).collect();
+    let todo = plan.slides.iter().map(|s| Checked { input: s.clone(), check: Ok(()) }).collect();
     let existing = if plan.overwrite { Existing::Overwrite } else { Existing::Resume };
     let worker = |encoder| Embedding { encoder, plan, grid };
     let mut workers: Vec<_> = encoders.iter_mut().map(worker).collect();

@@ -3,6 +3,7 @@
 
 use super::counts::CountsFile;
 use crate::record::DetectionRow;
+use crate::regions::RegionOutline;
 use dicom::report::{MM2, Measured, PER_MM2, Report};
 use dicom::{Annotations, Code, EncodeError, Group, Measurement, Shapes, Software, Source};
 use std::time::SystemTime;
@@ -44,11 +45,7 @@ const VIOLET: [u16; 3] = [27_700, 49_800, 13_400];
 /// Figures, other candidates and hotspot of a slide; groups without anything are left out. The hotspot
 /// is the part of its square on the slide.
 #[must_use]
-pub fn groups(
-    counts: &CountsFile,
-    rows: &[DetectionRow],
-    regions: &[(String, roi::Area)],
-) -> Vec<Group> {
+pub fn groups(counts: &CountsFile, rows: &[DetectionRow], regions: &[RegionOutline]) -> Vec<Group> {
     let t = &counts.thresholds;
     let rule = format!("s_seg >= {} and s_cls >= {}", t.seg.get(), t.cls.get());
     let (figures, others): (Vec<_>, Vec<_>) = rows.iter().partition(|r| r.accepted);
@@ -78,7 +75,7 @@ pub fn groups(
         });
     }
     // A group has one name and any number of shapes: each region is a group of its own.
-    for (name, area) in regions {
+    for RegionOutline { name, area } in regions {
         let outer = area.closed().into_iter().filter_map(|rings| {
             let mut ring = rings.into_iter().next()?;
             ring.pop();

@@ -4,6 +4,7 @@
 use super::counts::CountsFile;
 use super::kind::{Export, ExportError};
 use crate::record::{COLUMNS, DetectionRow, SlideRecord};
+use crate::regions::RegionOutline;
 use mitosis::{Level0, Point, Score};
 use serde::Serialize;
 use serde_json::Map;
@@ -113,7 +114,7 @@ fn ascii(json: &str) -> String {
 pub fn features(
     counts: &CountsFile,
     rows: &[DetectionRow],
-    regions: &[(String, roi::Area)],
+    regions: &[RegionOutline],
 ) -> Result<Vec<u8>, ExportError> {
     let digest = &counts.slide.digest;
     let (rx, ry) = (RADIUS_UM / counts.resolution.x, RADIUS_UM / counts.resolution.y);
@@ -165,7 +166,7 @@ pub fn features(
         };
         push(&Feature::new(id(digest, "hotspot"), vec![ring], properties))?;
     }
-    for (name, area) in regions {
+    for RegionOutline { name, area } in regions {
         for (k, polygon) in area.closed().into_iter().enumerate() {
             let shift = |ring: roi::Ring| {
                 ring.into_iter().map(|[x, y]| from_bounds(counts, Point::new(x, y))).collect()
@@ -196,6 +197,7 @@ pub fn features(
 
 fn bytes(record: &SlideRecord) -> Result<Vec<u8>, ExportError> {
     let list = record.regions.iter().flat_map(|s| &s.list);
-    let regions: Vec<_> = list.map(|r| (r.name.clone(), r.area.clone())).collect();
+    let regions: Vec<_> =
+        list.map(|r| RegionOutline { name: r.name.clone(), area: r.area.clone() }).collect();
     features(&CountsFile::from_record(record), &record.rows, &regions)
 }

@@ -1,11 +1,10 @@
 //! Regions in `counts.json`: what was counted in each, and what was searched, read back.
 
 use super::hotspot::HotspotEntry;
-use crate::regions::{Searched, SearchedRegion, outlines};
+use crate::regions::{RegionOutline, Searched, SearchedRegion, outlines};
 use base::json::JsonError;
 use mitosis::count::density_per_20_mm2;
 use mitosis::{Level0, Mm2, Point, Resolution};
-use roi::Area;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -87,15 +86,16 @@ impl RegionCounts {
     /// [`JsonError`] where the outlines cannot be read.
     pub fn searched(&self, folder: &Path, offset: [i64; 2]) -> Result<Searched, JsonError> {
         let areas = outlines(folder, offset)?;
-        let region = |(c, (_, area)): (&RegionCount, (String, Area))| SearchedRegion {
-            name: c.name.clone(),
-            class: c.class.clone(),
-            area,
-            area_mm2: c.area_mm2,
-            tissue_mm2: c.tissue_mm2,
-            analysed_mm2: c.analysed_mm2,
-            unread_mm2: c.unread_mm2,
-        };
+        let region =
+            |(c, RegionOutline { area, .. }): (&RegionCount, RegionOutline)| SearchedRegion {
+                name: c.name.clone(),
+                class: c.class.clone(),
+                area,
+                area_mm2: c.area_mm2,
+                tissue_mm2: c.tissue_mm2,
+                analysed_mm2: c.analysed_mm2,
+                unread_mm2: c.unread_mm2,
+            };
         Ok(Searched {
             source: self.source.clone(),
             area_mm2: self.area_mm2,

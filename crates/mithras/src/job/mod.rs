@@ -57,7 +57,8 @@ pub fn run_several(
     listener: &mut dyn Listener,
     cancel: &CancelToken,
 ) -> Vec<DetectionOutcome> {
-    let inputs = inputs.into_iter().zip(checked).collect();
+    let inputs = inputs.into_iter().zip(checked);
+    let inputs = inputs.map(|(input, check)| batch::Checked { input, check }).collect();
     let worker = |detector| task::Detection { detector, cancel: cancel.clone() };
     let mut workers: Vec<_> = detectors.iter_mut().map(worker).collect();
     batch::run(inputs, &mut workers, out.path, out.existing, listener)

@@ -150,7 +150,7 @@ pub fn at_point(of: &AtPoint<'_>) -> Result<RunFile, PointError> {
             record.config_sha256 = digest(&record.config);
             record.command = of.command.to_vec();
             write_record(of.into, &record)?;
-            configs.push((before, record.config));
+            configs.push(MovedConfig { before, after: record.config });
         }
         for (folder, state) in &folders {
             slide(of, folder, state, &point)?;
@@ -270,10 +270,17 @@ pub(crate) fn record(folder: &Path, slide: &str) -> Result<SlideRecord, PointErr
         .map_err(|source| PointError::Resolution { slide: slide.to_owned(), source })
 }
 
+/// A configuration of the run at another point.
+struct MovedConfig {
+    /// Its settings as they were.
+    before: BTreeMap<String, String>,
+    after: Value,
+}
+
 /// The state that detection at the point would have left, but for its times.
 fn moved_state(
     state: &DetectionState,
-    configs: &[(BTreeMap<String, String>, Value)],
+    configs: &[MovedConfig],
     point: &NamedPoint,
 ) -> DetectionState {
     let mut state = state.clone();
@@ -287,7 +294,7 @@ fn moved_state(
         run
     };
     let mut hash = Sha256::new();
-    if let Some((_, config)) = configs.iter().find(|(before, _)| *before == run) {
+    if let Some(MovedConfig { after: config, .. }) = configs.iter().find(|c| c.before == run) {
         hash.update(digest(config));
         state.settings = settings(config);
     } else {

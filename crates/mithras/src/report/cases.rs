@@ -58,19 +58,26 @@ pub struct CaseCount {
     pub density_95: Option<[f64; 2]>,
 }
 
+/// What was counted on one slide of a case.
+struct SlideCount<'a> {
+    name: &'a str,
+    figures: usize,
+    hotspot: usize,
+}
+
 impl CaseCount {
     /// Of the slides' figures and hotspots, over so much tissue.
-    fn new(slides: &[(&str, usize, usize)], analysed_mm2: f64) -> Self {
-        let figures = slides.iter().map(|(_, n, _)| n).sum::<usize>();
+    fn new(slides: &[SlideCount<'_>], analysed_mm2: f64) -> Self {
+        let figures = slides.iter().map(|s| s.figures).sum::<usize>();
         let per = |n: f64| density_per_20_mm2(n, Mm2(analysed_mm2));
         // Of equal hotspots the first slide's, by name.
-        let best = slides.iter().rev().max_by_key(|(_, _, hotspot)| *hotspot);
-        let best = best.filter(|(_, _, hotspot)| *hotspot > 0);
+        let best = slides.iter().rev().max_by_key(|s| s.hotspot);
+        let best = best.filter(|s| s.hotspot > 0);
         let interval = stats::interval::poisson(figures as u64, 0.95).ok();
         Self {
             figures,
-            hotspot_count: best.map_or(0, |(_, _, n)| *n),
-            hotspot_slide: best.map(|(name, ..)| (*name).to_owned()),
+            hotspot_count: best.map_or(0, |s| s.hotspot),
+            hotspot_slide: best.map(|s| s.name.to_owned()),
             density_per_20_mm2: per(figures as f64),
             density_95: interval.and_then(|i| Some([per(i.lower)?, per(i.upper)?])),
         }
@@ -85,12 +92,18 @@ pub fn case_of(columns: &[(String, String)]) -> Option<&str> {
     Some(cell.as_str()).filter(|c| !c.trim().is_empty())
 }
 
+/// A slide without a result as yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unfinished {
+    /// Its name.
+    pub name: String,
+    /// Its cells of the list of slides, by column.
+    pub columns: Vec<(String, String)>,
+}
+
 /// The cases of slides, by name, and the slides that name none; nothing where no slide names one.
 #[must_use]
-pub fn cases(
-    slides: &[SlideLine],
-    unfinished: &[(String, Vec<(String, String)>)],
-) -> (Vec<CaseLine>, Vec<String>) {
+pub fn cases(slides: &[SlideLine], unfinished: &[Unfinished]) -> (Vec<CaseLine>, Vec<String>) {
     let mut of: BTreeMap<&str, Vec<&SlideLine>> = BTreeMap::new();
     let mut without = Vec::new();
     for slide in slides {
@@ -103,8 +116,8 @@ pub fn cases(
         return (Vec::new(), Vec::new());
     }
     let under_way = |case: &str| {
-        let here = unfinished.iter().filter(move |(_, columns)| case_of(columns) == Some(case));
-        here.map(|(name, _)| name.clone()).collect::<Vec<_>>()
+        let here = unfinished.iter().filter(move |s| case_of(&s.columns) == Some(case));
+        here.map(|s| s.name.clone()).collect::<Vec<_>>()
     };
     (of.into_iter().map(|(case, slides)| line(case, &slides, under_way(case))).collect(), without)
 }
@@ -115,8 +128,10 @@ fn line(case: &str, slides: &[&SlideLine], under_way: Vec<String>) -> CaseLine {
     let without_result: Vec<String> = failed.chain(under_way).collect();
     let analysed: f64 = done.iter().map(|(_, c)| c.analysed_mm2).sum();
     let analysed_mm2 = (analysed * 1e6).round() / 1e6;
-    let model: Vec<_> =
-        done.iter().map(|(s, c)| (s.name.as_str(), c.figures, c.hotspot_count)).collect();
+    let model: Vec<_> = done
+        .iter()
+        .map(|(s, c)| SlideCount { name: &s.name, figures: c.figures, hotspot: c.hotspot_count })
+        .collect();
     let reviewed: Option<Vec<_>> =
         done.iter().map(|(s, _)| s.reviewed.as_ref().map(|r| (*s, r))).collect();
     let one = reviewed.filter(|r| {
@@ -141,8 +156,14 @@ fn line(case: &str, slides: &[&SlideLine], under_way: Vec<String>) -> CaseLine {
         model: CaseCount::new(&model, analysed_mm2),
         reviewer: one.as_ref().and_then(|r| Some(r.first()?.1.reviewer.clone())),
         reviewed: one.map(|r| {
-            let all: Vec<_> =
-                r.iter().map(|(s, r)| (s.name.as_str(), r.figures, r.hotspot_count)).collect();
+            let all: Vec<_> = r
+                .iter()
+                .map(|(s, r)| SlideCount {
+                    name: &s.name,
+                    figures: r.figures,
+                    hotspot: r.hotspot_count,
+                })
+                .collect();
             CaseCount::new(&all, analysed_mm2)
         }),
         analysed_mm2,
@@ -228,7 +249,9 @@ mod tests {
 
     #[test]
     fn the_highest_hotspot_and_the_pooled_density_are_the_cases() {
-        let count = CaseCount::new(&[("a", 3, 3), ("b", 9, 5), ("c", 8, 5)], 40.0);
+        let slide = |name, figures, hotspot| SlideCount { name, figures, hotspot };
+        let slides = [slide("a", 3, 3), slide("b", 9, 5), slide("c", 8, 5)];
+        let count = CaseCount::new(&slides, 40.0);
         assert_eq!(
             (count.figures, count.hotspot_count, count.hotspot_slide.as_deref()),
             (20, 5, Some("b"))
@@ -237,7 +260,7 @@ mod tests {
         assert_eq!(count.density_per_20_mm2, Some(10.0));
         let [low, high] = count.density_95.unwrap();
         assert!((low - 6.108_26).abs() < 1e-5 && (high - 15.444_19).abs() < 1e-4, "{low} {high}");
-        let none = CaseCount::new(&[("a", 0, 0)], 0.0);
+        let none = CaseCount::new(&[slide("a", 0, 0)], 0.0);
         assert_eq!(
             (none.hotspot_slide, none.density_per_20_mm2, none.density_95),
             (None, None, None)

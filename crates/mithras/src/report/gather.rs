@@ -1,6 +1,6 @@
 //! The files over a run, made of the slides' folders.
 
-use super::cases::{self, cases as cases_of};
+use super::cases::{self, Unfinished, cases as cases_of};
 use super::error::ReportError;
 use super::found::{Found, Like, slides};
 use super::record::{RunRecord, begin, records};
@@ -107,7 +107,7 @@ fn files(
         if slide.is_foreign(&run) {
             left_out.push(name);
         } else if slide.state.status == Status::Running {
-            under_way.push((name.clone(), slide.state.columns.clone()));
+            under_way.push(Unfinished { name: name.clone(), columns: slide.state.columns.clone() });
             unfinished.push(name);
         } else {
             shown.push(slide);

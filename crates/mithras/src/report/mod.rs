@@ -21,7 +21,9 @@ mod words;
 
 pub use crate::results::{Results, ResultsError, results};
 pub use at_point::{AtPoint, PointError, at_point};
-pub use cases::{CASE_COLUMNS, CaseCount, CaseLine, DENSITY_RULE, HOTSPOT_RULE, case_of, cases};
+pub use cases::{
+    CASE_COLUMNS, CaseCount, CaseLine, DENSITY_RULE, HOTSPOT_RULE, Unfinished, case_of, cases,
+};
 pub use counts::counts;
 pub use error::ReportError;
 pub use gather::{gather, write};

@@ -3,9 +3,7 @@
 use super::desk::{self, PlacedHotspot};
 use super::open::{OpenError, counted_folders};
 use super::qupath::{Objects, is_objects, slide_key};
-use super::review::{
-    Entry, ReviewError, SlideKey, SlideVerdicts, Verdict, VerdictLog, Verdicts, agreement,
-};
+use super::review::{Entry, ReviewError, Verdict, VerdictLog, Verdicts, agreement};
 use super::settle::{TOGETHER, Together, together};
 use super::tissue::{Windows, rings};
 use crate::agreement::Agreement;
@@ -227,9 +225,6 @@ enum Source {
     Objects(Objects),
 }
 
-/// What a reviewer decided about slides of one name, by key.
-type About = Vec<(SlideKey, SlideVerdicts)>;
-
 impl Source {
     /// Reads what is named, with its file.
     fn read(run: &Path, reviews: &str) -> Result<(Self, PathBuf), RecountError> {
@@ -256,7 +251,7 @@ impl Source {
     }
 
     /// The corrections of a slide, with remarks on them.
-    fn about(&self, name: &str, Results { counts, rows }: &Results) -> (About, Vec<String>) {
+    fn about(&self, name: &str, Results { counts, rows }: &Results) -> (Verdicts, Vec<String>) {
         match self {
             Self::Log(verdicts) => {
                 let about = verdicts.iter().filter(|(of, _)| of.slide == name);
@@ -264,13 +259,15 @@ impl Source {
             }
             Self::Together(all) => {
                 let about = all.verdicts.iter().filter(|(of, _)| of.slide == name);
-                let about: Vec<_> = about.map(|(of, s)| (of.clone(), s.clone())).collect();
-                let notes = about.iter().flat_map(|(of, _)| all.notes(of)).collect();
+                let about: Verdicts = about.map(|(of, s)| (of.clone(), s.clone())).collect();
+                let notes = about.keys().flat_map(|of| all.notes(of)).collect();
                 (about, notes)
             }
             Self::Objects(objects) => match objects.verdicts(name, counts, rows) {
-                Some((verdicts, remarks)) => (vec![(slide_key(name, counts), verdicts)], remarks),
-                None => (Vec::new(), Vec::new()),
+                Some((verdicts, remarks)) => {
+                    (Verdicts::from([(slide_key(name, counts), verdicts)]), remarks)
+                }
+                None => (Verdicts::new(), Vec::new()),
             },
         }
     }
@@ -374,7 +371,7 @@ fn row(
     slide: String,
     folder: &Path,
     Results { counts, rows }: &Results,
-    about: &[(SlideKey, SlideVerdicts)],
+    about: &Verdicts,
 ) -> Result<RecountRow, RecountError> {
     let mut notes = Vec::new();
     let mut judged: BTreeMap<&str, &Entry> = BTreeMap::new();
@@ -449,7 +446,7 @@ fn row(
 fn in_placed(
     spot: &PlacedHotspot,
     results: &Results,
-    about: &[(SlideKey, SlideVerdicts)],
+    about: &Verdicts,
 ) -> Result<PlacedCount, RecountError> {
     let Results { counts, rows } = results;
     let resolution = counts
@@ -473,10 +470,7 @@ fn in_placed(
 }
 
 /// Places of all that counts with a reviewer's verdicts on top.
-fn reviewed_figures(
-    Results { counts, rows }: &Results,
-    about: &[(SlideKey, SlideVerdicts)],
-) -> Vec<Point<Level0>> {
+fn reviewed_figures(Results { counts, rows }: &Results, about: &Verdicts) -> Vec<Point<Level0>> {
     let own = about.iter().filter(|(of, _)| of.slide_digest == counts.slide.digest);
     let judged: BTreeMap<&str, &Entry> =
         own.flat_map(|(_, s)| s.entries.iter().map(|(k, e)| (k.as_str(), e))).collect();
@@ -503,7 +497,7 @@ pub fn figures_by(
     results: &Results,
 ) -> Result<Option<Vec<Point<Level0>>>, ReviewError> {
     let Some(Together { verdicts, .. }) = together(reviews, reviewer)? else { return Ok(None) };
-    let about: Vec<_> =
+    let about: Verdicts =
         verdicts.into_iter().filter(|(of, _)| of.slide == results.counts.slide.name).collect();
     Ok(Some(reviewed_figures(results, &about)))
 }

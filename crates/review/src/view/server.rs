@@ -244,6 +244,12 @@ struct Undo {
     key: Option<String>,
 }
 
+/// Where the reviews of a slide go, and what names it there.
+struct ReviewPlace<'a> {
+    folder: &'a Path,
+    of: SlideKey,
+}
+
 /// Slides under view.
 pub struct Viewer {
     items: Vec<Item>,
@@ -315,7 +321,7 @@ impl Viewer {
             ["api", "slide", id] => self.detail(number(id)?),
             ["api", "reviews", id] => {
                 let reviewer = query.strip_prefix("reviewer=").ok_or_else(nothing)?;
-                let (folder, of) = self.change(number(id)?)?;
+                let ReviewPlace { folder, of } = self.change(number(id)?)?;
                 // Nothing is written before the first verdict.
                 let entries = VerdictLog::read_slide(folder, reviewer, &of)
                     .map_err(|e| Answer::refusal(400, &e.to_string()))?;
@@ -433,9 +439,9 @@ impl Viewer {
         let regions = match (&item.folder, &item.counts) {
             (Some(folder), Some(counts)) => {
                 let all = regions::outlines(folder, counts.slide.bounds_offset).unwrap_or_default();
-                let one = |(name, area): (String, roi::Area)| Outline {
-                    name,
-                    rings: area.closed().into_iter().flatten().collect(),
+                let one = |r: regions::RegionOutline| Outline {
+                    name: r.name,
+                    rings: r.area.closed().into_iter().flatten().collect(),
                 };
                 all.into_iter().map(one).collect()
             }
@@ -482,7 +488,7 @@ impl Viewer {
     }
 
     /// Where a slide's reviews go, and what names it there.
-    fn change(&self, id: usize) -> Result<(&Path, SlideKey), Answer> {
+    fn change(&self, id: usize) -> Result<ReviewPlace<'_>, Answer> {
         let item = self.item(id)?;
         let none =
             || Answer::refusal(400, "no folder was given for reviews of slides without a run");
@@ -493,12 +499,12 @@ impl Viewer {
             sha256(format!("{} {second}", m.segmenter_sha256))
         });
         let of = SlideKey { slide: item.name.clone(), slide_digest: item.digest(), model_digest };
-        Ok((folder, of))
+        Ok(ReviewPlace { folder, of })
     }
 
     /// The current reviews of a slide in the logs of all reviewers on disk.
     fn voices(&self, id: usize) -> Result<Answer, Answer> {
-        let (folder, of) = self.change(id)?;
+        let ReviewPlace { folder, of } = self.change(id)?;
         if self.blinded {
             // The verdicts of others are an opinion, too.
             return Ok(Answer::json(
@@ -533,7 +539,7 @@ impl Viewer {
         if s.verdict == Some(Verdict::Unsure) {
             return Err(wrong("a decision is a figure or none"));
         }
-        let (folder, of) = self.change(s.slide)?;
+        let ReviewPlace { folder, of } = self.change(s.slide)?;
         self.open_to_change(folder, &of)?;
         let fail = |e: ReviewError| Answer::refusal(500, &e.to_string());
         let _one = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -580,7 +586,7 @@ impl Viewer {
         if !s.added && !self.is_candidate(s.slide, &s.key)? {
             return Err(Answer::refusal(404, "no candidate there"));
         }
-        let (folder, of) = self.change(s.slide)?;
+        let ReviewPlace { folder, of } = self.change(s.slide)?;
         self.open_to_change(folder, &of)?;
         let (verdict, added, morphology) = (s.verdict, s.added, s.morphology);
         let is_figure = verdict.and_then(Verdict::counts) == Some(true);
@@ -597,7 +603,7 @@ impl Viewer {
     }
 
     fn undo(&self, u: &Undo) -> Result<Answer, Answer> {
-        let (folder, of) = self.change(u.slide)?;
+        let ReviewPlace { folder, of } = self.change(u.slide)?;
         self.open_to_change(folder, &of)?;
         let entry = self.with(folder, &u.reviewer, |log| log.undo_of(&of, u.key.as_deref()))?;
         Ok(Answer::json(200, &Undone { entry }))
@@ -620,17 +626,21 @@ impl Viewer {
     /// What reviewers decided about a slide as a whole.
     fn desk(&self, id: usize) -> Result<Answer, Answer> {
         let item = self.item(id)?;
-        let (folder, of) = match self.change(id) {
-            Ok(found) => found,
+        let place = match self.change(id) {
+            Ok(place) => place,
             // A slide that has no place for verdicts has none of these either.
             Err(_) => return Ok(Answer::json(200, &self.desk_state(item, None)?)),
         };
-        Ok(Answer::json(200, &self.desk_state(item, Some((folder, &of)))?))
+        Ok(Answer::json(200, &self.desk_state(item, Some(&place))?))
     }
 
-    fn desk_state(&self, item: &Item, of: Option<(&Path, &SlideKey)>) -> Result<DeskState, Answer> {
+    fn desk_state(
+        &self,
+        item: &Item,
+        place: Option<&ReviewPlace<'_>>,
+    ) -> Result<DeskState, Answer> {
         let fail = |e: ReviewError| Answer::refusal(500, &e.to_string());
-        let Some((folder, of)) = of else {
+        let Some(ReviewPlace { folder, of }) = place else {
             return Ok(DeskState {
                 hotspot: None,
                 drawn: Vec::new(),
@@ -685,7 +695,7 @@ impl Viewer {
         if !p.centres_px.iter().all(on_slide) {
             return Err(wrong("the place is not on the slide"));
         }
-        let (folder, of) = self.change(p.slide)?;
+        let ReviewPlace { folder, of } = self.change(p.slide)?;
         self.open_to_change(folder, &of)?;
         let _one = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
         let placed = desk::place(folder, &p.reviewer, &of, &p.preset, rule, p.centres_px);
@@ -710,8 +720,9 @@ impl Viewer {
                 "no such regions: at most 200, each of 3 corners or more, on the slide",
             ));
         }
-        let (folder, of) = self.change(d.slide)?;
-        self.open_to_change(folder, &of)?;
+        let place = self.change(d.slide)?;
+        let ReviewPlace { folder, of } = &place;
+        self.open_to_change(folder, of)?;
         let offset = item.counts.as_ref().map_or([0, 0], |c| c.slide.bounds_offset);
         let by = Drawn {
             slide_digest: of.slide_digest.clone(),
@@ -720,7 +731,7 @@ impl Viewer {
         };
         desk::draw(folder, &of.slide, by, offset, &d.regions)
             .map_err(|e| Answer::refusal(500, &format!("nothing was saved: {e}")))?;
-        Ok(Answer::json(200, &self.desk_state(item, Some((folder, &of)))?))
+        Ok(Answer::json(200, &self.desk_state(item, Some(&place))?))
     }
 
     /// Finishes the case of a slide, or opens it again: all its slides in the list.
@@ -739,7 +750,7 @@ impl Viewer {
         let _one = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
         let mut slides = Vec::new();
         for id in of_case {
-            let (folder, of) = self.change(id)?;
+            let ReviewPlace { folder, of } = self.change(id)?;
             let fail = |e: ReviewError| Answer::refusal(400, &e.to_string());
             let signature = desk::signed(folder, &of).map_err(fail)?;
             if signature.is_some() == reopen.is_some() {

@@ -53,14 +53,23 @@ pub struct Disagreement {
     pub settled: Option<Settled>,
 }
 
+/// A place on a slide.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PlaceKey {
+    /// The slide.
+    pub of: SlideKey,
+    /// [`Entry::key`].
+    pub key: String,
+}
+
 /// The last decision about each place.
 ///
 /// # Errors
 /// [`ReviewError`].
-pub fn settled(folder: &Path) -> Result<BTreeMap<(SlideKey, String), Settled>, ReviewError> {
+pub fn settled(folder: &Path) -> Result<BTreeMap<PlaceKey, Settled>, ReviewError> {
     let mut all = BTreeMap::new();
     for line in lines::<Settled>(&folder.join("settled.log"))? {
-        all.insert((line.of.clone(), line.key.clone()), line);
+        all.insert(PlaceKey { of: line.of.clone(), key: line.key.clone() }, line);
     }
     all.retain(|_, s| s.verdict.is_some());
     Ok(all)
@@ -71,7 +80,7 @@ pub fn settled(folder: &Path) -> Result<BTreeMap<(SlideKey, String), Settled>, R
 pub fn disagreements(
     logs: &BTreeMap<String, Verdicts>,
     of: &SlideKey,
-    settled: &BTreeMap<(SlideKey, String), Settled>,
+    settled: &BTreeMap<PlaceKey, Settled>,
 ) -> Vec<Disagreement> {
     let mut places: BTreeMap<&str, (&Entry, BTreeMap<String, Verdict>)> = BTreeMap::new();
     for (name, log) in logs {
@@ -85,7 +94,7 @@ pub fn disagreements(
         verdicts.values().map(|v| v.counts()).collect::<BTreeSet<_>>().len() > 1
     };
     let one = |(key, (entry, verdicts)): (&str, (&Entry, BTreeMap<String, Verdict>))| {
-        let decision = settled.get(&(of.clone(), key.to_owned()));
+        let decision = settled.get(&PlaceKey { of: of.clone(), key: key.to_owned() });
         Disagreement {
             key: key.to_owned(),
             x: entry.x,

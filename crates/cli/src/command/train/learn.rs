@@ -104,7 +104,7 @@ impl Common {
 
     fn each<P: Preset>(
         &self,
-        mut one: impl FnMut(&P, (&Source, &str), &RunOptions) -> Result<()>,
+        mut one: impl FnMut(&P, &Source, &str, &RunOptions) -> Result<()>,
     ) -> Result<()> {
         let device = self.machine.set_up();
         let preset: P = P::load(&self.preset, &self.set)?;
@@ -115,7 +115,7 @@ impl Common {
             let mut options = self.options(&out, device.clone());
             let in_fold = |p: PathBuf| PathBuf::from(p.to_string_lossy().replace("{fold}", &fold));
             options.init = options.init.map(in_fold);
-            one(&preset, (&source, &fold), &options).with_context(|| format!("fold {fold}"))?;
+            one(&preset, &source, &fold, &options).with_context(|| format!("fold {fold}"))?;
         }
         Ok(())
     }
@@ -123,7 +123,7 @@ impl Common {
 
 pub fn segment(args: SegmentArgs) -> Result<()> {
     let c = &args.common;
-    c.each(|preset: &SegmentPreset, (source, fold), options| {
+    c.each(|preset: &SegmentPreset, source, fold, options| {
         let data = marked(source, fold, args.pseudo.as_deref())?;
         Ok(segment::train_on(preset, &data, options)?)
     })
@@ -131,7 +131,7 @@ pub fn segment(args: SegmentArgs) -> Result<()> {
 
 pub fn finetune(args: FinetuneArgs) -> Result<()> {
     let c = &args.common;
-    c.each(|preset: &FinetunePreset, (source, fold), options| {
+    c.each(|preset: &FinetunePreset, source, fold, options| {
         let mined = match &args.mined {
             Some(path) => read_mined(Path::new(&path.replace("{fold}", fold)))?,
             None => vec![],

@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> Result<()> {
         "name --candidates-from SCORE no higher than --mitotic-seg and --mimicker-seg, or raise these",
     )?;
     let reporter = &mut args.log.reporter();
-    let c = label(&source, &fold, (&mut detector, &rule), &args.out, reporter)?;
+    let c = label(&source, &fold, &mut detector, &rule, &args.out, reporter)?;
     println!(
         "{}, {}, {} that are neither, on {}: {}",
         Many(c.figures, "figure"),
