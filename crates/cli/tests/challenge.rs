@@ -13,7 +13,7 @@ const MPP: f64 = 0.25;
 
 fn run(args: &[&str], folders: &[(&str, &Path)]) -> (bool, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
-    command.args(args).args(["--engine", "rten", "--threads", "2"]);
+    command.args(args).args(["--engine", "native", "--threads", "2"]);
     for (flag, folder) in folders {
         command.arg(flag).arg(folder);
     }

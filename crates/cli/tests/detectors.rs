@@ -220,7 +220,7 @@ fn the_fast_detector_finds_drawn_figures() {
     let dir = tempfile::tempdir().unwrap();
     let (slide, out) = (dir.path().join("drawn.tiff"), dir.path().join("out"));
     let layout = common::draw(&slide, 900, 800, 5, 2);
-    let words = ["detect", "--engine", "rten", "--model", "fast"];
+    let words = ["detect", "--engine", "native", "--model", "fast"];
     let found = run(&words, &[("--out", &out), ("", &slide)]);
     assert!(found.0, "{}", found.2);
     let text = fs::read_to_string(out.join("drawn/detections.csv")).unwrap();

@@ -313,7 +313,7 @@ fn scored(truth: &[[f64; 2]], found: &[[f64; 2]]) -> (usize, usize, usize) {
 
 /// Draws a slide and runs the bundled weights on it; gives its figures.
 fn demo(run: &Path, seed: &str) -> Vec<[f64; 2]> {
-    let size = ["--size", "1400,1200", "--figures", "8", "--seed", seed, "--engine", "rten"];
+    let size = ["--size", "1400,1200", "--figures", "8", "--seed", seed, "--engine", "native"];
     mithras(&[&["demo", "--out", run.to_str().unwrap()][..], &size[..]].concat()).unwrap();
     let mut table = csv::Reader::from_path(run.join("truth.csv")).unwrap();
     let rows = table.records().map(Result::unwrap).filter(|r| &r[3] == "mitotic");
@@ -425,7 +425,7 @@ fn trained_on(dir: &Path, set: &Path) {
     let again = dir.join("again");
     let slide = text(&run.join("drawn.tiff"));
     let detect = ["detect", &slide, "--model", &text(&package), "--out", &text(&again)];
-    mithras(&[&detect[..], &["--engine", "rten"]].concat()).unwrap();
+    mithras(&[&detect[..], &["--engine", "native"]].concat()).unwrap();
     let f1 = |run: &Path| {
         let (hit, missed, wrong) = scored(&truth, &accepted(run));
         2.0 * hit as f64 / (2 * hit + missed + wrong) as f64

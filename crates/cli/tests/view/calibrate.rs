@@ -19,7 +19,7 @@ fn logit(p: f32) -> f64 {
 fn judged_candidates_set_the_scale_and_the_points_of_a_package() {
     let dir = tempfile::tempdir().unwrap();
     let (run, ours) = (dir.path().join("run"), dir.path().join("ours"));
-    let size = ["--size", "2200,1800", "--figures", "16", "--engine", "rten"];
+    let size = ["--size", "2200,1800", "--figures", "16", "--engine", "native"];
     mithras(&[&["demo", "--out", text(&run)][..], &size].concat()).unwrap();
     let calibrate = |more: &[&str]| {
         let own = ["calibrate", "--data", text(&run), "--out", text(&ours)];
@@ -78,7 +78,7 @@ fn judged_candidates_set_the_scale_and_the_points_of_a_package() {
     let again = dir.path().join("again");
     let slide = run.join("drawn.tiff");
     let detect = |out: &Path, more: &[&str]| {
-        let own = ["detect", text(&slide), "--out", text(out), "--engine", "rten"];
+        let own = ["detect", text(&slide), "--out", text(out), "--engine", "native"];
         mithras(&[&own[..], more].concat())
     };
     detect(&again, &["--model", text(&ours)]).unwrap();

@@ -52,7 +52,7 @@ fn a_case_with_many_words_has_one_page() {
         "--out",
         &at("run"),
         "--engine",
-        "rten",
+        "native",
         "--quiet",
     ]);
     mithras(&["report", &at("run"), "--out", &at("pages")]);
@@ -96,7 +96,7 @@ fn a_case_of_two_slides_has_one_page() {
         "--out",
         &run,
         "--engine",
-        "rten",
+        "native",
         "--quiet",
     ]);
     let answer = mithras(&["report", &run, "--out", &out, "--mitotic-score", "gist"]);
