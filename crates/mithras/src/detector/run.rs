@@ -7,9 +7,7 @@ use crate::input::{Input, InputDigest, file_name};
 use crate::record::{Condition, NamedPoint, SlideEntry, SlideRecord};
 use crate::regions::{Searched, SearchedRegion, TissueWithin};
 use crate::subtypes::SubtypeNetwork;
-use detect::{
-    Control, Job, KeptCandidates, Models, Recipe, SlideResult, WindowAt, Workers,
-};
+use detect::{Control, Job, KeptCandidates, Models, Recipe, SlideResult, WindowAt, Workers};
 use infer::EngineReport;
 use mitosis::{Classifier, Mm2, Segmenter};
 use roi::Regions;
