@@ -56,7 +56,7 @@ impl Classifier for Darkness {
 /// Detects with the bundled first stage and [`Darkness`].
 pub fn detect(slide: &Path) -> Result<SlideRecord, Box<dyn Error>> {
     let mut detector = Detector::bundled()?;
-    detector.classifier = Some(Box::new(Darkness::default()));
+    detector.models.classifier = Some(Box::new(Darkness::default()));
     Ok(detector.run_file(slide)?)
 }
 

@@ -39,7 +39,7 @@ COLUMNS = 120
 #: How many names of public types occur twice in a crate, and how many public functions are named so.
 NAME_LIMITS = {"types": 0, "functions": 0}
 #: How many parameters are tuples of different kinds: a struct, or a parameter each, is clearer.
-TUPLE_LIMIT = 56
+TUPLE_LIMIT = 0
 #: Function names that do not say what is returned or done.
 VAGUE = ("of", "on", "one", "told", "said", "asked", "judge", "keep")
 #: A type with two versions for two builds, of which one is compiled.

@@ -378,14 +378,14 @@ fn kept_candidates_and_a_table_of_names_change_no_number() {
         state["stages"][1]["items"].as_u64().unwrap()
     };
     assert!(windows("a") > 0 && windows("b") == 0);
-    // A name that no slide has is said; a table that names none is refused.
+    // A name that no slide has is reported; a table that names none is refused.
     fs::write(&table, "slide\nb\nc\n").unwrap();
     let (_, stderr) = run("some", &only);
     assert!(stderr.contains("note:") && stderr.contains('c'), "{stderr}");
     fs::write(&table, "slide\nc\n").unwrap();
     let (ok, _, stderr) = detect(&inputs, &dir.path().join("none"), &only);
     assert!(!ok && stderr.contains("labels.csv"), "{stderr}");
-    // A folder that cannot be made is said before any work.
+    // A folder that cannot be made is reported before any work.
     let file = slides[0].join("kept");
     let no = ["--keep-candidates", file.to_str().unwrap()];
     let (ok, _, stderr) = detect(&inputs, &dir.path().join("refused"), &no);

@@ -342,7 +342,7 @@ fn four_magnifications_of_real_slides() {
         ("slides/tcga-cr-7395-01a-01-ts1.svs", Some("0.25"), 0.25),
     ] {
         let Some(path) = testkit::data(file) else { continue };
-        let out = dir.path().join(mithras::job::stem(&path));
+        let out = dir.path().join(mithras::input::stem(&path));
         let mut args =
             vec!["corpus", "build", "--preset", "tcga-unlabeled", "--cohort", "OV", "--json"];
         args.extend(["--out", s(&out), s(&path)]);

@@ -21,7 +21,7 @@ const VERSION: u32 = 1;
 pub struct KeptCandidates {
     /// The folder; made if missing.
     pub folder: PathBuf,
-    /// Names all that the first stage depends on and a recipe does not say: slide, weights, engine and its arithmetic.
+    /// Names all that the first stage depends on and a recipe does not contain: slide, weights, engine and its arithmetic.
     pub identity: String,
 }
 
@@ -71,7 +71,7 @@ impl FirstStageFile {
         let body = verified(&text).ok_or_else(|| fail("damaged, its checksum does not match"))?;
         let first: FirstStage = serde_json::from_slice(body).map_err(|e| fail(&e.to_string()))?;
         if first.version != VERSION || first.key != self.key {
-            return Err(fail("of another slide or first stage than its name says"));
+            return Err(fail("of another slide or first stage than its name"));
         }
         Ok(Some(first))
     }

@@ -58,7 +58,7 @@ fn another_second_stage_begins_with_what_the_first_gave() {
     }
     assert_eq!(files(&kept).len(), 1);
 
-    // What the first stage depends on is asked anew.
+    // What the first stage depends on is computed again.
     let mut fewer = job.clone();
     fewer.windows.pop();
     let candidates =
@@ -69,9 +69,9 @@ fn another_second_stage_begins_with_what_the_first_gave() {
         (&job, &Recipe { candidates, ..recipe.clone() }, "a"),
     ] {
         let before = files(&kept).len();
-        let anew = go(&source, job, recipe, Some((&kept, identity)));
-        assert_eq!(bits(&anew.result), bits(&go(&source, job, recipe, None).result));
-        assert!(anew.segmented > 0 && files(&kept).len() == before + 1);
+        let again = go(&source, job, recipe, Some((&kept, identity)));
+        assert_eq!(bits(&again.result), bits(&go(&source, job, recipe, None).result));
+        assert!(again.segmented > 0 && files(&kept).len() == before + 1);
     }
 }
 

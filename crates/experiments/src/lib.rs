@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 pub mod dataset;
+mod describe;
 mod drawn;
 mod embedded;
 mod error;

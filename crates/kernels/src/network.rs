@@ -7,7 +7,8 @@ use crate::isa::Isa;
 use crate::isa::half::Half;
 use crate::layout::Layout;
 use crate::lower::{MOST_VALUES, Wanted, lower};
-use crate::run::conv::Read;
+use crate::run::conv::{Read, Write};
+use crate::run::simple::Affine;
 use crate::run::{conv, inverted, simple};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -92,12 +93,26 @@ struct Slot {
     shared: bool,
 }
 
+/// Memory of the steps.
+#[derive(Debug, Default)]
+struct Scratch {
+    conv: conv::Scratch,
+    inverted: inverted::Scratch,
+}
+
+/// Steps that are multiplied in bf16.
+#[derive(Clone, Copy)]
+struct HalfSteps<'a> {
+    half: Half,
+    /// By value: whether the step that gives it is one.
+    late: &'a [bool],
+}
+
 /// A thread's memory for a network.
 #[derive(Debug, Default)]
 pub struct Workspace {
     buffers: Vec<Vec<f32>>,
-    scratch: conv::Scratch,
-    inverted: inverted::Scratch,
+    scratch: Scratch,
     /// Seconds of each step, where a profile is taken.
     times: Option<Vec<f64>>,
 }
@@ -121,7 +136,8 @@ impl Network {
             isa if Isa::available().contains(&isa) => isa,
             _ => Isa::best(),
         };
-        build(&ir, (isa, half.map(|h| (h, &*late))), options.together.max(1))
+        let half = half.map(|half| HalfSteps { half, late: &late });
+        build(&ir, isa, half, options.together.max(1))
     }
 
     /// Values of one image's input.
@@ -275,7 +291,7 @@ impl Network {
         let mut to = std::mem::take(&mut w.buffers[first.buffer]);
         self.clear(&first, &mut to, n);
         for (image, from) in input.chunks_exact(self.input_len()).enumerate() {
-            simple::pixels(from, (&mut to, first.layout), image);
+            simple::pixels(from, Write { data: &mut to, layout: first.layout }, image);
         }
         w.buffers[first.buffer] = to;
         for step in &self.steps {
@@ -287,9 +303,9 @@ impl Network {
                 Read { data: &w.buffers[s.buffer], layout: s.layout }
             };
             let inputs: Vec<Read<'_>> = step.inputs.iter().map(read).collect();
-            let scratch = (&mut w.scratch, &mut w.inverted);
+            let to = Write { data: &mut out, layout: slot.layout };
             let start = w.times.is_some().then(std::time::Instant::now);
-            self.step(&step.kind, &inputs, (&mut out, slot.layout), n, scratch);
+            self.step(&step.kind, &inputs, to, n, &mut w.scratch);
             if let (Some(times), Some(start)) = (&mut w.times, start) {
                 times.push(start.elapsed().as_secs_f64());
             }
@@ -312,25 +328,31 @@ impl Network {
         &self,
         kind: &Kind,
         inputs: &[Read<'_>],
-        out: (&mut [f32], Layout),
+        out: Write<'_>,
         n: usize,
-        (scratch, ring): (&mut conv::Scratch, &mut inverted::Scratch),
+        scratch: &mut Scratch,
     ) {
         let (isa, x) = (self.isa, inputs[0]);
         match kind {
             Kind::Conv(c) => {
                 let (sources, rest) = inputs.split_at(c.sources());
-                c.run(isa, (sources, rest.first().copied()), out, n, scratch);
+                let read = conv::Inputs { sources, residual: rest.first().copied() };
+                c.run(isa, read, out, n, &mut scratch.conv);
             }
             Kind::Depthwise(d) => d.run(isa, x, out, n),
-            Kind::Inverted(i) => i.run(isa, (x, inputs.get(1).copied()), out, n, ring),
-            Kind::Affine(scale, shift, act) => simple::affine(isa, (scale, shift, *act), x, out, n),
+            Kind::Inverted(i) => {
+                let read = inverted::Inputs { x, residual: inputs.get(1).copied() };
+                i.run(isa, read, out, n, &mut scratch.inverted);
+            }
+            Kind::Affine(scale, shift, act) => {
+                simple::affine(isa, Affine { scale, shift, after: *act }, x, out, n);
+            }
             Kind::Map(act) => simple::map(isa, *act, x, out, n),
-            Kind::Binary(kind, act) => simple::binary(isa, (*kind, *act), (x, inputs[1]), out, n),
+            Kind::Binary(kind, act) => simple::binary(isa, *kind, *act, (x, inputs[1]), out, n),
             Kind::Concat => simple::concat(inputs, out, n),
-            Kind::Resize(by) => simple::resize(by, x, out, n, &mut scratch.gathered),
+            Kind::Resize(by) => simple::resize(by, x, out, n, &mut scratch.conv.gathered),
             Kind::MaxPool(slide) => simple::max_pool(slide, x, out, n),
-            Kind::AveragePool(slide, padded) => simple::average_pool((slide, *padded), x, out, n),
+            Kind::AveragePool(slide, padded) => simple::average_pool(slide, *padded, x, out, n),
             Kind::GlobalAverage => simple::global_average(x, out, n),
             Kind::Softmax => simple::softmax(x, out, n),
             Kind::Flatten => simple::flatten(x, out, n),
@@ -390,7 +412,8 @@ fn borders(ir: &Ir) -> Vec<usize> {
 
 fn build(
     ir: &Ir,
-    (isa, half): (Isa, Option<(Half, &[bool])>),
+    isa: Isa,
+    half: Option<HalfSteps<'_>>,
     together: usize,
 ) -> Result<Network, PlanError> {
     let pads = borders(ir);
@@ -414,7 +437,8 @@ fn build(
                     step.inputs.iter().take(c.up.len()).map(|id| layout(*id)).collect();
                 let residual = step.inputs.get(c.up.len()).map(|id| layout(*id));
                 let planned = conv::Planned::new(
-                    (isa, half.filter(|(_, late)| late[step.output]).map(|(half, _)| half)),
+                    isa,
+                    half.filter(|h| h.late[step.output]).map(|h| h.half),
                     c,
                     &sources,
                     residual,

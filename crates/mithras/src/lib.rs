@@ -38,14 +38,13 @@
 //! | [`record`] | what one slide gave |
 //! | [`regions`] | detection within regions that people drew |
 //! | [`demo`] | drawn slides with known figures |
-//! | [`input`], [`batch`] | slide files; work on many of them that can be killed and taken up again |
-//! | [`job`] | detection as such work |
+//! | [`run`] | a whole run: check, slides, tables |
+//! | [`input`], [`batch`] | slide files; work on many of them that can be killed and taken up again, as detection |
 //! | [`embed`] | features of crops, images and many slides |
 //! | [`challenge`] | one job of a challenge on Grand Challenge, in its folders and shapes |
 //! | [`export`] | files per slide, one table [`export::EXPORTS`] |
 //! | [`subtypes`] | subtypes of accepted figures |
 //! | [`progress`] | progress of a piece of work |
-//! | [`results`] | a finished slide's results, checked against each other |
 //! | [`report`] | `counts.csv`, `run.json`, `summary.html`, gathered from slides' folders |
 
 #![forbid(unsafe_code)]
@@ -59,11 +58,10 @@ pub mod embed;
 pub mod export;
 pub mod input;
 pub mod inspect;
-pub mod job;
 pub mod record;
 pub mod regions;
 pub mod report;
-pub mod results;
+pub mod run;
 pub mod slide_info;
 pub mod subtypes;
 pub mod times;

@@ -1,6 +1,6 @@
 //! Seconds that the second stage really took, from the records of detection runs.
 
-use crate::job::StageTime;
+use crate::batch::StageTime;
 use base::file::ReadError;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};

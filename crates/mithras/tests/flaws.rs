@@ -3,8 +3,8 @@
 use crate::common;
 use crate::common::{input, results, setup};
 use detect::{CancelToken, Flaw, SlideResult, Workers};
+use mithras::batch::{self, Existing, Input, OutFolder};
 use mithras::export::{CountsFile, read_detections};
-use mithras::job::{self, Existing, Input, OutFolder};
 use mithras::progress::Silent;
 use mithras::report;
 use mitosis::{Mpp, RgbTile};
@@ -46,12 +46,12 @@ fn go(slide: &Path, out: &Path, windows: usize, existing: Existing) -> bool {
     let workers = Workers { readers: 2, unit_windows: 5, ..Workers::default() };
     let mut detector = setup(true, windows, workers);
     let inputs = vec![Input { mpp: Some(Mpp::PAPER), ..input(slide) }];
-    let checked = job::preflight(&inputs, &detector, out, existing).unwrap();
+    let checked = batch::preflight(&inputs, &detector, out, existing).unwrap();
     let cancel = CancelToken::new();
-    let all = job::run(
+    let all = batch::detect(
         inputs,
         checked,
-        &mut detector,
+        std::slice::from_mut(&mut detector),
         OutFolder { path: out, existing },
         &mut Silent,
         &cancel,

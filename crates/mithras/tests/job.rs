@@ -5,8 +5,8 @@ use crate::common::{draw, input, results, setup};
 use detect::{CancelToken, Workers};
 use evaluation::evaluate::{evaluate, read_truth};
 use mithras::Detector;
-use mithras::job::state::Status;
-use mithras::job::{self, DetectionOutcome, DetectionState, Existing, OutFolder, StartError};
+use mithras::batch::state::Status;
+use mithras::batch::{self, DetectionOutcome, DetectionState, Existing, OutFolder, StartError};
 use mithras::progress::Silent;
 use mithras::report;
 use mitosis::Microns;
@@ -20,11 +20,11 @@ fn run(
     existing: Existing,
 ) -> Vec<DetectionOutcome> {
     let inputs: Vec<_> = slides.iter().map(|p| input(p)).collect();
-    let checked = job::preflight(&inputs, setup, out, existing).unwrap();
-    job::run(
+    let checked = batch::preflight(&inputs, setup, out, existing).unwrap();
+    batch::detect(
         inputs,
         checked,
-        setup,
+        std::slice::from_mut(setup),
         OutFolder { path: out, existing },
         &mut Silent,
         &CancelToken::new(),
@@ -49,13 +49,13 @@ fn a_run_writes_everything_and_one_bad_slide_stops_no_other() {
     let mut setup = setup(true, usize::MAX, workers(256));
     let mut inputs = vec![input(&good), input(&bad), input(&blank)];
     inputs[2].mpp = Some(mitosis::Mpp::PAPER);
-    let checked = job::preflight(&inputs, &setup, &out, Existing::Refuse).unwrap();
+    let checked = batch::preflight(&inputs, &setup, &out, Existing::Refuse).unwrap();
     assert_eq!(checked.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, true]);
     let cancel = CancelToken::new();
-    let outcomes = job::run(
+    let outcomes = batch::detect(
         inputs,
         checked,
-        &mut setup,
+        std::slice::from_mut(&mut setup),
         OutFolder { path: &out, existing: Existing::Refuse },
         &mut Silent,
         &cancel,
@@ -145,7 +145,7 @@ fn resume_refuses_what_has_changed() {
     let slide = dir.path().join("s.tiff");
     draw(&slide, 1024, 1024, 5, 3);
     let out = dir.path().join("out");
-    let go = |setup: &Detector, existing| job::preflight(&[input(&slide)], setup, &out, existing);
+    let go = |setup: &Detector, existing| batch::preflight(&[input(&slide)], setup, &out, existing);
     let mut first = setup(false, usize::MAX, workers(256));
     run(&[&slide], &out, &mut first, Existing::Refuse);
     assert!(matches!(go(&first, Existing::Refuse), Err(StartError::Exists { count: 1, .. })));
@@ -183,7 +183,7 @@ fn another_engine_goes_on_only_where_it_was_accepted() {
     report::write(&out, &outcomes, &first, &command(&["a"])).unwrap();
     let before = results(&out.join("a"));
 
-    let refused = job::preflight(&both, &by("two", false), &out, Existing::Resume).unwrap_err();
+    let refused = batch::preflight(&both, &by("two", false), &out, Existing::Resume).unwrap_err();
     assert!(matches!(refused, StartError::Engine { .. }), "{refused}");
     let text = refused.to_string();
     for word in ["one/cpu/f32/f32", "two/cpu/f32/f32", "up to 0.001", "slide `a`"] {
@@ -191,13 +191,13 @@ fn another_engine_goes_on_only_where_it_was_accepted() {
     }
     let mut half = by("two", false);
     half.config.arithmetic = "two/cpu/bf16/f32".into();
-    let text = job::preflight(&both, &half, &out, Existing::Resume).unwrap_err().to_string();
+    let text = batch::preflight(&both, &half, &out, Existing::Resume).unwrap_err().to_string();
     assert!(text.contains("up to 0.14"), "bf16 moves results farther: {text}");
 
     // What else differs is not accepted along with it.
     let mut other = by("two", true);
     other.config.thresholds.seg = mitosis::Score::new(0.9).unwrap();
-    let refused = job::preflight(&both, &other, &out, Existing::Resume).unwrap_err();
+    let refused = batch::preflight(&both, &other, &out, Existing::Resume).unwrap_err();
     assert!(matches!(refused, StartError::Config { .. }), "{refused}");
 
     let mut second = by("two", true);
@@ -253,7 +253,7 @@ fn a_slide_that_changes_while_it_is_read_fails() {
         let out = dir.path().join("out");
         let mut setup = setup(false, usize::MAX, workers(256));
         let left = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(usize::MAX));
-        setup.segmenter = Box::new(Touch(common::Dark { left }, slide.clone(), bytes));
+        setup.models.segmenter = Box::new(Touch(common::Dark { left }, slide.clone(), bytes));
         let outcome = &run(&[&slide], &out, &mut setup, Existing::Refuse)[0];
         assert_eq!(outcome.state.status, Status::Failed);
         let reason = outcome.state.reason.as_ref().unwrap();
@@ -280,7 +280,8 @@ fn a_resolution_that_the_model_is_not_made_for_is_refused_or_marked() {
         let out = dir.path().join(name);
         let mut setup = setup(false, usize::MAX, workers(256));
         setup.config.resolution = resolution;
-        setup.any_mpp = any_mpp;
+        setup.opener.range = resolution;
+        setup.opener.any_mpp = any_mpp;
         let outcome = run(&[&slide], &out, &mut setup, Existing::Refuse).remove(0);
         let counts = report::counts(&outcome.folder).ok();
         (outcome.state.reason, counts.and_then(|c| c.resolution_note))
@@ -310,13 +311,15 @@ fn what_misleads_is_in_every_output() {
     let go = |name: &str, scanners: &[&str], warn: f64| {
         let out = dir.path().join(name);
         let mut setup = setup(false, usize::MAX, workers(256));
-        setup.scanners = scanners.iter().map(|s| (*s).to_owned()).collect();
+        setup.opener.scanners = scanners.iter().map(|s| (*s).to_owned()).collect();
         let mpp = |v| mitosis::Mpp::new(v).unwrap();
-        setup.config.resolution = Some(infer::card::ResolutionCard {
+        let range = Some(infer::card::ResolutionCard {
             min: mpp(0.1),
             max: mpp(0.6),
             warn_above: Some(mpp(warn)),
         });
+        setup.config.resolution = range;
+        setup.opener.range = range;
         let outcome = run(&[&slide], &out, &mut setup, Existing::Refuse);
         let words = report::write(&out, &outcome, &setup, &["mithras".to_owned()]).unwrap();
         let kinds: Vec<&str> = report::counts(&out.join("s"))
@@ -358,7 +361,7 @@ fn folders_name_what_cannot_be_read_and_pass_over_their_own_results() {
     file("dicom-without-suffix", &[&[0; 128][..], b"DICM", &[0; 40]].concat());
     let find = || {
         let found =
-            job::find(std::slice::from_ref(&folder), None, &std::collections::BTreeMap::new())
+            batch::find(std::slice::from_ref(&folder), None, &std::collections::BTreeMap::new())
                 .unwrap();
         let names: Vec<String> = found.slides.iter().map(|s| s.name.clone()).collect();
         (found.slides, names, found.skipped.len())
@@ -369,13 +372,13 @@ fn folders_name_what_cannot_be_read_and_pass_over_their_own_results() {
     // The results are inside the folder that is searched.
     let out = folder.join("out");
     let mut setup = setup(false, usize::MAX, workers(256));
-    setup.openslide = Some("/no/such/library".into());
-    let checked = job::preflight(&slides, &setup, &out, Existing::Refuse).unwrap();
+    setup.opener.options.openslide = Some("/no/such/library".into());
+    let checked = batch::preflight(&slides, &setup, &out, Existing::Refuse).unwrap();
     let cancel = CancelToken::new();
-    let outcomes = job::run(
+    let outcomes = batch::detect(
         slides,
         checked,
-        &mut setup,
+        std::slice::from_mut(&mut setup),
         OutFolder { path: &out, existing: Existing::Refuse },
         &mut Silent,
         &cancel,
@@ -389,7 +392,7 @@ fn folders_name_what_cannot_be_read_and_pass_over_their_own_results() {
     }
     let again = find();
     assert_eq!(again.1, names, "the pictures of a run are not slides");
-    assert!(job::preflight(&again.0, &setup, &out, Existing::Resume).is_ok());
+    assert!(batch::preflight(&again.0, &setup, &out, Existing::Resume).is_ok());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use detect::{CancelToken, Workers};
 use mithras::Detector;
 use mithras::Thresholds;
 use mithras::batch::find;
-use mithras::job::{self, DetectionOutcome, Existing, Input, OutFolder};
+use mithras::batch::{self, DetectionOutcome, Existing, Input, OutFolder};
 use mithras::progress::Silent;
 use mithras::regions::Classes;
 use mithras::report::{self, AtPoint, at_point, counts};
@@ -19,11 +19,11 @@ fn run(
     setup: &mut Detector,
     existing: Existing,
 ) -> Vec<DetectionOutcome> {
-    let checked = job::preflight(&inputs, setup, out, existing).unwrap();
-    job::run(
+    let checked = batch::preflight(&inputs, setup, out, existing).unwrap();
+    batch::detect(
         inputs,
         checked,
-        setup,
+        std::slice::from_mut(setup),
         OutFolder { path: out, existing },
         &mut Silent,
         &CancelToken::new(),
@@ -154,7 +154,7 @@ fn only_what_lies_in_regions_is_read_and_counted() {
     // Other regions are another configuration: nothing is mixed.
     squares(&file, &[("other", "", [200.0, 200.0, 900.0, 900.0])]);
     inputs.restrict(&file, &Classes::default(), None).unwrap();
-    let refused = job::preflight(&inputs.slides, &detector(), &part, Existing::Resume)
+    let refused = batch::preflight(&inputs.slides, &detector(), &part, Existing::Resume)
         .unwrap_err()
         .to_string();
     assert!(refused.contains("regions was"), "{refused}");
@@ -162,7 +162,7 @@ fn only_what_lies_in_regions_is_read_and_counted() {
     squares(&file, &[("far", "", [3000.0, 2000.0, 6000.0, 4000.0])]);
     inputs.restrict(&file, &Classes::default(), None).unwrap();
     let checked =
-        job::preflight(&inputs.slides, &detector(), &dir.path().join("far"), Existing::Refuse)
+        batch::preflight(&inputs.slides, &detector(), &dir.path().join("far"), Existing::Refuse)
             .unwrap();
     let answer = checked[0].as_ref().unwrap_err().to_string();
     assert!(answer.contains("region `far` is off the slide"), "{answer}");
@@ -243,7 +243,7 @@ fn another_operating_point_gives_the_bytes_of_another_detection() {
     let (m, d) = (value(&moved), value(&direct));
     assert_eq!((&m["config"], &m["config_sha256"]), (&d["config"], &d["config_sha256"]));
     // What was moved is a run like any other: detection resumes it.
-    assert!(job::preflight(&inputs(), &other, &moved, Existing::Resume).is_ok());
+    assert!(batch::preflight(&inputs(), &other, &moved, Existing::Resume).is_ok());
 
     let cases = text(&moved, "cases.csv");
     let lines: Vec<&str> = cases.lines().collect();

@@ -3,9 +3,9 @@
 use crate::common::{Dark, draw, results, setup};
 use detect::{CancelToken, Workers};
 use mithras::Detector;
+use mithras::batch::state::Status;
+use mithras::batch::{self, DetectionOutcome, DetectionState, Existing, Input, OutFolder};
 use mithras::batch::{Inputs, Shard, read_list};
-use mithras::job::state::Status;
-use mithras::job::{self, DetectionOutcome, DetectionState, Existing, Input, OutFolder};
 use mithras::progress::{Listener, Silent};
 use mithras::report::{self, ReportError, RunFile};
 use std::fs;
@@ -50,11 +50,17 @@ fn process_with(
     listener: &mut dyn Listener,
     cancel: &CancelToken,
 ) -> (Vec<DetectionOutcome>, RunFile) {
-    let checked = job::preflight(&inputs, detector, out, existing).unwrap();
+    let checked = batch::preflight(&inputs, detector, out, existing).unwrap();
     let command = ["mithras".to_owned(), "detect".to_owned()];
     report::begin(out, detector, &command).unwrap();
-    let outcomes =
-        job::run(inputs, checked, detector, OutFolder { path: out, existing }, listener, cancel);
+    let outcomes = batch::detect(
+        inputs,
+        checked,
+        std::slice::from_mut(detector),
+        OutFolder { path: out, existing },
+        listener,
+        cancel,
+    );
     let run = report::write(out, &outcomes, detector, &command).unwrap();
     (outcomes, run)
 }
@@ -147,7 +153,7 @@ fn two_processes_on_one_folder_do_every_slide_once() {
     let list = study(dir.path());
     let windows = |detector: &mut Detector| {
         let left = Arc::new(AtomicUsize::new(1_000_000));
-        detector.segmenter = Box::new(Dark { left: Arc::clone(&left) });
+        detector.models.segmenter = Box::new(Dark { left: Arc::clone(&left) });
         move || 1_000_000 - left.load(Ordering::SeqCst)
     };
     let one = dir.path().join("one");
@@ -163,13 +169,13 @@ fn two_processes_on_one_folder_do_every_slide_once() {
         let mut detector = detector();
         let done = windows(&mut detector);
         let inputs = inputs(&list);
-        let checked = job::preflight(&inputs, &detector, &out, Existing::Refuse).unwrap();
+        let checked = batch::preflight(&inputs, &detector, &out, Existing::Refuse).unwrap();
         together.wait();
         let cancel = CancelToken::new();
-        let outcomes = job::run(
+        let outcomes = batch::detect(
             inputs,
             checked,
-            &mut detector,
+            std::slice::from_mut(&mut detector),
             OutFolder { path: &out, existing: Existing::Refuse },
             &mut Silent,
             &cancel,
@@ -206,14 +212,14 @@ fn a_slide_done_meanwhile_with_another_configuration_is_left_alone() {
     let inputs = || vec![Input::new(&dir.path().join("s0.tiff"))];
     let mut late = detector();
     late.config.thresholds.seg = mitosis::Score::new(0.9).unwrap();
-    let checked = job::preflight(&inputs(), &late, &out, Existing::Resume).unwrap();
+    let checked = batch::preflight(&inputs(), &late, &out, Existing::Resume).unwrap();
     process(inputs(), &out, Existing::Refuse);
     let before = results(&out.join("s0"));
     let cancel = CancelToken::new();
-    let outcome = job::run(
+    let outcome = batch::detect(
         inputs(),
         checked,
-        &mut late,
+        std::slice::from_mut(&mut late),
         OutFolder { path: &out, existing: Existing::Resume },
         &mut Silent,
         &cancel,
@@ -316,7 +322,7 @@ fn what_does_not_belong_together_is_not_gathered() {
     assert!(printed.contains("thresholds.seg was `0.35` and is `0.9`"), "{printed}");
     // A run into the folder of another is refused before any work.
     for existing in [Existing::Refuse, Existing::Resume, Existing::Overwrite] {
-        let refused = job::preflight(&slide("s1.tiff"), &other, &at("a"), existing).unwrap_err();
+        let refused = batch::preflight(&slide("s1.tiff"), &other, &at("a"), existing).unwrap_err();
         let printed = refused.to_string();
         assert!(printed.contains("slide `s0`, done with another configuration"), "{printed}");
         assert!(!at("a/s1").exists());

@@ -313,7 +313,7 @@ fn an_exported_unet_trains_on() {
         let (vs, net) = build();
         let batch = signed("input", &[4, 3, 64, 96], 1.5);
         let unfold = |path: &Path, images: &mut dyn Iterator<Item = Tensor>| {
-            onnx::unfold_unet((&net, &vs), path, images)
+            onnx::unfold_unet(&net, &vs, path, images)
         };
         unfolded((&file, &batch), unfold, |x, train| net.forward(x, train).sigmoid(), tolerance);
     }
@@ -347,7 +347,7 @@ fn exported_classifiers_train_on() {
         eprintln!("{name}");
         unfolded(
             (&file, &batch),
-            |path, images| onnx::unfold_classifier((&*net, &vs), 64, path, images),
+            |path, images| onnx::unfold_classifier(&*net, &vs, 64, path, images),
             |x, train| net.forward(x, train).softmax(-1, Kind::Float),
             1e-4,
         );
@@ -364,7 +364,7 @@ fn exported_classifiers_train_on() {
             assert!(no.contains("wrong.onnx") && no.contains(&claim.to_string()), "{no}");
         }
         let images = &mut std::iter::once(batch);
-        let no = onnx::unfold_classifier((&*other, &vs), 64, &path, images).expect_err("three");
+        let no = onnx::unfold_classifier(&*other, &vs, 64, &path, images).expect_err("three");
         assert!(no.to_string().contains("where the preset's network has"), "{no}");
     }
 }
@@ -379,6 +379,6 @@ fn what_an_export_does_not_keep_is_said() {
     let file = onnx::classifier(&*net, 64, &ExportOptions::default()).expect("exported");
     onnx::write(&path, &file).expect("written");
     let images = &mut std::iter::once(signed("input", &[2, 3, 64, 64], 1.5));
-    let no = onnx::unfold_classifier((&*net, &vs), 64, &path, images).expect_err("a transformer");
+    let no = onnx::unfold_classifier(&*net, &vs, 64, &path, images).expect_err("a transformer");
     assert!(no.to_string().contains("model.safetensors"), "{no}");
 }

@@ -53,7 +53,7 @@ fn neighbours_equal_scikit_learns() {
     for case in golden::<Golden>("probes").knn {
         let (x, labels, queries) = drawn(case.classes);
         let votes = Neighbours { k: case.k, temperature: case.temperature };
-        let p = votes.probabilities((&x, &labels), &queries, case.classes).expect("valid");
+        let p = votes.probabilities(&x, &labels, &queries, case.classes).expect("valid");
         let off = apart(&p, &case.probabilities);
         assert!(off < 1e-6, "{} classes, k {}: {off:e}", case.classes, case.k);
     }
@@ -65,18 +65,18 @@ fn regression_equals_scikit_learns() {
         let what = format!("{} classes, c {}", case.classes, case.c);
         let (x, labels, queries) = drawn(case.classes);
         let settings = Logistic { c: case.c, tolerance: 1e-7, iterations: 1000 };
-        let fit = settings.fit(&x, &labels, (case.classes, 1)).expect("valid");
+        let fit = settings.fit(&x, &labels, case.classes, 1).expect("valid");
         assert!(fit.converged && fit.iterations < 200, "{what}: {fit:?}");
         let off = apart(&fit.probabilities(&queries), &case.probabilities);
         assert!(off < 1e-5, "{what}: {off:e}");
         // The same items twice, as one: nothing changes.
         let twice = settings
-            .fit(&Tensor::cat(&[&x, &x], 0), &[labels.clone(), labels].concat(), (case.classes, 2))
+            .fit(&Tensor::cat(&[&x, &x], 0), &[labels.clone(), labels].concat(), case.classes, 2)
             .expect("valid");
         let off = apart(&twice.probabilities(&queries), &case.probabilities);
         assert!(off < 1e-5, "{what}, twice: {off:e}");
         let short = Logistic { iterations: 2, ..settings };
-        let fit = short.fit(&x, &drawn(case.classes).1, (case.classes, 1)).expect("valid");
+        let fit = short.fit(&x, &drawn(case.classes).1, case.classes, 1).expect("valid");
         assert!(!fit.converged && fit.iterations == 2, "{what}: {fit:?}");
     }
 }
@@ -89,12 +89,12 @@ fn what_has_no_answer_is_named() {
         ("k", Neighbours { k: N + 1, temperature: None }),
         ("temperature", Neighbours { k: 1, temperature: Some(0.0) }),
     ] {
-        let why = votes.probabilities((&x, &labels), &queries, 2).expect_err(key).to_string();
+        let why = votes.probabilities(&x, &labels, &queries, 2).expect_err(key).to_string();
         assert!(why.contains(&format!("`{key}`")), "{why}");
     }
     // A vector without a direction is as near to one as to another.
     let votes = Neighbours { k: N, temperature: Some(0.1) };
-    let p = votes.probabilities((&x, &labels), &queries.zeros_like(), 2).expect("valid");
+    let p = votes.probabilities(&x, &labels, &queries.zeros_like(), 2).expect("valid");
     let share = labels.iter().sum::<i64>() as f64 / N as f64;
     assert!((p.double_value(&[0, 1]) - share).abs() < 1e-12, "{p:?}");
     let good = Logistic { c: 1.0, tolerance: 1e-6, iterations: 10 };
@@ -103,9 +103,9 @@ fn what_has_no_answer_is_named() {
         ("tolerance", Logistic { tolerance: f64::NAN, ..good }),
         ("iterations", Logistic { iterations: 0, ..good }),
     ] {
-        let why = bad.fit(&x, &labels, (2, 1)).expect_err(key).to_string();
+        let why = bad.fit(&x, &labels, 2, 1).expect_err(key).to_string();
         assert!(why.contains(&format!("`{key}`")), "{why}");
     }
-    assert!(good.fit(&x, &labels[1..], (2, 1)).is_err());
-    assert!(good.fit(&x, &labels, (1, 1)).is_err());
+    assert!(good.fit(&x, &labels[1..], 2, 1).is_err());
+    assert!(good.fit(&x, &labels, 1, 1).is_err());
 }

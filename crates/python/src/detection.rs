@@ -5,11 +5,12 @@ use crate::slides::mpp;
 use crate::work::interruptible;
 use ::detect::{CancelToken, Control};
 use infer::{EngineChoice, EngineOptions, ModelPackage, Precision, Provider};
+use mithras::batch::{self, Existing, Input, OutFolder};
 use mithras::export::read_detections as read_table;
-use mithras::job::{self, Existing, Input, OutFolder};
 use mithras::progress::Listener;
 use mithras::record::{COLUMNS, DetectionRow};
-use mithras::{Builder, Detector, Stages, Thresholds, report};
+use mithras::run::{RunPlan, run};
+use mithras::{Builder, Detector, Stages, Thresholds};
 use mitosis::Mpp;
 use numpy::{Element, IntoPyArray};
 use pyo3::exceptions::PyValueError;
@@ -61,7 +62,7 @@ pub struct Plan {
 
 impl Plan {
     fn slides(&self, mpp: Option<Mpp>) -> PyResult<Vec<Input>> {
-        let found = job::find(&self.inputs, mpp, &BTreeMap::new());
+        let found = batch::find(&self.inputs, mpp, &BTreeMap::new());
         Ok(found.map_err(plain::<DetectionError, _>)?.slides)
     }
 
@@ -169,7 +170,7 @@ pub fn detect(py: Python<'_>, plan: Plan) -> PyResult<DetectResult<'_>> {
             }
             let control = Control::default().until(&cancel);
             let done = detector
-                .opener()
+                .opener
                 .open(&input)
                 .map_err(mithras::RunError::from)
                 .and_then(|slide| detector.examine(&slide, &input.name, "", "", control));
@@ -199,13 +200,12 @@ pub fn detect_into(
     let (cancel, mut notes) = (CancelToken::new(), Notes::default());
     let (detectors, command) = (&mut [detector], ["mithras.detect (Python)".to_owned()]);
     let existing = Existing::from_flags(resume, overwrite);
-    let into = OutFolder { path: &out, existing };
-    let (outcomes, _) = interruptible(py, &cancel, || {
-        report::run(slides, detectors, into, &command, &mut notes, &cancel)
-    })?
-    .map_err(with_path::<DetectionError, _>(&out))?;
+    let out_folder = OutFolder { path: &out, existing };
+    let whole = RunPlan { slides, detectors, out: out_folder, command: &command };
+    let finished = interruptible(py, &cancel, || run(whole, &mut notes, &cancel))?
+        .map_err(with_path::<DetectionError, _>(&out))?;
     let (mut rows, mut failed) = (Rows::default(), Failed::new());
-    for outcome in outcomes {
+    for outcome in finished.slides {
         if outcome.is_done() {
             let file = outcome.folder.join("detections.csv");
             rows.add(

@@ -198,7 +198,7 @@ pub fn draw(
         demo::write(&layout, &path, Container::Auto, &mut mithras::progress::Silent)
             .map_err(with_path::<Error, _>(&path))?;
         let truth = path.with_file_name("truth.csv");
-        let name = mithras::job::stem(&path);
+        let name = mithras::input::stem(&path);
         demo::write_truth(&layout, &name, &truth).map_err(with_path::<Error, _>(&truth))
     })
 }

@@ -5,7 +5,8 @@ pub mod crop;
 pub mod domain;
 pub mod sample;
 
+pub use crate::scene::SampledPlace;
 pub use crop::{CropPool, CropRecipe, CropSample, PoolShare};
-pub use domain::{Domain, PlaceKind, SampledPlace};
+pub use domain::{Domain, DomainPlace, NamedPlace, PlaceKind};
 pub use pixels::{Photometric, geometry, photometric, rand_augment, rng_of, view};
 pub use sample::{CellShares, SegmentPool, SegmentRules, SegmentSample, SegmentShares, Spatial};

@@ -23,6 +23,17 @@ impl CropError {
     }
 }
 
+/// A place in one of several images, pixels at the working resolution.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SampledPlace {
+    /// Index of the image.
+    pub scene: usize,
+    /// Rightwards.
+    pub x: f32,
+    /// Downwards.
+    pub y: f32,
+}
+
 /// What is at a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkKind {

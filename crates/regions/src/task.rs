@@ -212,6 +212,12 @@ pub struct Item {
     pub hash: String,
 }
 
+/// A crop with its label.
+struct LabelledCrop {
+    item: Item,
+    image: RgbTile,
+}
+
 /// Crops with their labels: what [`TrainingSet`] and [`TestSet`] have in common.
 #[derive(Clone, Debug)]
 pub struct Crops {
@@ -223,9 +229,9 @@ pub struct Crops {
 }
 
 impl Crops {
-    fn new(task: Task, classes: Vec<String>, found: Vec<(Item, RgbTile)>) -> Result<Self> {
+    fn new(task: Task, classes: Vec<String>, found: Vec<LabelledCrop>) -> Result<Self> {
         let mut seen: BTreeMap<&str, &Item> = BTreeMap::new();
-        for (item, _) in &found {
+        for LabelledCrop { item, .. } in &found {
             if let Some(first) = seen.insert(&item.hash, item)
                 && first.class != item.class
             {
@@ -237,7 +243,7 @@ impl Crops {
                 });
             }
         }
-        let (items, images) = found.into_iter().unzip();
+        let (items, images) = found.into_iter().map(|c| (c.item, c.image)).unzip();
         Ok(Self { task, classes, items, images, dataset: None })
     }
 

@@ -95,7 +95,7 @@ pub fn write(
         let sides: Vec<Side> = whole
             .par_iter()
             .enumerate()
-            .map(|(k, image)| write_image(set, image, &format!("{k:05}"), (root, name), options))
+            .map(|(k, image)| write_image(set, image, &format!("{k:05}"), root, name, options))
             .collect::<Result<_, _>>()?;
         let sum = if name == "train" { &mut written.train } else { &mut written.val };
         for s in sides {
@@ -131,7 +131,8 @@ fn write_image(
     set: &Dataset,
     image: &Image,
     number: &str,
-    (root, part): (&Path, &str),
+    root: &Path,
+    part: &str,
     options: &YoloOptions,
 ) -> Result<Side, ExportError> {
     let slide = set.open_image(image)?;

@@ -3,7 +3,7 @@
 use mitosis::Mpp;
 use regions::export::ExportError;
 use regions::sheets::{SheetOptions, write};
-use regions::{Area, Builder, Dataset, Image, Kind, Label, MppSource, probe};
+use regions::{Area, Builder, Dataset, GivenMpp, Image, Kind, Label, MppSource, probe};
 use std::fs;
 use std::path::Path;
 
@@ -26,7 +26,7 @@ fn painted(
     for i in 0..n {
         let path = dir.join(format!("{i}.png"));
         image::RgbImage::from_fn(40, 30, |x, y| pixel(i, x, y)).save(&path).unwrap();
-        let given = Some((Mpp::PAPER, MppSource::User));
+        let given = Some(GivenMpp { mpp: Mpp::PAPER, source: MppSource::User });
         let mut image = probe(&path, given).unwrap().image(format!("{i}"), "one", "drawn");
         image.exhaustive = true;
         image.labels = vec![
@@ -129,7 +129,7 @@ fn sizes_that_do_not_fit_are_refused_and_leave_nothing() {
         image::RgbImage::from_pixel(w, 30, image::Rgb([w as u8; 3]))
             .save(path.with_file_name(format!("{name}.png")))
             .unwrap();
-        let given = Some((Mpp::PAPER, MppSource::User));
+        let given = Some(GivenMpp { mpp: Mpp::PAPER, source: MppSource::User });
         let mut image = probe(&path.with_file_name(format!("{name}.png")), given)
             .unwrap()
             .image(name, "two", "drawn");

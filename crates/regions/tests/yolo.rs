@@ -4,7 +4,7 @@ use mitosis::Mpp;
 use regions::export::ExportError;
 use regions::folds::RegionFold;
 use regions::yolo::{Side, YoloOptions, write};
-use regions::{Area, Builder, Dataset, Kind, Label, MppSource, probe};
+use regions::{Area, Builder, Dataset, GivenMpp, Kind, Label, MppSource, probe};
 use std::fs;
 use std::path::Path;
 
@@ -18,7 +18,7 @@ fn dataset(dir: &Path) -> Dataset {
         let path = dir.join(format!("{name}.png"));
         let shade = if exhaustive { [200, 100, 150] } else { [201, 100, 150] };
         image::RgbImage::from_pixel(100, 64, image::Rgb(shade)).save(&path).unwrap();
-        let given = Some((Mpp::PAPER, MppSource::User));
+        let given = Some(GivenMpp { mpp: Mpp::PAPER, source: MppSource::User });
         let mut image = probe(&path, given).unwrap().image(name, name, "drawn");
         image.exhaustive = exhaustive;
         let boxed = Area { x0: 50.0, y0: 20.0, x1: 70.0, y1: 30.0 };

@@ -144,7 +144,7 @@ impl Seek for Stream<'_> {
 fn read_local(file: &File, buf: &mut [u8], offset: u64) -> io::Result<()> {
     #[cfg(test)]
     tests::refused()?;
-    crate::tiff::read_at(file, buf, offset)
+    crate::positioned::read_at(file, buf, offset)
 }
 
 #[cfg(test)]

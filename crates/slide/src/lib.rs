@@ -30,6 +30,7 @@ pub mod otsu;
 pub mod outline;
 mod pieces;
 mod plan;
+mod positioned;
 pub mod privacy;
 mod reduced;
 mod resample;

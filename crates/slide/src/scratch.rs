@@ -35,7 +35,8 @@ impl Piece {
             }
             Self::File { file, at, width, .. } => {
                 let from = at + 3 * (y as u64 * *width as u64 + x as u64);
-                crate::tiff::read_at(file, out, from).map_err(|e| format!("temporary file: {e}"))
+                crate::positioned::read_at(file, out, from)
+                    .map_err(|e| format!("temporary file: {e}"))
             }
         }
     }
@@ -80,7 +81,7 @@ const CHUNK: usize = 1 << 20;
 impl Store {
     fn flush(&mut self) -> io::Result<()> {
         if let Self::File { file, held, at } = self {
-            crate::tiff::write_at(file, held, *at)?;
+            crate::positioned::write_at(file, held, *at)?;
             *at += held.len() as u64;
             held.clear();
         }

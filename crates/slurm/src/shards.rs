@@ -1,9 +1,9 @@
 //! Which shards are done, by the files in the run's folder.
 
 use super::script::{FOLDER, Plan};
+use mithras::batch::DetectionState;
 use mithras::batch::Shard;
 use mithras::input::Input;
-use mithras::job::DetectionState;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;

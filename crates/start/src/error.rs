@@ -3,7 +3,7 @@
 use base::remedy::{Remedied, Remedy};
 use base::text::Shown;
 use infer::PackageError;
-use mithras::job::InputError;
+use mithras::batch::InputError;
 use mithras::regions::RegionError;
 use pages::server::Answer;
 use slide::SlideError;

@@ -6,7 +6,7 @@ use crate::places::{self, Place};
 use crate::results::results;
 use crate::work::{Desk, Plan, Progress};
 use infer::{EngineOptions, ModelCard, ModelPackage};
-use mithras::job::{self, Existing, Input};
+use mithras::batch::{self, Existing, Input};
 use mithras::regions::Classes;
 use mithras::{Builder, Thresholds};
 use mitosis::Mpp;
@@ -314,7 +314,7 @@ impl Start {
 
     /// The slides of files and folders, each with its number.
     fn choose(&self, c: &Choose) -> Result<Answer, Answer> {
-        let found = job::find(&c.paths, None, &BTreeMap::new()).map_err(PageError::from)?;
+        let found = batch::find(&c.paths, None, &BTreeMap::new()).map_err(PageError::from)?;
         let paths: Vec<PathBuf> = found.slides.iter().map(|s| s.path.clone()).collect();
         let mut chosen = held(&self.chosen);
         let slides = found.slides.into_iter().map(|slide| {
@@ -350,7 +350,7 @@ impl Start {
             g.slides.iter().map(path).collect::<Result<Vec<_>, _>>()?
         };
         let mpp = g.mpp.map(Mpp::new).transpose()?;
-        let mut found = job::find(&paths, mpp, &BTreeMap::new())?;
+        let mut found = batch::find(&paths, mpp, &BTreeMap::new())?;
         if let Some(regions) = &g.regions {
             found.restrict(regions, &Classes::default(), None)?;
         }

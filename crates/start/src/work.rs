@@ -3,9 +3,9 @@
 use crate::error::{PageError, words};
 use detect::CancelToken;
 use infer::{EngineOptions, ModelPackage};
-use mithras::job::{Existing, Input, OutFolder, StartError};
+use mithras::batch::{Existing, Input, OutFolder, StartError};
 use mithras::progress::{Event, Listener, SlideStatus};
-use mithras::report::{self, WholeError};
+use mithras::run::{RunPlan, RunPlanError, run};
 use mithras::{Builder, Thresholds};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -173,13 +173,17 @@ impl Desk {
             [builder.open(&plan.package).map_err(|e| Fault { words: words(&e), exists: false })?];
         let mut listener = Watch(self.clone());
         let place = OutFolder { path: &plan.out, existing: plan.existing };
-        let (slides, command) = (plan.slides, &*plan.command);
-        let run = report::run(slides, &mut detector, place, command, &mut listener, cancel);
-        let (outcomes, _) = run.map_err(|e| Fault {
-            exists: matches!(e, WholeError::Start(StartError::Exists { .. })),
+        let plan = RunPlan {
+            slides: plan.slides,
+            detectors: &mut detector,
+            out: place,
+            command: &plan.command,
+        };
+        let finished = run(plan, &mut listener, cancel).map_err(|e| Fault {
+            exists: matches!(e, RunPlanError::Start(StartError::Exists { .. })),
             words: words(&e),
         })?;
-        let stopped = outcomes.iter().any(mithras::batch::Outcome::is_stopped);
+        let stopped = finished.slides.iter().any(mithras::batch::Outcome::is_stopped);
         Ok(if stopped { Phase::Cancelled } else { Phase::Done })
     }
 }

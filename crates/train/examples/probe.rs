@@ -117,7 +117,7 @@ fn main() -> Outcome<()> {
         let net = if file == "untrained" {
             Embedder::untrained("vit_tiny_patch16_224", 112, 1)?
         } else {
-            Embedder::open(Path::new(file), None, (224, false), "cpu")?
+            Embedder::open(Path::new(file), None, 224, false, "cpu")?
         };
         // (figure or not, atypical or not) x (train, validation).
         let mut sides: [[Side; 2]; 2] = Default::default();

@@ -5,7 +5,7 @@ use std::path::Path;
 use mitosis::Mpp;
 use net::checkpoint::TrainedOn;
 use regions::Dataset;
-use regions::augment::Domain;
+use regions::augment::{Domain, NamedPlace};
 use regions::folds::{FoldManifest, FoldScenes, RegionFold};
 use regions::scene::{Mark, MarkKind};
 
@@ -85,8 +85,8 @@ pub struct Data {
     pub left_out: String,
     /// Class names of the second stage, the positive one last.
     pub classes: [String; 2],
-    /// Pseudo-labelled mimickers: image, x, y in working pixels.
-    pub mimickers: Vec<(String, f32, f32)>,
+    /// Pseudo-labelled mimickers.
+    pub mimickers: Vec<NamedPlace>,
     /// Slides and patients of the training side.
     pub trained_on: TrainedOn,
 }
@@ -129,7 +129,7 @@ impl Data {
             if p.mitotic {
                 scene.marks.push(Mark { x: p.x, y: p.y, half: HALF, kind: MarkKind::Figure });
             } else {
-                self.mimickers.push((p.frame.clone(), p.x, p.y));
+                self.mimickers.push(NamedPlace { image: p.frame.clone(), x: p.x, y: p.y });
             }
             let word = if p.mitotic { "figure" } else { "mimicker" };
             self.scenes.digest.push_str(&format!("+{word} {}:{:.1},{:.1}", p.frame, p.x, p.y));

@@ -37,7 +37,8 @@ impl Embedder {
     pub fn open(
         path: &Path,
         name: Option<&str>,
-        (image, partial): (i64, bool),
+        image: i64,
+        partial: bool,
         device: &str,
     ) -> Result<Self> {
         let device = net::device::pick(device)?;

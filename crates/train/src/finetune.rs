@@ -10,7 +10,9 @@ use net::encoder::{self, Encoder};
 use net::loss::CrossEntropy;
 use net::optim::AdamWConfig;
 use pixels::input::Normalisation;
-use regions::augment::{CropPool, CropRecipe, CropSample, Domain, SampledPlace};
+use regions::augment::{
+    CropPool, CropRecipe, CropSample, Domain, DomainPlace, NamedPlace, SampledPlace,
+};
 use serde::{Deserialize, Serialize};
 use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
@@ -23,7 +25,7 @@ use crate::ranks;
 use crate::run::Loss;
 use crate::run::{RunOptions, RunSetup, Session, Validation};
 use crate::stage::Stage;
-use crate::start::{Exported, Target, describe, initialise, is_exported, unfold};
+use crate::start::{Exported, Samples, Target, describe, initialise, is_exported, unfold};
 use crate::text::write_text;
 
 /// Of `run.json`.
@@ -131,14 +133,29 @@ const HARD: &str = "mithras.hard/1";
 #[derive(Serialize, Deserialize)]
 struct Round {
     schema: String,
-    /// The places that the network is surest of: domain, image, x, y.
-    hard: Vec<(usize, usize, f32, f32)>,
+    /// The places that the network is surest of.
+    hard: Vec<HardPlace>,
     /// The few above them, which may be figures without a label.
-    aside: Vec<(usize, usize, f32, f32)>,
+    aside: Vec<HardPlace>,
 }
 
-fn places(listed: &[(usize, usize, f32, f32)]) -> Vec<(usize, SampledPlace)> {
-    listed.iter().map(|&(d, scene, x, y)| (d, SampledPlace { scene, x, y })).collect()
+/// A place as the file has it: domain, image, x, y.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+struct HardPlace(usize, usize, f32, f32);
+
+impl HardPlace {
+    fn new(DomainPlace { domain, place: p }: DomainPlace) -> Self {
+        Self(domain, p.scene, p.x, p.y)
+    }
+
+    fn place(self) -> DomainPlace {
+        let Self(domain, scene, x, y) = self;
+        DomainPlace { domain, place: SampledPlace { scene, x, y } }
+    }
+}
+
+fn places(listed: &[HardPlace]) -> Vec<DomainPlace> {
+    listed.iter().map(|p| p.place()).collect()
 }
 
 /// The first rank's round, on every rank.
@@ -157,7 +174,7 @@ fn mine(stage: &Classification<'_>, how: &Mining, seed: u64, file: &Path) -> Res
         return known.then_some(round).ok_or_else(|| TrainError::run(file, "of another version"));
     }
     let places = pool.candidates(seed, how.scored);
-    let mut scored: Vec<(f64, (usize, SampledPlace))> = vec![];
+    let mut scored: Vec<(f64, DomainPlace)> = vec![];
     for part in places.chunks(stage.settings.batch) {
         let crops: Vec<RgbTile> = part.iter().map(|p| pool.plain(*p)).collect();
         let p = tch::no_grad(|| {
@@ -168,14 +185,14 @@ fn mine(stage: &Classification<'_>, how: &Mining, seed: u64, file: &Path) -> Res
         scored.extend(part.iter().enumerate().map(|(i, c)| (p.double_value(&[i as i64]), *c)));
     }
     scored.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let labelled = scored.iter().filter(|s| pool.labelled(s.1.0)).count();
+    let labelled = scored.iter().filter(|s| pool.labelled(s.1.domain)).count();
     let passed = |n: usize, share: f32| (n as f32 * share).round() as usize;
     let mut left =
         [passed(scored.len() - labelled, how.doubtful), passed(labelled, how.doubtful_labelled)];
     let mut round = Round { schema: HARD.into(), hard: vec![], aside: vec![] };
-    for (_, (d, p)) in scored {
-        let place = (d, p.scene, p.x, p.y);
-        let left = &mut left[usize::from(pool.labelled(d))];
+    for (_, at) in scored {
+        let place = HardPlace::new(at);
+        let left = &mut left[usize::from(pool.labelled(at.domain))];
         if *left > 0 {
             *left -= 1;
             round.aside.push(place);
@@ -232,7 +249,7 @@ pub fn train_on(
     let part = ranks::part(p.batch, &ranks)?;
     let mut digest = data.scenes.digest.clone();
     let mut domains = data.domains();
-    let mined_at = mined.iter().map(|m| (m.frame.clone(), m.x, m.y));
+    let mined_at = mined.iter().map(|m| NamedPlace { image: m.frame.clone(), x: m.x, y: m.y });
     let listed: Vec<_> = mined_at.chain(data.mimickers.iter().cloned()).collect();
     Domain::list(&mut domains, &listed).map_err(|no| TrainError::Preset {
         path: "mined places".into(),
@@ -271,7 +288,7 @@ pub fn train_on(
         Some(file) => {
             let stage = Exported::Classifier(net.as_ref(), &preset.model);
             let draw = |i| pool.sample(p.seed, i).image;
-            unfold(&vs, preset.init, file, &stage, (p.batch, draw))?
+            unfold(&vs, preset.init, file, &stage, Samples { batch: p.batch, draw })?
         }
         None => initialise(&vs, preset.init, options.weights(), &Target::Encoder(net.as_ref()))?,
     };

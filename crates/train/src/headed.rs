@@ -36,7 +36,7 @@ impl Headed {
     /// [`TrainError`] when the file does not hold exactly these.
     pub fn open(path: &Path, name: &str, image: i64, classes: usize) -> Result<Self> {
         let tensors = net::read_weights(path, None)?;
-        Self::load(path, &tensors, name, (image, classes), &|_| false)
+        Self::load(path, &tensors, name, image, classes, &|_| false)
     }
 
     /// The encoder `name` with one output per class of `prompts`: the likeness of the image to the
@@ -50,7 +50,8 @@ impl Headed {
         path: &Path,
         name: &str,
         image: i64,
-        (prompts, tokens): (&Prompts, &Tokens),
+        prompts: &Prompts,
+        tokens: &Tokens,
     ) -> Result<Self> {
         let mut tensors = net::read_weights(path, None)?;
         let bad = |reason: String| TrainError::run(path, reason);
@@ -74,8 +75,7 @@ impl Headed {
         // What the images' encoder has nothing to do with, whatever the layout.
         tensors.retain(|name, _| !name.starts_with(text::TOWER) && name != SCALE);
         let classes = prompts.classes.len();
-        let headed =
-            Self::load(path, &tensors, name, (image, classes), &|n| n.starts_with("head."))?;
+        let headed = Self::load(path, &tensors, name, image, classes, &|n| n.starts_with("head."))?;
         let (texts, images) = (of_classes.size()[1], headed.net.dim());
         if texts != images {
             return Err(bad(format!("texts have {texts} numbers, images {images}")));
@@ -115,7 +115,8 @@ impl Headed {
         path: &Path,
         tensors: &BTreeMap<String, Tensor>,
         name: &str,
-        (image, classes): (i64, usize),
+        image: i64,
+        classes: usize,
         free: &dyn Fn(&str) -> bool,
     ) -> Result<Self> {
         let config = EncoderConfig { image, ..EncoderConfig::new(name, classes as i64) };

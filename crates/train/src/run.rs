@@ -10,7 +10,7 @@
 //! ```
 
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -31,6 +31,7 @@ use crate::error::{Result, TrainError};
 use crate::plot;
 use crate::preset::{Keep, Loop};
 use crate::ranks;
+use crate::start::StartingWeights;
 use crate::text::write_text;
 
 /// The loss of a step.
@@ -61,9 +62,9 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// The file of starting weights, and whether a part of it will do.
-    pub(crate) fn weights(&self) -> (Option<&Path>, bool) {
-        (self.init.as_deref(), self.allow_partial)
+    /// The file of starting weights.
+    pub(crate) fn weights(&self) -> StartingWeights<'_> {
+        StartingWeights { file: self.init.as_deref(), partial: self.allow_partial }
     }
 
     /// Reports properties that separate the classes without the cells.

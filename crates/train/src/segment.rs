@@ -20,7 +20,7 @@ use crate::preset::{Loop, Preset, SegmentPreset};
 use crate::run::Loss;
 use crate::run::{RunOptions, RunSetup, Session, Validation};
 use crate::stage::Stage;
-use crate::start::{Exported, Target, initialise, is_exported, unfold};
+use crate::start::{Exported, Samples, Target, initialise, is_exported, unfold};
 
 /// Salt of the photometric draws, so that they do not repeat the spatial ones.
 pub(crate) const PHOTOMETRIC: u64 = 0x5eed_c010;
@@ -175,7 +175,8 @@ pub fn train_on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Re
     let start = match is_exported(options.init.as_deref()) {
         Some(file) => {
             let stage = Exported::Segmenter(&net);
-            unfold(&vs, preset.init, file, &stage, (p.batch, |i| sample(preset, &pool, i).image))?
+            let draw = |i| sample(preset, &pool, i).image;
+            unfold(&vs, preset.init, file, &stage, Samples { batch: p.batch, draw })?
         }
         None => initialise(&vs, preset.init, options.weights(), &Target::Segmenter)?,
     };

@@ -66,8 +66,16 @@ pub(crate) fn is_exported(file: Option<&Path>) -> Option<&Path> {
     file.filter(|f| f.extension().is_some_and(|e| e.eq_ignore_ascii_case("onnx")))
 }
 
+/// Training samples, batch by batch.
+pub(crate) struct Samples<F> {
+    /// Samples of a batch.
+    pub(crate) batch: usize,
+    /// Draws the i-th.
+    pub(crate) draw: F,
+}
+
 /// Continues training from the network of a package. Its batch norms were folded into its convolutions; they are
-/// unfolded with the statistics of training samples, `draw(i)` being the i-th.
+/// unfolded with the statistics of training samples.
 ///
 /// # Errors
 /// A preset that starts elsewhere, and what [`onnx::unfold_unet`] refuses.
@@ -76,7 +84,7 @@ pub(crate) fn unfold(
     init: Init,
     file: &Path,
     stage: &Exported<'_>,
-    (batch, draw): (usize, impl Fn(u64) -> RgbTile),
+    samples: Samples<impl Fn(u64) -> RgbTile>,
 ) -> Result<Start> {
     if init != Init::Checkpoint {
         return Err(TrainError::Preset {
@@ -92,14 +100,15 @@ pub(crate) fn unfold(
         Exported::Classifier(_, model) => (model.mean, model.std),
     };
     let norm = Normalisation::new(mean, std);
+    let Samples { batch, draw } = samples;
     let mut batches = (0..MEASURED).map(|k| {
         let tiles: Vec<RgbTile> = (0..batch).map(|i| draw((k * batch + i) as u64)).collect();
         normalised(&tiles, &norm, Device::Cpu)
     });
     match stage {
-        Exported::Segmenter(net) => onnx::unfold_unet((net, vs), file, &mut batches),
+        Exported::Segmenter(net) => onnx::unfold_unet(net, vs, file, &mut batches),
         Exported::Classifier(net, model) => {
-            onnx::unfold_classifier((*net, vs), model.image, file, &mut batches)
+            onnx::unfold_classifier(*net, vs, model.image, file, &mut batches)
         }
     }?;
     let (_, sha256) = base::digest::sha256_file(file).map_err(|e| TrainError::run(file, e))?;
@@ -113,11 +122,12 @@ pub(crate) fn unfold(
 /// # Errors
 /// As [`unfold`].
 pub(crate) fn unfold_trunk(
-    (vs, net): (&VarStore, &dyn Encoder),
+    vs: &VarStore,
+    net: &dyn Encoder,
     init: Init,
     file: &Path,
     model: &EncoderConfig,
-    images: (usize, impl Fn(u64) -> RgbTile),
+    samples: Samples<impl Fn(u64) -> RgbTile>,
 ) -> Result<Start> {
     let (aside, whole) = (
         VarStore::new(Device::Cpu),
@@ -125,7 +135,7 @@ pub(crate) fn unfold_trunk(
     );
     let other = encoder::build(&aside.root(), &whole)?;
     let stage = Exported::Classifier(other.as_ref(), &whole);
-    let start = unfold(&aside, init, file, &stage, images)?;
+    let start = unfold(&aside, init, file, &stage, samples)?;
     let found = aside.variables();
     tch::no_grad(|| {
         for (name, mut own) in vs.variables() {
@@ -142,6 +152,14 @@ fn above_the_trunk(name: &str) -> bool {
     ["classifier.", "conv_head", "bn2."].iter().any(|p| name.starts_with(p))
 }
 
+/// The file of starting weights.
+#[derive(Clone, Copy)]
+pub(crate) struct StartingWeights<'a> {
+    pub(crate) file: Option<&'a Path>,
+    /// Whether a part of it will do.
+    pub(crate) partial: bool,
+}
+
 /// Copies starting weights into a model. All but the head must be in the file and fit; a Lite0 file
 /// may also lack squeeze and excitation, which that network does without, and of a segmenter it is
 /// the trunk alone. With `partial` what fits is taken.
@@ -151,7 +169,7 @@ fn above_the_trunk(name: &str) -> bool {
 pub(crate) fn initialise(
     vs: &VarStore,
     init: Init,
-    (file, partial): (Option<&Path>, bool),
+    StartingWeights { file, partial }: StartingWeights<'_>,
     place: &Target<'_>,
 ) -> Result<Start> {
     if init == Init::Scratch {

@@ -161,8 +161,7 @@ fn probes_share_features_that_are_computed_once() {
     let (out, shared) = (dir.path().join("run"), dir.path().join("shared"));
     let cache = Some(shared.as_path());
     let p = several(&[]);
-    let one = (Some(0), cache);
-    let runs = protocol::probe(&p, &set, one, &from(out.clone(), &init)).unwrap();
+    let runs = protocol::probe(&p, &set, Some(0), cache, &from(out.clone(), &init)).unwrap();
     assert!(runs.iter().all(|r| r.warnings.is_empty()), "{runs:?}");
     let runs: Vec<PathBuf> = runs.into_iter().map(|r| r.run).collect();
     assert_eq!(runs, ["knn", "linear", "logistic"].map(|n| out.join(n)));
@@ -179,7 +178,7 @@ fn probes_share_features_that_are_computed_once() {
     fs::write(damaged, b"half a file").unwrap();
     let more = several(&["probes.knn.k=3", "augment=1"]);
     let other = dir.path().join("other");
-    protocol::probe(&more, &set, one, &from(other, &init)).unwrap();
+    protocol::probe(&more, &set, Some(0), cache, &from(other, &init)).unwrap();
     let second = parts(&shared);
     assert_eq!(second.len(), 4);
     assert!(fs::read(damaged).unwrap() == kept, "the same bytes again");
@@ -191,7 +190,7 @@ fn probes_share_features_that_are_computed_once() {
     let changed = dir.path().join("changed.safetensors");
     weights(&changed, 2);
     let go_on = RunOptions { resume: true, ..from(out.clone(), &changed) };
-    let refused = protocol::probe(&p, &set, one, &go_on).unwrap_err().to_string();
+    let refused = protocol::probe(&p, &set, Some(0), cache, &go_on).unwrap_err().to_string();
     assert!(refused.contains("other weights"), "{refused}");
     for (n, (more, init)) in [
         (vec![], &changed),
@@ -204,7 +203,7 @@ fn probes_share_features_that_are_computed_once() {
         let mut p = several(&[vec!["augment=1"], more].concat());
         p.probes.retain(|name, _| name == "knn");
         let out = dir.path().join(format!("changed{n}"));
-        protocol::probe(&p, &set, one, &from(out, init)).unwrap();
+        protocol::probe(&p, &set, Some(0), cache, &from(out, init)).unwrap();
         assert_eq!(parts(&shared).len(), 5 + n);
     }
 
@@ -234,7 +233,7 @@ fn probes_that_cannot_be_are_named() {
     weights(&init, 1);
     let many = several(&["probes.knn.k=500"]);
     let out = dir.path().join("run");
-    let why = protocol::probe(&many, &set, (None, None), &from(out.clone(), &init)).unwrap_err();
+    let why = protocol::probe(&many, &set, None, None, &from(out.clone(), &init)).unwrap_err();
     assert!(why.to_string().contains("probes.knn.k"), "{why}");
     assert!(!out.join("knn").exists() && !out.join("features").exists());
 

@@ -54,13 +54,13 @@ fn texts_stand_for_classes() {
     let prompts = Prompts::parse(PROMPTS, &[]).unwrap();
     let make = |file: &str, encoder: &str, tokens: &str| {
         let tokens = Tokens::open(&at(tokens))?;
-        Headed::zero_shot(&at(file), encoder, 32, (&prompts, &tokens))
+        Headed::zero_shot(&at(file), encoder, 32, &prompts, &tokens)
     };
     let made = make("conch.safetensors", ENCODER, "tokenizer.json").unwrap();
     let given = made.probabilities(&tiles());
 
     // By hand: likeness of the image's vector to the mean of each class's texts, times the scale.
-    let embedder = train::embed::Embedder::open(&alone, Some(ENCODER), (32, false), "cpu").unwrap();
+    let embedder = train::embed::Embedder::open(&alone, Some(ENCODER), 32, false, "cpu").unwrap();
     let image = Tensor::from_slice(&embedder.embed(&tiles())).view([2, 512]);
     let tensors = net::read_weights(&file, None).unwrap();
     let tower = net::text::TextTower::open(&file, &tensors).unwrap();

@@ -313,12 +313,11 @@ fn a_probe_learns_and_its_folded_head_is_the_same_classifier() {
     .map(String::from);
     let p = ProbePreset::load(&from, &keys).unwrap();
     let out = dir.path().join("probe");
-    protocol::probe(&p, &set, (Some(0), None), &options(out.clone(), false, 0)).unwrap();
-    let again =
-        protocol::probe(&p, &set, (None, None), &options(out.clone(), false, 0)).unwrap_err();
+    protocol::probe(&p, &set, Some(0), None, &options(out.clone(), false, 0)).unwrap();
+    let again = protocol::probe(&p, &set, None, None, &options(out.clone(), false, 0)).unwrap_err();
     assert!(again.to_string().contains("resume it"), "{again}");
     let kept = fs::read(fold_dir(&out, 0).join("predictions.csv")).unwrap();
-    protocol::probe(&p, &set, (None, None), &options(out.clone(), true, 0)).unwrap();
+    protocol::probe(&p, &set, None, None, &options(out.clone(), true, 0)).unwrap();
     assert_eq!(kept, fs::read(fold_dir(&out, 0).join("predictions.csv")).unwrap());
     let loss = fs::read_to_string(fold_dir(&out, 2).join("metrics.csv")).unwrap();
     let losses: Vec<f64> =
@@ -464,7 +463,7 @@ fn fine_tuning_and_probing_say_what_tells_a_class_without_seeing_it() {
     ];
     let probe = ProbePreset::load(&from, &keys.map(String::from)).unwrap();
     let out = dir.path().join("probed");
-    let done = protocol::probe(&probe, &set, (Some(0), None), &options(out.clone(), false, 0));
+    let done = protocol::probe(&probe, &set, Some(0), None, &options(out.clone(), false, 0));
     warned(&done.unwrap()[0].shortcuts);
     let text = fs::read_to_string(out.join("shortcuts.json")).unwrap();
     let file: serde_json::Value = serde_json::from_str(&text).unwrap();

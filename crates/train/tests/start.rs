@@ -99,11 +99,10 @@ fn a_file_that_fits_in_part_is_refused_by_every_loop_unless_a_part_is_allowed() 
     let probe = ProbePreset::load(&file("probe-ami-br-vit-tiny.toml"), &keys(&more)).unwrap();
     let probed = dir.path().join("probe");
     names_what_is_missing(
-        protocol::probe(&probe, &set, (Some(0), None), &options(&probed, &part, false))
-            .unwrap_err(),
+        protocol::probe(&probe, &set, Some(0), None, &options(&probed, &part, false)).unwrap_err(),
     );
     names_what_is_missing(
-        Embedder::open(&part, Some(VIT), (32, false), "cpu").map(|_| ()).unwrap_err(),
+        Embedder::open(&part, Some(VIT), 32, false, "cpu").map(|_| ()).unwrap_err(),
     );
 
     // Allowed: run and model list what stayed random.
@@ -114,10 +113,10 @@ fn a_file_that_fits_in_part_is_refused_by_every_loop_unless_a_part_is_allowed() 
     assert_eq!(run[RANDOM], serde_json::json!([name]));
     let spec = checkpoint::read_spec(&fold_dir(&out, 0).join(MODEL)).unwrap();
     assert_eq!(spec.notes[RANDOM], serde_json::json!([name]));
-    protocol::probe(&probe, &set, (Some(0), None), &options(&probed, &part, true)).unwrap();
+    protocol::probe(&probe, &set, Some(0), None, &options(&probed, &part, true)).unwrap();
     let spec = checkpoint::read_spec(&fold_dir(&probed, 0).join(MODEL)).unwrap();
     assert_eq!(spec.notes[RANDOM], serde_json::json!([name]));
-    let embedder = Embedder::open(&part, Some(VIT), (32, true), "cpu").unwrap();
+    let embedder = Embedder::open(&part, Some(VIT), 32, true, "cpu").unwrap();
     assert_eq!(embedder.random(), [name]);
 
     // Complete: nothing to report, whatever the head.
@@ -125,5 +124,5 @@ fn a_file_that_fits_in_part_is_refused_by_every_loop_unless_a_part_is_allowed() 
     protocol::finetune(&p, &set, 0, &options(&good, &whole, false)).unwrap();
     let run = fs::read_to_string(fold_dir(&good, 0).join("run.json")).unwrap();
     assert!(!run.contains(RANDOM), "{run}");
-    assert!(Embedder::open(&whole, Some(VIT), (32, false), "cpu").unwrap().random().is_empty());
+    assert!(Embedder::open(&whole, Some(VIT), 32, false, "cpu").unwrap().random().is_empty());
 }

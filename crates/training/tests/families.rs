@@ -96,7 +96,7 @@ fn every_family_is_trained_probed_and_packaged() {
 
         let probed = at.join("probed");
         let from = RunOptions { init: Some(weights), ..options(&probed) };
-        let runs = protocol::probe(&probe(name, image), &set, (Some(0), None), &from).unwrap();
+        let runs = protocol::probe(&probe(name, image), &set, Some(0), None, &from).unwrap();
         assert!(fold_dir(&runs[0].run, 0).join(MODEL).is_file(), "{name}: a probe is a classifier");
         std::fs::remove_dir_all(&at).unwrap();
     }

@@ -5,8 +5,8 @@ use crate::progress::LogArgs;
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use evaluation::evaluate;
+use mithras::batch::{self, Existing, OutFolder};
 use mithras::demo::{self, Container, Layout, Spec};
-use mithras::job::{self, Existing, OutFolder};
 use mithras::progress::Piece;
 use mitosis::matching::{PAPER_RADIUS, Rule};
 use std::collections::BTreeMap;
@@ -65,12 +65,12 @@ pub fn run(args: Args) -> Result<ExitCode> {
     // First, so that a model that does not open costs no drawing.
     let detector = args.engine.detector()?;
     draw(&args, &slide)?;
-    let inputs = job::find(&[slide], None, &BTreeMap::new())?;
+    let inputs = batch::find(&[slide], None, &BTreeMap::new())?;
     let bars = &mut *args.log.listener(false);
     let out = OutFolder { path: &args.out, existing: Existing::Overwrite };
-    let (outcomes, run) = detect::work(inputs.slides, &mut [detector], out, bars)?;
-    detect::print_result(&args.out, &run, false)?;
-    if outcomes.iter().any(|o| !o.is_done()) {
+    let finished = detect::work(inputs.slides, &mut [detector], out, bars)?;
+    detect::print_result(&args.out, &finished.file, false)?;
+    if finished.slides.iter().any(|o| !o.is_done()) {
         return Ok(ExitCode::FAILURE);
     }
     let truth =

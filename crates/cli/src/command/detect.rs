@@ -8,11 +8,11 @@ use base::text::{Many, Shown};
 use clap::Args as ClapArgs;
 use detect::CancelToken;
 use infer::{EngineOptions, ModelPackage, Precision};
-use mithras::batch::{Shard, read_list};
-use mithras::job::{self, DetectionOutcome, Existing, OutFolder};
+use mithras::batch::{self, Existing, OutFolder, Shard, read_list};
 use mithras::progress::Listener;
 use mithras::regions::Classes;
 use mithras::report::{self, RunFile};
+use mithras::run::{FinishedRun, RunPlan};
 use mithras::{Builder, Detector, DetectorError, Stages, Thresholds};
 use mitosis::Mpp;
 use std::collections::BTreeMap;
@@ -176,20 +176,20 @@ pub fn slides(
     named: &[PathBuf],
     mpp: Option<Mpp>,
     mpps: &BTreeMap<String, Mpp>,
-) -> Result<job::Inputs> {
+) -> Result<batch::Inputs> {
     Ok(match list {
         Some(list) => read_list(list, mpp, &[])?,
-        None => job::find(named, mpp, mpps)?,
+        None => batch::find(named, mpp, mpps)?,
     })
 }
 
 pub fn run(args: Args) -> Result<ExitCode> {
     let table = match &args.mpp_table {
         None => BTreeMap::new(),
-        Some(path) => job::read_mpp_table(path)?,
+        Some(path) => batch::read_mpp_table(path)?,
     };
     let mut inputs = match &args.list {
-        None => job::find(&args.inputs, args.mpp, &table)?,
+        None => batch::find(&args.inputs, args.mpp, &table)?,
         Some(list) => read_list(list, args.mpp, &report::COLUMNS)?,
     };
     if let Some(join) = inputs.unmatched("--mpp-table", table.keys())? {
@@ -238,8 +238,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let existing = Existing::from_flags(args.resume, args.overwrite);
     let out = OutFolder { path: &args.out, existing };
     let listener = &mut *args.log.listener(detectors.len() == 1);
-    let (outcomes, run) = work(inputs.slides, &mut detectors, out, listener)?;
-    print_result(&args.out, &run, args.json)?;
+    let FinishedRun { slides: outcomes, file } =
+        work(inputs.slides, &mut detectors, out, listener)?;
+    print_result(&args.out, &file, args.json)?;
     hint::print_slide_hints(outcomes.iter().filter_map(|o| o.failure.as_ref()));
     let ours: Vec<_> = outcomes.iter().filter(|o| !o.is_elsewhere()).collect();
     let failed = ours.iter().filter(|o| !o.is_done()).count();
@@ -248,14 +249,15 @@ pub fn run(args: Args) -> Result<ExitCode> {
 
 /// Does all slides, until Ctrl-C.
 pub fn work(
-    slides: Vec<job::Input>,
+    slides: Vec<batch::Input>,
     detectors: &mut [Detector],
     out: OutFolder<'_>,
     listener: &mut dyn Listener,
-) -> Result<(Vec<DetectionOutcome>, RunFile)> {
+) -> Result<FinishedRun> {
     let (command, cancel) = (crate::progress::words(), CancelToken::new());
     crate::interrupt::cancels(&cancel)?;
-    Ok(report::run(slides, detectors, out, &command, listener, &cancel)?)
+    let plan = RunPlan { slides, detectors, out, command: &command };
+    Ok(mithras::run::run(plan, listener, &cancel)?)
 }
 
 /// The result in words or as JSON, on standard output.

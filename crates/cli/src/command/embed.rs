@@ -124,8 +124,8 @@ impl Args {
             train::set_up(self.engine.threads.map_or(0, usize::from));
             let name = self.encoder.as_ref().and_then(|n| n.to_str());
             let own = || weights::image(name?);
-            let how = (self.image.or_else(own).unwrap_or(224) as i64, self.allow_partial);
-            let encoder = weights::open(file, name, how, &self.device)?;
+            let image = self.image.or_else(own).unwrap_or(224) as i64;
+            let encoder = weights::open(file, name, image, self.allow_partial, &self.device)?;
             let random = &encoder.about.random;
             if !random.is_empty() {
                 show::print_messages(

@@ -1,11 +1,11 @@
 //! A run made by hand on a drawn slide and on one of plain dots, and a server of it.
 
 use detect::{Flaw, Flawed, SlideCandidate, SlideResult};
+use mithras::batch::DetectionState;
 use mithras::batch::state::Status;
 use mithras::demo::{Container, Kind, Layout, Spec, write};
 use mithras::export::write_all;
 use mithras::input::InputDigest;
-use mithras::job::DetectionState;
 use mithras::record::{ModelEntry, NamedPoint, SlideEntry, SlideRecord};
 use mitosis::{Candidate, Detection, Mm2, Mpp, OperatingPoint, Point, Resolution, Score};
 use serde_json::Value;

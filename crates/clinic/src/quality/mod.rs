@@ -1,6 +1,7 @@
 //! What is wrong with the slides of a cohort: measured on a sample of each, compared with the others and with the training data.
 
 mod measure;
+mod median;
 mod page;
 pub mod stain;
 
@@ -10,6 +11,7 @@ use base::file::WriteError;
 use base::progress::{Listener, Piece};
 use base::table::Writer;
 use base::text::{Many, plain};
+use median::median;
 use mithras::export::{HOTSPOT_MM2, OUT_OF_FOCUS_SHARE};
 use mitosis::Mpp;
 use rayon::prelude::*;
@@ -65,15 +67,6 @@ pub struct Cohort {
     pub slides: Vec<Looked>,
     /// The cohort's stain vectors.
     pub stains: Option<[[f64; 3]; 2]>,
-}
-
-/// The middle of sorted numbers; zero of none.
-pub(crate) fn median(sorted: &[f64]) -> f64 {
-    match sorted.len() {
-        0 => 0.0,
-        n if n % 2 == 1 => sorted[n / 2],
-        n => f64::midpoint(sorted[n / 2 - 1], sorted[n / 2]),
-    }
 }
 
 /// Measures slides, several at once. `listener` gets a line per slide, with its seconds.

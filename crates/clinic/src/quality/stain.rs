@@ -69,7 +69,7 @@ impl Stains {
         let median = |f: &dyn Fn(&Self) -> f64| {
             let mut values: Vec<f64> = all.iter().map(f).collect();
             values.sort_by(f64::total_cmp);
-            super::median(&values)
+            super::median::median(&values)
         };
         let unit = |v: [f64; 3]| {
             let length = v.iter().map(|x| x * x).sum::<f64>().sqrt();

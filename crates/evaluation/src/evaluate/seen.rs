@@ -28,7 +28,7 @@ impl Listed {
                 Some(start) if !start.is_empty() => listed.starts.push(start.to_lowercase()),
                 _ => {
                     listed.whole.insert(text.to_lowercase());
-                    listed.whole.insert(mithras::job::stem(Path::new(text)).to_lowercase());
+                    listed.whole.insert(mithras::input::stem(Path::new(text)).to_lowercase());
                 }
             }
         }
@@ -39,7 +39,7 @@ impl Listed {
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         let last = name.rsplit(['/', '\\']).next().unwrap_or(name).to_lowercase();
-        let short = mithras::job::stem(Path::new(&last));
+        let short = mithras::input::stem(Path::new(&last));
         [&last, &short].iter().any(|n| self.whole.contains(*n))
             || self.starts.iter().any(|start| last.starts_with(start.as_str()))
     }

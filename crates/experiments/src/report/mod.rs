@@ -14,7 +14,6 @@ mod text;
 pub use compare::{Comparison, Pair};
 pub use table::{Cell, Column, Row, Table};
 
-use self::page::Reported;
 use crate::error::{ExperimentError, Result};
 use crate::graph::{Graph, read_dims};
 use crate::run::{NOTE, NOTE_SCHEMA, Record, RunNote, StepState};
@@ -105,7 +104,7 @@ pub fn write(out: &Path) -> Result<PathBuf> {
         let figures = figure::write(&experiment, &results, &found, &own)?;
         let page = page::experiment(&experiment, &results, &figures);
         base::file::write(&own.join("index.html"), page.as_bytes())?;
-        all.push(Reported { experiment, results });
+        all.push(page::Reported { experiment, results });
     }
     let index = folder.join("index.html");
     base::file::write(&index, page::index(&all, &note).as_bytes())?;

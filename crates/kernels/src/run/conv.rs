@@ -26,6 +26,20 @@ pub(crate) struct Read<'a> {
     pub layout: Layout,
 }
 
+/// A value to be written, and where its pixels are.
+pub(crate) struct Write<'a> {
+    pub data: &'a mut [f32],
+    pub layout: Layout,
+}
+
+/// What a convolution reads.
+#[derive(Clone, Copy)]
+pub(crate) struct Inputs<'a, 'b> {
+    pub sources: &'b [Read<'a>],
+    /// Added to the result, where there is one.
+    pub residual: Option<Read<'a>>,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     /// Pixels of all images in one row: 1 x 1 without borders.
@@ -93,7 +107,8 @@ impl Planned {
     /// Packs a convolution of `sources` whose values have the borders of `layouts`. Dense ones that go row after row
     /// are multiplied in bf16 where `half` is given.
     pub(crate) fn new(
-        (isa, half): (Isa, Option<Half>),
+        isa: Isa,
+        half: Option<Half>,
         conv: &Conv,
         sources: &[Layout],
         residual: Option<Layout>,
@@ -182,8 +197,8 @@ impl Planned {
     pub(crate) fn run(
         &self,
         isa: Isa,
-        (sources, residual): (&[Read<'_>], Option<Read<'_>>),
-        (out, ol): (&mut [f32], Layout),
+        Inputs { sources, residual }: Inputs<'_, '_>,
+        Write { data: out, layout: ol }: Write<'_>,
         images: usize,
         scratch: &mut Scratch,
     ) {
@@ -474,7 +489,7 @@ impl<'a> Call<'a, '_> {
                 let moved = self.rounded(half, &lines, &mut scratch.values);
                 for (part, lines) in conv.parts.iter().zip(&lines) {
                     for line in lines {
-                        self.half_line(half, part, line, (&moved, scratch));
+                        self.half_line(half, part, line, &moved, scratch);
                     }
                 }
                 for y in ys {
@@ -522,7 +537,8 @@ impl<'a> Call<'a, '_> {
         half: Half,
         part: &Part,
         line: &Line,
-        (moved, scratch): (&[isize], &mut Scratch),
+        moved: &[isize],
+        scratch: &mut Scratch,
     ) {
         let Some(packed) = &part.half else { unreachable!("planned for bf16") };
         let place = |run: &Run| {

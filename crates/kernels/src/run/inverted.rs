@@ -4,7 +4,7 @@
 //! the few expanded rows under the filter; on small maps, whose weights are larger than their rows, a block
 //! of the expanded channels is taken through all three steps for the whole map before the next.
 
-use super::conv::Read;
+use super::conv::{Read, Write};
 use crate::ir::{Conv, Depthwise, Inverted, Shape};
 use crate::isa::{Clamp, Depthwise as Row, Isa, Rows, Source, Start};
 use crate::layout::Layout;
@@ -77,7 +77,7 @@ impl Alone {
         &self,
         isa: Isa,
         x: Read<'_>,
-        (out, ol): (&mut [f32], Layout),
+        Write { data: out, layout: ol }: Write<'_>,
         images: usize,
     ) {
         let (k, pad) = (self.0.kernel, (self.0.kernel / 2) as isize);
@@ -109,6 +109,21 @@ struct Pixels<'a> {
     count: usize,
 }
 
+/// Where some pixels are written: index of the first, and distance between two.
+struct Target<'a> {
+    data: &'a mut [f32],
+    at: usize,
+    step: usize,
+}
+
+/// What an inverted residual reads.
+#[derive(Clone, Copy)]
+pub(crate) struct Inputs<'a> {
+    pub x: Read<'a>,
+    /// Added to the result, where there is one.
+    pub residual: Option<Read<'a>>,
+}
+
 impl Point {
     /// Of the outputs `columns` and the inputs `depth`.
     fn new(
@@ -127,12 +142,12 @@ impl Point {
         Self { packed, act: c.act }
     }
 
-    /// Products of `x` into `out` from `to` on; they start from what is there where `adds`, and are finished where `ends`.
+    /// Products of `x` into `to`; they start from what is there where `adds`, and are finished where `ends`.
     fn run(
         &self,
         isa: Isa,
         x: Pixels<'_>,
-        (out, to, step): (&mut [f32], usize, usize),
+        Target { data: out, at: to, step }: Target<'_>,
         residual: Option<Pixels<'_>>,
         (adds, ends): (bool, bool),
     ) {
@@ -233,23 +248,23 @@ impl Planned {
     pub(crate) fn run(
         &self,
         isa: Isa,
-        (x, residual): (Read<'_>, Option<Read<'_>>),
-        (out, ol): (&mut [f32], Layout),
+        inputs: Inputs<'_>,
+        out: Write<'_>,
         images: usize,
         scratch: &mut Scratch,
     ) {
         if self.small {
-            self.by_channels(isa, (x, residual), (out, ol), images, scratch);
+            self.by_channels(isa, inputs, out, images, scratch);
         } else {
-            self.by_rows(isa, (x, residual), (out, ol), images, scratch);
+            self.by_rows(isa, inputs, out, images, scratch);
         }
     }
 
     fn by_rows(
         &self,
         isa: Isa,
-        (x, residual): (Read<'_>, Option<Read<'_>>),
-        (out, ol): (&mut [f32], Layout),
+        Inputs { x, residual }: Inputs<'_>,
+        Write { data: out, layout: ol }: Write<'_>,
         images: usize,
         scratch: &mut Scratch,
     ) {
@@ -271,7 +286,13 @@ impl Planned {
                         let at = l.at(image, next as isize, 0);
                         let pixels = Pixels { data: x.data, at, step: l.c, count: l.w };
                         let to = next % k * length + pad * wide;
-                        expand.run(isa, pixels, (&mut scratch.ring, to, wide), None, (false, true));
+                        expand.run(
+                            isa,
+                            pixels,
+                            Target { data: &mut scratch.ring, at: to, step: wide },
+                            None,
+                            (false, true),
+                        );
                         next += 1;
                     }
                 }
@@ -287,7 +308,13 @@ impl Planned {
                 let pixels = Pixels { data: &scratch.filtered, at: 0, step: wide, count: ol.w };
                 let to = ol.at(image, y as isize, 0);
                 let residual = residual.map(|r| line(r, image, y));
-                project.run(isa, pixels, (out, to, ol.c), residual, (false, true));
+                project.run(
+                    isa,
+                    pixels,
+                    Target { data: out, at: to, step: ol.c },
+                    residual,
+                    (false, true),
+                );
             }
         }
     }
@@ -295,8 +322,8 @@ impl Planned {
     fn by_channels(
         &self,
         isa: Isa,
-        (x, residual): (Read<'_>, Option<Read<'_>>),
-        (out, ol): (&mut [f32], Layout),
+        Inputs { x, residual }: Inputs<'_>,
+        Write { data: out, layout: ol }: Write<'_>,
         images: usize,
         scratch: &mut Scratch,
     ) {
@@ -321,7 +348,13 @@ impl Planned {
                     let at = l.at(image, y as isize, 0);
                     let pixels = Pixels { data: x.data, at, step: l.c, count: l.w };
                     let to = inner.at(0, y as isize, 0);
-                    expand.run(isa, pixels, (&mut scratch.ring, to, wide), None, (false, true));
+                    expand.run(
+                        isa,
+                        pixels,
+                        Target { data: &mut scratch.ring, at: to, step: wide },
+                        None,
+                        (false, true),
+                    );
                 }
                 for y in 0..ol.h {
                     let top = (y * filter.stride) as isize - pad as isize;
@@ -337,7 +370,13 @@ impl Planned {
                         Pixels { data: &scratch.filtered, at: y * count * wide, step: wide, count };
                     let residual = residual.map(|r| Pixels { count, ..line(r, image, y) });
                     let to = ol.at(image, y as isize, 0);
-                    project.run(isa, pixels, (out, to, ol.c), residual, (adds, ends));
+                    project.run(
+                        isa,
+                        pixels,
+                        Target { data: out, at: to, step: ol.c },
+                        residual,
+                        (adds, ends),
+                    );
                 }
             }
         }

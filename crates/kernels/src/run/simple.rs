@@ -1,11 +1,9 @@
 //! Operators without products: one pass over the values.
 
-use super::conv::Read;
+use super::conv::{Read, Write};
 use crate::ir::{Act, Arithmetic, Blend, Resample, Sliding};
 use crate::isa::{Clamp, Isa, exp, limit};
 use crate::layout::Layout;
-
-type Out<'a> = (&'a mut [f32], Layout);
 
 /// A clamp, then a function.
 fn act(isa: Isa, act: Act, values: &mut [f32]) {
@@ -17,11 +15,18 @@ fn act(isa: Isa, act: Act, values: &mut [f32]) {
     }
 }
 
+/// A factor and a summand per channel, then a function.
+pub(crate) struct Affine<'a> {
+    pub scale: &'a [f32],
+    pub shift: &'a [f32],
+    pub after: Act,
+}
+
 pub(crate) fn affine(
     isa: Isa,
-    (scale, shift, after): (&[f32], &[f32], Act),
+    Affine { scale, shift, after }: Affine<'_>,
     x: Read<'_>,
-    (out, ol): Out<'_>,
+    Write { data: out, layout: ol }: Write<'_>,
     images: usize,
 ) {
     for (image, y) in rows(images, ol.h) {
@@ -36,7 +41,13 @@ pub(crate) fn affine(
     }
 }
 
-pub(crate) fn map(isa: Isa, after: Act, x: Read<'_>, (out, ol): Out<'_>, images: usize) {
+pub(crate) fn map(
+    isa: Isa,
+    after: Act,
+    x: Read<'_>,
+    Write { data: out, layout: ol }: Write<'_>,
+    images: usize,
+) {
     for (image, y) in rows(images, ol.h) {
         let row = ol.inner_mut(out, image, y);
         row.copy_from_slice(x.layout.inner(x.data, image, y));
@@ -46,9 +57,10 @@ pub(crate) fn map(isa: Isa, after: Act, x: Read<'_>, (out, ol): Out<'_>, images:
 
 pub(crate) fn binary(
     isa: Isa,
-    (kind, after): (Arithmetic, Act),
+    kind: Arithmetic,
+    after: Act,
     (a, b): (Read<'_>, Read<'_>),
-    (out, ol): Out<'_>,
+    Write { data: out, layout: ol }: Write<'_>,
     images: usize,
 ) {
     let f = match kind {
@@ -71,7 +83,11 @@ pub(crate) fn binary(
     }
 }
 
-pub(crate) fn concat(sources: &[Read<'_>], (out, ol): Out<'_>, images: usize) {
+pub(crate) fn concat(
+    sources: &[Read<'_>],
+    Write { data: out, layout: ol }: Write<'_>,
+    images: usize,
+) {
     for (image, y) in rows(images, ol.h) {
         let row = ol.inner_mut(out, image, y);
         let mut channel = 0;
@@ -89,7 +105,7 @@ pub(crate) fn concat(sources: &[Read<'_>], (out, ol): Out<'_>, images: usize) {
 pub(crate) fn resize(
     by: &Resample,
     x: Read<'_>,
-    (out, ol): Out<'_>,
+    Write { data: out, layout: ol }: Write<'_>,
     images: usize,
     scratch: &mut Vec<f32>,
 ) {
@@ -128,7 +144,12 @@ fn under(slide: &Sliding, axis: usize, i: usize, n: usize) -> std::ops::Range<us
     from.max(0) as usize..to.clamp(0, n as isize) as usize
 }
 
-pub(crate) fn max_pool(slide: &Sliding, x: Read<'_>, (out, ol): Out<'_>, images: usize) {
+pub(crate) fn max_pool(
+    slide: &Sliding,
+    x: Read<'_>,
+    Write { data: out, layout: ol }: Write<'_>,
+    images: usize,
+) {
     let c = ol.c;
     for (image, y) in rows(images, ol.h) {
         let row = ol.inner_mut(out, image, y);
@@ -149,9 +170,10 @@ pub(crate) fn max_pool(slide: &Sliding, x: Read<'_>, (out, ol): Out<'_>, images:
 }
 
 pub(crate) fn average_pool(
-    (slide, counts_padding): (&Sliding, bool),
+    slide: &Sliding,
+    counts_padding: bool,
     x: Read<'_>,
-    (out, ol): Out<'_>,
+    Write { data: out, layout: ol }: Write<'_>,
     images: usize,
 ) {
     let c = ol.c;
@@ -176,7 +198,11 @@ pub(crate) fn average_pool(
     }
 }
 
-pub(crate) fn global_average(x: Read<'_>, (out, ol): Out<'_>, images: usize) {
+pub(crate) fn global_average(
+    x: Read<'_>,
+    Write { data: out, layout: ol }: Write<'_>,
+    images: usize,
+) {
     let n = (x.layout.h * x.layout.w) as f32;
     for image in 0..images {
         let to = ol.inner_mut(out, image, 0);
@@ -190,7 +216,7 @@ pub(crate) fn global_average(x: Read<'_>, (out, ol): Out<'_>, images: usize) {
     }
 }
 
-pub(crate) fn softmax(x: Read<'_>, (out, ol): Out<'_>, images: usize) {
+pub(crate) fn softmax(x: Read<'_>, Write { data: out, layout: ol }: Write<'_>, images: usize) {
     for (image, y) in rows(images, ol.h) {
         let row = ol.inner_mut(out, image, y);
         row.copy_from_slice(x.layout.inner(x.data, image, y));
@@ -204,7 +230,7 @@ pub(crate) fn softmax(x: Read<'_>, (out, ol): Out<'_>, images: usize) {
 }
 
 /// To channels in the order of planes.
-pub(crate) fn flatten(x: Read<'_>, (out, ol): Out<'_>, images: usize) {
+pub(crate) fn flatten(x: Read<'_>, Write { data: out, layout: ol }: Write<'_>, images: usize) {
     for image in 0..images {
         planes(x, image, ol.inner_mut(out, image, 0));
     }
@@ -224,7 +250,7 @@ pub(crate) fn planes(x: Read<'_>, image: usize, out: &mut [f32]) {
 }
 
 /// `[c][h][w]` into an image.
-pub(crate) fn pixels(from: &[f32], (out, ol): Out<'_>, image: usize) {
+pub(crate) fn pixels(from: &[f32], Write { data: out, layout: ol }: Write<'_>, image: usize) {
     let Layout { c, h, w, .. } = ol;
     for y in 0..h {
         let row = ol.inner_mut(out, image, y);

@@ -1,18 +1,30 @@
 //! Work on many slides that can be killed and taken up again: each slide in a folder of its own, with
 //! its state; one that fails stops no other; several workers, in one process or in many.
 //!
-//! Detection ([`crate::job`]) and corpus construction (the crate `construct`) are such work.
+//! Detection ([`detect`], after a check of all slides by [`preflight`]), features of slides ([`crate::embed`]) and corpus
+//! construction (the crate `construct`) are such work.
 
+mod detection;
+mod finished;
 mod inputs;
 mod list;
 mod pace;
+mod preflight;
 pub mod results;
 mod run;
 mod series;
 mod shard;
 pub mod state;
 
+pub use crate::input::Input;
+pub(crate) use detection::result_files;
+pub use detection::{
+    DetectionOutcome, DetectionState, SlideFailure, StageTime, Work, clear, detect,
+};
+pub(crate) use finished::counts;
+pub use finished::{Results, ResultsError, results as finished_results};
 pub use inputs::{InputError, Inputs, find, named_as_slide, read_mpp_table};
 pub use list::read_list;
-pub use run::{Checked, Ended, Existing, Failure, Key, Outcome, Task, run};
+pub use preflight::{StartError, preflight};
+pub use run::{Checked, Ended, Existing, Failure, Key, OutFolder, Outcome, Task, run};
 pub use shard::{Shard, ShardError};

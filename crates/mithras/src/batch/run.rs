@@ -38,6 +38,15 @@ impl Existing {
     }
 }
 
+/// Where results are written, and what happens to those that are there.
+#[derive(Clone, Copy, Debug)]
+pub struct OutFolder<'a> {
+    /// The folder.
+    pub path: &'a Path,
+    /// What happens to results that are there.
+    pub existing: Existing,
+}
+
 /// What decides whether stored results are of the very work that is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Key {

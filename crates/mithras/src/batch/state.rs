@@ -3,6 +3,7 @@
 use super::results::{SealError, Sealed};
 use crate::file;
 use crate::input::InputDigest;
+pub use crate::record::RESULTS_VERSION;
 use base::text::plain;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -173,11 +174,7 @@ pub fn upgraded(settings: &BTreeMap<String, String>) -> BTreeMap<String, String>
     now
 }
 
-/// Version of the numbers: raised when the same slide, model and settings may give other numbers than
-/// before, and only then. Results of the same version may be combined and resumed,
-/// whatever release made them.
-pub const RESULTS_VERSION: u32 = 1;
-/// Its name among the settings.
+/// The name of [`RESULTS_VERSION`] among the settings.
 pub const RESULTS_SETTING: &str = "results_version";
 /// The um/px that was given for a slide.
 pub(crate) const OWN_SETTING: &str = "given um/px";

@@ -184,11 +184,11 @@ impl Job {
     fn detect(&self, image: &Path, package: &ModelPackage) -> Result<Answer, ChallengeError> {
         let mut detector = Builder::default().suited_to(self.engine.clone()).open(package)?;
         let input = Input { mpp: self.mpp, ..Input::new(image) };
-        let slide = detector.opener().open(&input)?;
+        let slide = detector.opener.open(&input)?;
         let record = detector.run(&slide)?;
         let bytes = export::grand_challenge(&record)?;
         let figures = record.rows.iter().filter(|r| r.accepted).count();
-        Ok((bytes, detector.engine, record.rows.len(), figures))
+        Ok((bytes, detector.models.engine, record.rows.len(), figures))
     }
 
     fn classify(&self, image: &Path, package: &ModelPackage) -> Result<Answer, ChallengeError> {

@@ -1,6 +1,7 @@
 //! What a detector is opened with.
 
 use super::card::from_card;
+use super::config::Config;
 use super::error::DetectorError;
 use super::opener::Opener;
 use super::options::{Stages, Thresholds};
@@ -22,7 +23,7 @@ use std::path::{Path, PathBuf};
 ///     .engine(EngineChoice::OnnxRuntime)
 ///     .thresholds(Thresholds::Named("sensitive".into()))
 ///     .bundled()?;
-/// println!("{}", detector.engine);
+/// println!("{}", detector.models.engine);
 /// # Ok::<(), mithras::DetectorError>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -220,7 +221,7 @@ impl Builder {
         let (mut recipe, own, model) = from_card(package, self.stages)?;
         recipe.max_unread_share = self.max_unread_share;
         let two = recipe.crops.is_some() || package.card.classifier.is_none();
-        let (point, thresholds) = match self.thresholds {
+        let (point, thresholds) = match self.thresholds.clone() {
             Thresholds::Package => {
                 let name = || package.card.name.clone();
                 let own = own.ok_or_else(|| DetectorError::NoFirstStagePoint(name()))?;
@@ -249,7 +250,7 @@ impl Builder {
             job: "detection",
         })?;
         let classifier = models.classifier.filter(|_| self.stages == Stages::Two);
-        let kept = self.keep_candidates.map(|folder| {
+        let kept = self.keep_candidates.clone().map(|folder| {
             // Everything that the first stage depends on, whatever the second is.
             let report = &models.report;
             let engine = (&report.engine, &report.provider, &report.segmenter_precision);
@@ -257,17 +258,17 @@ impl Builder {
             let identity = sha256(whole.expect("plain data becomes JSON"));
             KeptCandidates { folder, identity }
         });
-        let networks = Networks { segmenter, classifier, engine: models.report };
-        let mut detector = Detector::with_models(networks, recipe, thresholds, model, self.workers);
-        detector.config.operating_point = point;
-        detector.config.resolution = package.card.resolution;
-        detector.openslide = self.openslide;
-        detector.force_mpp = self.force_mpp;
-        detector.any_mpp = self.any_mpp;
-        detector.scanners = package.card.scanners();
+        let engine = models.report;
+        let config = Config {
+            operating_point: point,
+            resolution: package.card.resolution,
+            ..Config::new(recipe, thresholds, model, &engine)
+        };
+        let networks = Networks { segmenter, classifier, subtypes: None, engine };
+        let opener = self.opener(&package.card);
+        let mut detector = Detector::new(networks, config, self.workers, opener);
         detector.accept_engine = self.accept_engine;
         detector.kept = kept;
-        detector.limits = self.limits;
         detector.fit_memory(self.together);
         if self.subtypes {
             detector.set_subtypes(SubtypeNetwork::bundled(&self.engine)?);

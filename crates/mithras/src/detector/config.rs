@@ -1,8 +1,9 @@
 //! Everything that changes a number, in one place that is written down and compared.
 
-use crate::record::{ModelEntry, SubtypeModel};
+use crate::record::{ModelEntry, OWN_POINT, RESULTS_VERSION, SubtypeModel};
 use base::digest::sha256;
-use detect::{FlawLimits, Recipe};
+use detect::{FLAW_LIMITS, FlawLimits, Recipe, TISSUE_MARGIN_UM};
+use infer::EngineReport;
 use infer::card::ResolutionCard;
 use mitosis::OperatingPoint;
 use serde::Serialize;
@@ -15,7 +16,7 @@ pub(crate) const ENGINE_SETTING: &str = "arithmetic";
 /// Everything that changes a number, as written to `run.json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Config {
-    /// Version of the numbers: [`crate::batch::state::RESULTS_VERSION`].
+    /// Version of the numbers: [`RESULTS_VERSION`].
     pub results_version: u32,
     /// The weights.
     pub model: ModelEntry,
@@ -42,6 +43,36 @@ pub struct Config {
 }
 
 impl Config {
+    /// The defaults around what a package gives, run by this engine.
+    #[must_use]
+    pub fn new(
+        recipe: Recipe,
+        thresholds: OperatingPoint,
+        model: ModelEntry,
+        engine: &EngineReport,
+    ) -> Self {
+        let arithmetic = [
+            engine.engine.as_str(),
+            &engine.provider,
+            &engine.segmenter_precision,
+            &engine.classifier_precision,
+        ]
+        .join("/");
+        Self {
+            results_version: RESULTS_VERSION,
+            model,
+            recipe,
+            thresholds,
+            operating_point: OWN_POINT.into(),
+            tissue: TissueOptions::default(),
+            tissue_margin_um: TISSUE_MARGIN_UM,
+            flaws: FLAW_LIMITS,
+            resolution: None,
+            arithmetic,
+            subtypes: None,
+        }
+    }
+
     /// Every setting as text by its dotted name, to report differences.
     #[must_use]
     pub fn settings(&self) -> BTreeMap<String, String> {

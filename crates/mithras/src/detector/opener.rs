@@ -8,14 +8,19 @@ use mitosis::Resolution;
 use slide::{MppRule, OpenOptions, Slide, SlideError};
 
 /// What decides whether a slide can be used, without the networks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Opener {
-    pub(super) force_mpp: bool,
-    pub(super) any_mpp: bool,
-    pub(super) range: Option<ResolutionCard>,
-    /// Makers of the scanners of the training data; empty where the card names none.
-    pub(super) scanners: Vec<String>,
-    pub(super) options: OpenOptions,
+    /// Take an input's um/px even where the slide states another.
+    pub force_mpp: bool,
+    /// Run on slides of any resolution, whatever the model is made for.
+    pub any_mpp: bool,
+    /// The resolutions that the model is made for; any where the card names none.
+    pub range: Option<ResolutionCard>,
+    /// Makers of the scanners of the training data, by the card; slides of others carry a caveat. Empty where it names
+    /// none.
+    pub scanners: Vec<String>,
+    /// What a slide may ask for, its share of memory among them, and the OpenSlide library.
+    pub options: OpenOptions,
 }
 
 impl Opener {

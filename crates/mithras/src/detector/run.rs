@@ -4,19 +4,16 @@ use super::config::Config;
 use super::error::RunError;
 use super::opener::Opener;
 use crate::input::{Input, InputDigest, file_name};
-use crate::record::{Condition, ModelEntry, NamedPoint, OWN_POINT, SlideEntry, SlideRecord};
+use crate::record::{Condition, NamedPoint, SlideEntry, SlideRecord};
 use crate::regions::{Searched, SearchedRegion, TissueWithin};
 use crate::subtypes::SubtypeNetwork;
-use detect::{
-    Control, FLAW_LIMITS, Job, KeptCandidates, Models, Recipe, SlideResult, TISSUE_MARGIN_UM,
-    WindowAt, Workers,
-};
+use detect::{Control, Job, KeptCandidates, Models, Recipe, SlideResult, WindowAt, Workers};
 use infer::EngineReport;
-use mitosis::{Classifier, Mm2, OperatingPoint, Segmenter};
+use mitosis::{Classifier, Mm2, Segmenter};
 use roi::Regions;
-use slide::{Kept, Limits, OpenOptions, Slide, SlideError, TissueMask, TissueOptions};
+use slide::{Kept, Slide, SlideError, TissueMask};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The networks of a detector and what runs them.
 pub struct Networks {
@@ -24,6 +21,8 @@ pub struct Networks {
     pub segmenter: Box<dyn Segmenter>,
     /// Second stage; none where the first runs alone.
     pub classifier: Option<Box<dyn Classifier>>,
+    /// Classifies the subtypes of accepted figures, if requested.
+    pub subtypes: Option<SubtypeNetwork>,
     /// What runs them.
     pub engine: EngineReport,
 }
@@ -32,34 +31,20 @@ pub struct Networks {
 ///
 /// The example at the crate's root shows its use; [`Builder`](super::Builder) opens one with other settings.
 pub struct Detector {
-    /// First stage.
-    pub segmenter: Box<dyn Segmenter>,
-    /// Second stage, unless segmentation runs alone.
-    pub classifier: Option<Box<dyn Classifier>>,
-    /// What runs them.
-    pub engine: EngineReport,
+    /// The networks, and what runs them.
+    pub models: Networks,
     /// Everything that changes a number.
     pub config: Config,
     /// Threads and batches; they change none.
     pub workers: Workers,
-    /// What a slide may ask for, its share of memory among them.
-    pub limits: Limits,
-    /// Memory for the windows that wait, taken from [`Limits::memory`].
-    queue: Option<Kept>,
-    /// An OpenSlide library to use instead of the one found.
-    pub openslide: Option<PathBuf>,
-    /// Take an input's um/px even where the slide states another.
-    pub force_mpp: bool,
-    /// Run on slides of any resolution, whatever the model is made for.
-    pub any_mpp: bool,
-    /// Makers of the scanners of the training data, by the card; slides of others carry a caveat. Empty where it names none.
-    pub scanners: Vec<String>,
+    /// How slides are read, and which are taken.
+    pub opener: Opener,
     /// Keep results that another engine made, and add to them.
     pub accept_engine: bool,
     /// Where candidates of the first stage are kept, with what names this first stage.
     pub kept: Option<KeptCandidates>,
-    /// The network that classifies the subtypes of accepted figures, if requested.
-    pub subtypes: Option<SubtypeNetwork>,
+    /// Memory for the windows that wait, taken from that of [`Self::opener`]'s limits.
+    queue: Option<Kept>,
 }
 
 /// Which slide is detected on, and where.
@@ -87,21 +72,10 @@ pub struct Examined {
 }
 
 impl Detector {
-    /// How this detector reads slides and which it takes; can be sent to other threads.
+    /// A detector with these networks; without limits of its own on memory.
     #[must_use]
-    pub fn opener(&self) -> Opener {
-        let options = OpenOptions {
-            openslide: self.openslide.clone(),
-            limits: self.limits.clone(),
-            ..OpenOptions::default()
-        };
-        Opener {
-            force_mpp: self.force_mpp,
-            any_mpp: self.any_mpp,
-            range: self.config.resolution,
-            scanners: self.scanners.clone(),
-            options,
-        }
+    pub fn new(models: Networks, config: Config, workers: Workers, opener: Opener) -> Self {
+        Self { models, config, workers, opener, accept_engine: false, kept: None, queue: None }
     }
 
     /// Opens a slide as this detector reads it: within its limits, with its OpenSlide library.
@@ -109,7 +83,7 @@ impl Detector {
     /// # Errors
     /// [`SlideError`].
     pub fn slide(&self, path: impl AsRef<Path>) -> Result<Slide, SlideError> {
-        self.opener().open(&Input::new(path.as_ref()))
+        self.opener.open(&Input::new(path.as_ref()))
     }
 
     /// Detects on a slide.
@@ -160,7 +134,7 @@ impl Detector {
         Subject { name, digest, identity, regions }: Subject<'_>,
         control: Control<'_>,
     ) -> Result<Examined, RunError> {
-        let (resolution, note) = self.opener().fitting(slide)?;
+        let (resolution, note) = self.opener.fitting(slide)?;
         let whole = TissueMask::find_with(slide, &self.config.tissue)?;
         let within = regions.map(|r| TissueWithin::new(&whole, &r.all, slide.dimensions()));
         let tissue = within.as_ref().map_or_else(|| whole.clone(), TissueWithin::mask);
@@ -211,7 +185,7 @@ impl Detector {
             record.regions = Some(self.searched(slide, regions, &whole, &read)?);
         }
         let result = result.map(|(result, _)| result);
-        if let Some(network) = &mut self.subtypes {
+        if let Some(network) = &mut self.models.subtypes {
             network.fill(slide, &mut record.rows)?;
             record.subtypes = Some(vec![network.model.clone()]);
         }
@@ -266,8 +240,9 @@ impl Detector {
         job: &Job<'_>,
         control: Control<'_>,
     ) -> Result<SlideResult, detect::DetectError> {
-        let classifier = self.classifier.as_mut().map(|c| &mut **c as &mut dyn Classifier);
-        let models = Models { segmenter: &mut *self.segmenter, classifier };
+        let Networks { segmenter, classifier, .. } = &mut self.models;
+        let classifier = classifier.as_mut().map(|c| &mut **c as &mut dyn Classifier);
+        let models = Models { segmenter: &mut **segmenter, classifier };
         let mut stages =
             detect::Detector { models, recipe: &self.config.recipe, workers: self.workers };
         stages.run(slide, job, control)
@@ -289,7 +264,7 @@ impl Detector {
             suspect_reasons: reasons.into_iter().collect(),
             resolution_note,
             scanner: slide.scanner().map(str::to_owned),
-            scanner_note: self.opener().scanner_note(slide),
+            scanner_note: self.opener.scanner_note(slide),
             level_notes: slide.level_notes(),
         })
     }
@@ -297,7 +272,7 @@ impl Detector {
     /// Classifies the subtypes of accepted figures from now on.
     pub fn set_subtypes(&mut self, network: SubtypeNetwork) {
         self.config.subtypes = Some(vec![network.model.clone()]);
-        self.subtypes = Some(network);
+        self.models.subtypes = Some(network);
     }
 
     /// Holds no more candidates than are allowed, and lets no more decoded windows wait than an eighth of the memory holds, shared by so many
@@ -305,58 +280,12 @@ impl Detector {
     pub(super) fn fit_memory(&mut self, together: usize) {
         let side = u64::from(self.config.recipe.grid.window());
         let window = 3 * side * side;
-        let memory = &self.limits.memory;
+        let limits = &self.opener.options.limits;
+        let memory = &limits.memory;
         let most = (memory.total() / 8 / together as u64 / window).max(1);
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         self.workers.in_flight = self.workers.in_flight.min(most);
-        self.workers.candidates = usize::try_from(self.limits.candidates).unwrap_or(usize::MAX);
+        self.workers.candidates = usize::try_from(limits.candidates).unwrap_or(usize::MAX);
         self.queue = memory.reserve(self.workers.in_flight as u64 * window);
-    }
-
-    /// The same with models of any make; tests use fakes.
-    #[must_use]
-    pub fn with_models(
-        Networks { segmenter, classifier, engine }: Networks,
-        recipe: Recipe,
-        thresholds: OperatingPoint,
-        model: ModelEntry,
-        workers: Workers,
-    ) -> Self {
-        let arithmetic = [
-            engine.engine.as_str(),
-            &engine.provider,
-            &engine.segmenter_precision,
-            &engine.classifier_precision,
-        ]
-        .join("/");
-        let config = Config {
-            results_version: crate::batch::state::RESULTS_VERSION,
-            model,
-            recipe,
-            thresholds,
-            operating_point: OWN_POINT.into(),
-            tissue: TissueOptions::default(),
-            tissue_margin_um: TISSUE_MARGIN_UM,
-            flaws: FLAW_LIMITS,
-            resolution: None,
-            arithmetic,
-            subtypes: None,
-        };
-        Self {
-            segmenter,
-            classifier,
-            engine,
-            config,
-            workers,
-            limits: Limits::default(),
-            queue: None,
-            openslide: None,
-            force_mpp: false,
-            any_mpp: false,
-            scanners: Vec::new(),
-            accept_engine: false,
-            kept: None,
-            subtypes: None,
-        }
     }
 }

@@ -15,6 +15,11 @@ use mitosis::count::Hotspot;
 use mitosis::{Count, Mm2, OperatingPoint, Point, Resolution};
 use serde::{Deserialize, Serialize};
 
+/// Version of the numbers: raised when the same slide, model and settings may give other numbers than
+/// before, and only then. Results of the same version may be combined and resumed,
+/// whatever release made them.
+pub const RESULTS_VERSION: u32 = 1;
+
 /// Words of the note on a slide whose resolution is outside the model's range.
 pub(crate) const MEANINGLESS: &str = "the counts mean nothing";
 

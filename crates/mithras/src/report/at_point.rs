@@ -8,15 +8,13 @@ use super::record::{records, write_record};
 use super::run_file::RunFile;
 use crate::batch::results::Sealed;
 use crate::batch::state::Status;
+use crate::batch::{self, DetectionState, Results, finished_results as results};
 use crate::detector::{Thresholds, settings};
 use crate::export::{self, CountsFile, ExportError, pictures, read_detections};
 use crate::file::{self, Lock, LockError, WriteError};
 use crate::input::InputDigest;
-use crate::job;
-use crate::job::DetectionState;
 use crate::record::{GIVEN_POINT, NamedPoint, OWN_POINT, SlideRecord};
 use crate::regions;
-use crate::results::{Results, results};
 use base::digest::{Digest, Sha256, hex, sha256};
 use base::json::JsonError;
 use base::remedy::{Remedied, Remedy};
@@ -157,7 +155,7 @@ pub fn at_point(of: &AtPoint<'_>) -> Result<RunFile, PointError> {
             let into = of.into.join(folder.file_name().unwrap_or_default());
             let mut moved = moved_state(state, &configs, &point);
             let slide = into.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let sealed = Sealed::new(&into, &slide, &job::result_files());
+            let sealed = Sealed::new(&into, &slide, &batch::result_files());
             moved.results =
                 Some(sealed.map_err(|e| PointError::Folder { path: e.path, source: e.source })?);
             moved.save(&into)?;

@@ -10,5 +10,5 @@ use std::path::Path;
 /// [`ReportError::Read`].
 pub fn counts(folder: &Path) -> Result<CountsFile, ReportError> {
     let path = folder.join("counts.json");
-    crate::results::counts(folder).map_err(|reason| ReportError::Read { path, reason })
+    crate::batch::counts(folder).map_err(|reason| ReportError::Read { path, reason })
 }

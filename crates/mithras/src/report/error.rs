@@ -24,7 +24,7 @@ pub enum ReportError {
     },
     /// A finished slide's results cannot be used.
     #[error(transparent)]
-    Unsound(#[from] crate::results::ResultsError),
+    Unsound(#[from] crate::batch::ResultsError),
     /// A slide's detections cannot be read back.
     #[error(transparent)]
     Table(#[from] base::table::TableError),

@@ -3,12 +3,12 @@
 use super::error::ReportError;
 use super::record::RunRecord;
 use super::reviewed::Reviewed;
+use crate::batch::DetectionState;
+use crate::batch::finished_results as results;
 use crate::batch::state::{StateError, Status, differ_in_one, upgraded};
 use crate::detector::ENGINE_SETTING;
 use crate::export::CountsFile;
 use crate::input::InputDigest;
-use crate::job::DetectionState;
-use crate::results::results;
 use base::text::plain;
 use rayon::prelude::*;
 use std::collections::BTreeMap;

@@ -16,10 +16,9 @@ mod slide_line;
 mod summary;
 mod table;
 mod view;
-mod whole;
 mod words;
 
-pub use crate::results::{Results, ResultsError, results};
+pub use crate::batch::{Results, ResultsError, finished_results as results};
 pub use at_point::{AtPoint, PointError, at_point};
 pub use cases::{
     CASE_COLUMNS, CaseCount, CaseLine, DENSITY_RULE, HOTSPOT_RULE, Unfinished, case_of, cases,
@@ -32,4 +31,3 @@ pub use reviewed::Reviewed;
 pub use run_file::RunFile;
 pub use slide_line::SlideLine;
 pub use table::COLUMNS;
-pub use whole::{WholeError, run};

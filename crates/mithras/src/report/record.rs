@@ -58,7 +58,7 @@ impl RunRecord {
             command: command.iter().map(|w| remote::without_query(w)).collect(),
             config: serde_json::from_slice(&text).expect("JSON as it was just written"),
             config_sha256: detector.config.digest(),
-            engine: detector.engine.clone(),
+            engine: detector.models.engine.clone(),
             workers: Workers {
                 readers: w.readers,
                 in_flight: w.in_flight,

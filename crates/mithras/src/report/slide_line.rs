@@ -2,9 +2,9 @@
 
 use super::found::Found;
 use super::reviewed::Reviewed;
+use crate::batch::StageTime;
 use crate::batch::state::Status;
 use crate::export::CountsFile;
-use crate::job::StageTime;
 use serde::Serialize;
 
 /// One slide of a run.

@@ -3,9 +3,9 @@
 use super::error::ReportError;
 use super::found::Found;
 use super::reviewed::Reviewed;
+use crate::batch::StageTime;
 use crate::export::RegionCount;
 use crate::export::{Caveat, CountsFile, labels, pictures as assets, read_detections};
-use crate::job::StageTime;
 use crate::record::DetectionRow;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;

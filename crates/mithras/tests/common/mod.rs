@@ -4,9 +4,9 @@
 use detect::{CandidateRule, CropRecipe, Grid, Recipe, Workers};
 use infer::EngineReport;
 use mithras::Detector;
+use mithras::batch::Input;
 use mithras::demo::{Container, Layout, Spec, write};
-use mithras::detector::Networks;
-use mithras::job::Input;
+use mithras::detector::{Config, Networks, Opener};
 use mithras::record::ModelEntry;
 use mitosis::{
     ClassProbs, Classifier, Mpp, OperatingPoint, PortError, ProbMap, RgbTile, Score, Segmenter,
@@ -122,9 +122,11 @@ pub fn setup(two: bool, left: usize, workers: Workers) -> Detector {
     let networks = Networks {
         segmenter: Box::new(Dark { left: Arc::new(AtomicUsize::new(left)) }),
         classifier: two.then(|| Box::new(Middle { names }) as Box<dyn Classifier>),
+        subtypes: None,
         engine,
     };
-    Detector::with_models(networks, recipe, point, model, workers)
+    let config = Config::new(recipe, point, model, &networks.engine);
+    Detector::new(networks, config, workers, Opener::default())
 }
 
 pub fn input(path: &Path) -> Input {

@@ -91,7 +91,9 @@ impl EncoderEntry {
     pub(super) const fn published(
         name: &'static str,
         architecture: Architecture,
-        (image, pool, dim): (i64, Pool, i64),
+        image: i64,
+        pool: Pool,
+        dim: i64,
     ) -> Self {
         let (mean, std) = IMAGENET;
         let published = Published {
@@ -112,8 +114,8 @@ impl EncoderEntry {
 
     /// A published vision transformer.
     pub(super) const fn vit(name: &'static str, config: VitConfig) -> Self {
-        let facts = (config.image, config.pool, config.width());
-        Self::published(name, Architecture::Vit(config), facts)
+        let (image, pool, dim) = (config.image, config.pool, config.width());
+        Self::published(name, Architecture::Vit(config), image, pool, dim)
     }
 
     const fn with(self, published: Published) -> Self {

@@ -35,7 +35,7 @@ const fn vit(name: &'static str, config: VitConfig) -> EncoderEntry {
 
 /// A published network whose features are the mean over places.
 const fn pooled(name: &'static str, architecture: Architecture, dim: i64) -> EncoderEntry {
-    EncoderEntry::published(name, architecture, (224, Pool::Mean, dim))
+    EncoderEntry::published(name, architecture, 224, Pool::Mean, dim)
 }
 
 const S8: VitConfig = VitConfig::from_size(Size::Small, 8);

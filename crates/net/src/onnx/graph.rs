@@ -2,7 +2,7 @@
 
 use tch::{Kind, Tensor};
 
-use super::model::{Axis, Value, model};
+use super::model::{Axis, NamedValue, Value, model};
 use super::options::{ExportOptions, WeightKind};
 use super::parts::Cutting;
 use super::proto::{AttributeProto, ModelProto, NodeProto, TensorProto};
@@ -412,15 +412,14 @@ impl Graph {
         Some(cutting)
     }
 
-    /// The finished file, and where it keeps what.
+    /// The finished file, with its input and output, and where it keeps what.
     pub(crate) fn finish(
         self,
         name: &str,
-        input: (&str, &[Axis]),
-        output: (&str, &[Axis]),
+        ends: [&NamedValue; 2],
         metadata: &[(&str, &str)],
     ) -> (ModelProto, Vec<Part>) {
-        let model = model((self.nodes, self.weights), name, input, output, metadata);
+        let model = model(self.nodes, self.weights, name, ends, metadata);
         (model, self.parts)
     }
 }

@@ -22,7 +22,7 @@ use std::path::Path;
 use prost::Message;
 
 use self::graph::{Graph, Part, int};
-use self::model::{Axis, Value};
+use self::model::{Axis, NamedValue, Value};
 use self::parts::Cutting;
 use self::proto::ModelProto;
 use crate::checkpoint::write_whole;
@@ -65,7 +65,9 @@ fn unet_graph(net: &EfficientUnet, options: &ExportOptions) -> (ModelProto, Vec<
     let (n, h, w) = (Axis::Free("N"), Axis::Free("H"), Axis::Free("W"));
     let axes = |c| [n, Axis::Fixed(c), h, w];
     let name = net.config().architecture();
-    g.finish(name, ("image", &axes(3)), ("probability", &axes(1)), &options.pairs())
+    let (input, output) =
+        (NamedValue::new("image", &axes(3)), NamedValue::new("probability", &axes(1)));
+    g.finish(name, [&input, &output], &options.pairs())
 }
 
 /// A classifier as an ONNX file's bytes: `image [N, 3, S, S]` to `probability [N, C]`.
@@ -95,8 +97,9 @@ fn classifier_graph(
     let n = Axis::Free("N");
     let image = [n, Axis::Fixed(3), Axis::Fixed(size), Axis::Fixed(size)];
     let probability = [n, Axis::Fixed(classes)];
-    let (input, output) = (("image", &image[..]), ("probability", &probability[..]));
-    Ok(g.finish(net.architecture(), input, output, &options.pairs()))
+    let (input, output) =
+        (NamedValue::new("image", &image), NamedValue::new("probability", &probability));
+    Ok(g.finish(net.architecture(), [&input, &output], &options.pairs()))
 }
 
 /// An encoder's embedding as an ONNX file's bytes: `image [N, 3, S, S]` to `embedding [N, D]`.
@@ -106,8 +109,8 @@ fn classifier_graph(
 pub fn embedding(net: &dyn Encoder, size: i64, options: &ExportOptions) -> Result<Vec<u8>> {
     let mut g = Graph::new(options);
     let (image, out) = (image_axes(size), embed_graph(&mut g, net, size)?);
-    let (input, output) = (("image", &image[..]), ("embedding", &out[..]));
-    encoded(&g.finish(net.architecture(), input, output, &options.pairs()).0, net, options)
+    let (input, output) = (NamedValue::new("image", &image), NamedValue::new("embedding", &out));
+    encoded(&g.finish(net.architecture(), [&input, &output], &options.pairs()).0, net, options)
 }
 
 /// [`embedding`] in as many files as it takes for each to have at most `most` bytes ([`MOST_BYTES`]), in
@@ -125,13 +128,13 @@ pub fn embedding_parts(
 ) -> Result<Vec<Vec<u8>>> {
     let mut g = Graph::new(options);
     let full = size::share(net.network(), options.weights, most);
-    let input = ("image".into(), image_axes(size));
+    let input = NamedValue::new("image", &image_axes(size));
     g.cutting = Some(Cutting::new(full, net.architecture(), &options.metadata, input));
     let out = embed_graph(&mut g, net, size)?;
     let Some(cut) = g.cut() else { return Ok(vec![]) };
     let (mut files, input) = cut.done();
-    let (input, output) = ((&*input.0, &*input.1), ("embedding", &out[..]));
-    let last = g.finish(net.architecture(), input, output, &options.pairs()).0;
+    let output = NamedValue::new("embedding", &out);
+    let last = g.finish(net.architecture(), [&input, &output], &options.pairs()).0;
     let fits = |bytes: usize| size::fits(net.architecture(), bytes as u64, options.weights, most);
     fits(last.encoded_len())?;
     files.push(last.encode_to_vec());

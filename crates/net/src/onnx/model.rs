@@ -19,6 +19,19 @@ pub(crate) enum Axis {
     Free(&'static str),
 }
 
+/// What a file takes or gives.
+#[derive(Clone)]
+pub(super) struct NamedValue {
+    pub(super) name: Value,
+    pub(super) axes: Vec<Axis>,
+}
+
+impl NamedValue {
+    pub(super) fn new(name: &str, axes: &[Axis]) -> Self {
+        Self { name: name.into(), axes: axes.to_vec() }
+    }
+}
+
 fn value_info(name: &str, axes: &[Axis]) -> ValueInfoProto {
     let dim = axes
         .iter()
@@ -35,18 +48,18 @@ fn value_info(name: &str, axes: &[Axis]) -> ValueInfoProto {
 
 /// A file of one input and one output.
 pub(super) fn model(
-    (node, initializer): (Vec<NodeProto>, Vec<TensorProto>),
+    node: Vec<NodeProto>,
+    initializer: Vec<TensorProto>,
     name: &str,
-    input: (&str, &[Axis]),
-    output: (&str, &[Axis]),
+    [input, output]: [&NamedValue; 2],
     metadata: &[(&str, &str)],
 ) -> ModelProto {
     let graph = GraphProto {
         node,
         name: name.into(),
         initializer,
-        input: vec![value_info(input.0, input.1)],
-        output: vec![value_info(output.0, output.1)],
+        input: vec![value_info(&input.name, &input.axes)],
+        output: vec![value_info(&output.name, &output.axes)],
     };
     let pair = |(k, v): &(&str, &str)| StringStringEntryProto {
         key: (*k).to_string(),

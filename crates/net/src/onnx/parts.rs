@@ -5,7 +5,7 @@
 
 use prost::Message;
 
-use super::model::{Axis, Value, model};
+use super::model::{Axis, NamedValue, Value, model};
 use super::proto::{NodeProto, TensorProto};
 
 /// What a file has besides its nodes and weights: names, versions, types.
@@ -21,7 +21,7 @@ pub(super) struct Cutting {
     name: String,
     metadata: Vec<(String, String)>,
     /// What the file being built takes.
-    input: (Value, Vec<Axis>),
+    input: NamedValue,
     seam: Option<Seam>,
     /// Bytes of the first so many nodes and weights.
     counted: (usize, usize, u64),
@@ -43,14 +43,14 @@ impl Cutting {
         full: u64,
         name: &str,
         metadata: &[(String, String)],
-        input: (Value, Vec<Axis>),
+        input: NamedValue,
     ) -> Self {
         let (name, metadata) = (name.to_owned(), metadata.to_vec());
         Self { full, name, metadata, input, seam: None, counted: (0, 0, 0), done: vec![] }
     }
 
     /// The files that are full, and what the one after them takes.
-    pub(super) fn done(self) -> (Vec<Vec<u8>>, (Value, Vec<Axis>)) {
+    pub(super) fn done(self) -> (Vec<Vec<u8>>, NamedValue) {
         (self.done, self.input)
     }
 
@@ -79,11 +79,10 @@ impl Cutting {
         let rest = weights.split_off(seam.weights);
         let full_weights = std::mem::replace(weights, rest);
         self.counted = (nodes.len(), weights.len(), self.counted.2 - seam.bytes);
-        let output = (seam.value, seam.axes);
+        let output = NamedValue { name: seam.value, axes: seam.axes };
         let input = std::mem::replace(&mut self.input, output.clone());
-        let (input, output) = ((&*input.0, &*input.1), (&*output.0, &*output.1));
         let pairs: Vec<_> = self.metadata.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
-        let file = model((full_nodes, full_weights), &self.name, input, output, &pairs);
+        let file = model(full_nodes, full_weights, &self.name, [&input, &output], &pairs);
         self.done.push(file.encode_to_vec());
     }
 

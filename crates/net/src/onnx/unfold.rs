@@ -31,7 +31,8 @@ const MOST_CLASSES: i64 = 1 << 15;
 /// [`NetError::Io`]; [`NetError::File`] where the file holds another network or none, or values that are not
 /// numbers; [`NetError::Weights`] where an export does not keep all of the network; no image.
 pub fn unfold_unet(
-    (net, vs): (&EfficientUnet, &VarStore),
+    net: &EfficientUnet,
+    vs: &VarStore,
     file: &Path,
     images: &mut dyn Iterator<Item = Tensor>,
 ) -> Result<()> {
@@ -43,7 +44,8 @@ pub fn unfold_unet(
 /// # Errors
 /// As [`unfold_unet`], and [`NetError::Config`] when the network takes another size or has no head.
 pub fn unfold_classifier(
-    (net, vs): (&dyn Encoder, &VarStore),
+    net: &dyn Encoder,
+    vs: &VarStore,
     size: i64,
     file: &Path,
     images: &mut dyn Iterator<Item = Tensor>,

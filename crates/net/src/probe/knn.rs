@@ -44,7 +44,8 @@ impl Neighbours {
     /// [`NetError::Config`] for settings out of range, and for more votes than references.
     pub fn probabilities(
         &self,
-        (references, labels): (&Tensor, &[i64]),
+        references: &Tensor,
+        labels: &[i64],
         queries: &Tensor,
         classes: i64,
     ) -> Result<Tensor> {

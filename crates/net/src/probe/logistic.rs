@@ -162,7 +162,8 @@ impl Logistic {
         &self,
         features: &Tensor,
         labels: &[i64],
-        (classes, copies): (i64, usize),
+        classes: i64,
+        copies: usize,
     ) -> Result<LogisticFit> {
         self.check()?;
         let (n, d) = features.size2()?;

@@ -8,11 +8,10 @@ use pixels::{Photometric, mirror, rng_of};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
-use super::domain::{Domain, PlaceKind, SampledPlace};
+use super::domain::{Domain, DomainPlace, PlaceKind};
 use super::sample::canvas::View;
-use super::sample::{Spatial, choose, pick};
-use crate::scene::Scene;
-use std::collections::BTreeMap;
+use super::sample::{Spatial, capped_weights, choose, pick};
+use crate::scene::{SampledPlace, Scene};
 
 /// A crop with its class.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,42 +80,13 @@ impl Pool {
     }
 }
 
-/// Weights of items by the slide of each, so that no slide has more than `most` of the sum, and the
-/// items of one slide weigh alike. Where there are fewer slides than `1 / most`, all slides weigh alike.
-#[must_use]
-pub fn capped_weights(slides: &[&str], most: f32) -> Vec<f32> {
-    let mut counts: BTreeMap<&str, f32> = BTreeMap::new();
-    for slide in slides {
-        *counts.entry(slide).or_default() += 1.0;
-    }
-    let cap = most.max(1.0 / counts.len().max(1) as f32);
-    // Slides above the cap get it; what is left is shared by the others in proportion.
-    let mut capped: BTreeMap<&str, bool> = counts.keys().map(|s| (*s, false)).collect();
-    let shares = loop {
-        let full = capped.values().filter(|c| **c).count() as f32 * cap;
-        let rest: f32 = counts.iter().filter(|(s, _)| !capped[*s]).map(|(_, n)| n).sum();
-        let share = |s: &str| match capped[s] {
-            true => cap,
-            false => counts[s] / rest * (1.0 - full).max(0.0),
-        };
-        let shares: BTreeMap<&str, f32> = counts.keys().map(|s| (*s, share(s))).collect();
-        let over = |(s, v): (&&'_ str, &f32)| !capped[*s] && *v > cap * 1.000_01;
-        let above: Vec<&str> = shares.iter().filter(|e| over(*e)).map(|(s, _)| *s).collect();
-        if above.is_empty() {
-            break shares;
-        }
-        capped.extend(above.into_iter().map(|s| (s, true)));
-    };
-    slides.iter().map(|s| shares[s] / counts[s]).collect()
-}
-
 /// Everything the classifier of one fold may be shown.
 #[derive(Debug)]
 pub struct CropPool {
     domains: Vec<Domain>,
     /// Without those that hold nothing.
     pools: Vec<Pool>,
-    hard: Vec<(usize, SampledPlace)>,
+    hard: Vec<DomainPlace>,
     hard_share: f32,
     recipe: CropRecipe,
 }
@@ -161,11 +131,11 @@ impl CropPool {
 
     /// Places without a figure that `wanted` draws are chosen from, at most `most` per seed.
     #[must_use]
-    pub fn candidates(&self, seed: u64, most: usize) -> Vec<(usize, SampledPlace)> {
-        let mut all: Vec<(usize, SampledPlace)> = vec![];
+    pub fn candidates(&self, seed: u64, most: usize) -> Vec<DomainPlace> {
+        let mut all: Vec<DomainPlace> = vec![];
         for p in self.pools.iter().filter(|p| p.kind != PlaceKind::Figure) {
             let places = self.domains[p.domain].places(p.kind);
-            all.extend(places.iter().map(|place| (p.domain, *place)));
+            all.extend(places.iter().map(|&place| DomainPlace { domain: p.domain, place }));
         }
         let mut rng = rng_of(seed, u64::MAX);
         for i in 0..most.min(all.len()) {
@@ -191,14 +161,14 @@ impl CropPool {
     }
 
     /// From now on this share of all draws comes from these places.
-    pub fn set_hard(&mut self, hard: Vec<(usize, SampledPlace)>, share: f32) {
+    pub fn set_hard(&mut self, hard: Vec<DomainPlace>, share: f32) {
         self.hard_share = if hard.is_empty() { 0.0 } else { share };
         self.hard = hard;
     }
 
     /// These places are drawn no more. A pool that loses all of its places goes.
-    pub fn set_aside(&mut self, places: &[(usize, SampledPlace)]) {
-        for &(domain, place) in places {
+    pub fn set_aside(&mut self, places: &[DomainPlace]) {
+        for &DomainPlace { domain, place } in places {
             self.domains[domain].forget(place);
         }
         let domains = &self.domains;
@@ -208,7 +178,7 @@ impl CropPool {
 
     /// A place as the network sees it where nothing is changed.
     #[must_use]
-    pub fn plain(&self, (domain, p): (usize, SampledPlace)) -> RgbTile {
+    pub fn plain(&self, DomainPlace { domain, place: p }: DomainPlace) -> RgbTile {
         plain(&self.domains[domain].scenes[p.scene], (p.x, p.y), &self.recipe)
     }
 
@@ -218,7 +188,7 @@ impl CropPool {
         let mut rng = rng_of(seed, index);
         let hard = rng.random::<f32>() < self.hard_share;
         let (at, kind, place) = if hard {
-            let &(at, place) = pick(&mut rng, &self.hard);
+            let &DomainPlace { domain: at, place } = pick(&mut rng, &self.hard);
             (at, PlaceKind::Listed, place)
         } else {
             let shares: Vec<f32> = self.pools.iter().map(|p| p.share).collect();
@@ -254,13 +224,13 @@ impl CropPool {
         (self.recipe.crop as f32 * (1.0 + s.scale) * (sin + cos)).ceil() as usize + 4
     }
 
-    /// Fixed validation crops of left-out frames: every figure, every reviewed look-alike (index of the
-    /// frame, x, y), and `ratio` dark nuclei to one figure.
+    /// Fixed validation crops of left-out frames: every figure, every reviewed look-alike,
+    /// and `ratio` dark nuclei to one figure.
     #[must_use]
     pub fn validation(
         &self,
         scenes: &[Scene],
-        lookalikes: &[(usize, f32, f32)],
+        lookalikes: &[SampledPlace],
         ratio: usize,
     ) -> Vec<CropSample> {
         let places = super::sample::figures(scenes);
@@ -269,8 +239,8 @@ impl CropPool {
             mitotic,
         };
         let mut out: Vec<_> =
-            places.iter().map(|&(i, x, y)| crop(&scenes[i], x, y, true)).collect();
-        out.extend(lookalikes.iter().map(|&(i, x, y)| crop(&scenes[i], x, y, false)));
+            places.iter().map(|p| crop(&scenes[p.scene], p.x, p.y, true)).collect();
+        out.extend(lookalikes.iter().map(|p| crop(&scenes[p.scene], p.x, p.y, false)));
         let each = (ratio * places.len()).div_ceil(scenes.len().max(1));
         for scene in scenes {
             for (x, y) in crate::scene::dark_places(scene, 40.0, each) {
@@ -326,6 +296,7 @@ fn cut(image: &RgbTile, (x, y): (i64, i64), side: usize, visible: [usize; 4]) ->
 
 #[cfg(test)]
 mod tests {
+    use super::super::domain::NamedPlace;
     use super::*;
     use crate::scene::{Mark, MarkKind};
 
@@ -412,13 +383,14 @@ mod tests {
                 partial: false,
             });
         }
-        train.lookalikes = vec![(0, 180.0, 140.0)];
+        train.lookalikes = vec![SampledPlace { scene: 0, x: 180.0, y: 140.0 }];
         let all = [
             PoolShare { max_slide_share: Some(0.5), ..share("icpr", PlaceKind::Figure, 1.0) },
             share("icpr", PlaceKind::Reviewed, 1.0),
         ];
         let mut domains = vec![Domain::frames("icpr", &train)];
-        Domain::list(&mut domains, &[("1".into(), 180.0, 140.0)]).unwrap();
+        Domain::list(&mut domains, &[NamedPlace { image: "1".into(), x: 180.0, y: 140.0 }])
+            .unwrap();
         let kinds = [PlaceKind::Reviewed, PlaceKind::Mined, PlaceKind::Listed];
         assert_eq!(kinds.map(|k| domains[0].places(k).len()), [1, 1, 2]);
         let pool = CropPool::new(domains, &all, recipe()).unwrap();
@@ -466,7 +438,8 @@ mod tests {
             marked[0].places(PlaceKind::Dark)
         );
         // What the first stage found there is that figure, and what it found elsewhere is not.
-        let found = [("o".to_owned(), 70.0, 60.0), ("o".to_owned(), 180.0, 140.0)];
+        let found =
+            [(70.0, 60.0), (180.0, 140.0)].map(|(x, y)| NamedPlace { image: "o".into(), x, y });
         Domain::list(&mut marked, &found).unwrap();
         let listed = SampledPlace { scene: 0, x: 180.0, y: 140.0 };
         assert_eq!(marked[0].places(PlaceKind::Listed), [listed]);
@@ -492,10 +465,10 @@ mod tests {
         ];
         let mut pool = CropPool::new(domains(), &shares, recipe()).unwrap();
         let (aside, kept): (Vec<_>, Vec<_>) =
-            pool.candidates(1, 10).into_iter().partition(|c| c.0 == 0);
+            pool.candidates(1, 10).into_iter().partition(|c| c.domain == 0);
         assert!(!aside.is_empty() && !kept.is_empty());
         pool.set_aside(&aside);
-        assert!(pool.candidates(1, 10).iter().all(|c| c.0 == 1));
+        assert!(pool.candidates(1, 10).iter().all(|c| c.domain == 1));
         assert_eq!(pool.sizes().len(), 2, "the emptied pool is gone");
         assert!((0..100).any(|i| !pool.sample(1, i).mitotic));
     }

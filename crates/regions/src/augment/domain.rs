@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::sample::{dark_in, figures};
 use crate::folds::Frames;
-use crate::scene::Scene;
+use crate::scene::{SampledPlace, Scene};
 use crate::shortcuts::ShortcutItem as Item;
 
 /// What is at a place.
@@ -26,19 +26,24 @@ pub enum PlaceKind {
     Mined,
 }
 
-/// A place in one of a domain's images, pixels at the working resolution.
+/// A place in an image of one of several domains.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SampledPlace {
-    /// Index of the image.
-    pub scene: usize,
+pub struct DomainPlace {
+    /// Index of the domain.
+    pub domain: usize,
+    /// Where, among its images.
+    pub place: SampledPlace,
+}
+
+/// A place in a named image, pixels at the working resolution.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedPlace {
+    /// Name of the image.
+    pub image: String,
     /// Rightwards.
     pub x: f32,
     /// Downwards.
     pub y: f32,
-}
-
-fn places(from: Vec<(usize, f32, f32)>) -> Vec<SampledPlace> {
-    from.into_iter().map(|(scene, x, y)| SampledPlace { scene, x, y }).collect()
 }
 
 /// An image that a domain does not hold.
@@ -77,9 +82,9 @@ impl Domain {
         Self {
             name: name.to_owned(),
             labelled: true,
-            figures: places(figures(&train.scenes)),
-            dark: places(dark_in(&train.scenes, CLEAR, 250)),
-            listed: places(train.lookalikes.clone()),
+            figures: figures(&train.scenes),
+            dark: dark_in(&train.scenes, CLEAR, 250),
+            listed: train.lookalikes.clone(),
             reviewed: train.lookalikes.len(),
             scenes: train.scenes.clone(),
         }
@@ -97,7 +102,7 @@ impl Domain {
             name: name.to_owned(),
             labelled: true,
             figures: scenes.iter().enumerate().map(middle).collect(),
-            dark: places(dark_in(&scenes, 34.0, 4)),
+            dark: dark_in(&scenes, 34.0, 4),
             listed: vec![],
             reviewed: 0,
             scenes,
@@ -122,22 +127,22 @@ impl Domain {
             })
             .collect();
         let dark = dark.into_iter().flatten().collect();
-        let figures = places(figures(&scenes)).into_iter().filter(inner).collect();
+        let figures = figures(&scenes).into_iter().filter(inner).collect();
         let (name, listed) = (name.to_owned(), vec![]);
         Self { name, labelled: false, figures, dark, listed, reviewed: 0, scenes }
     }
 
-    /// Adds false positives of a model (image's name, x, y) to the domains of their images; those at a figure
+    /// Adds false positives of a model to the domains of their images; those at a figure
     /// are skipped.
     ///
     /// # Errors
     /// For an image that is in no domain.
-    pub fn list(domains: &mut [Self], found: &[(String, f32, f32)]) -> Result<(), NoImage> {
+    pub fn list(domains: &mut [Self], found: &[NamedPlace]) -> Result<(), NoImage> {
         let mut index = HashMap::new();
         for (d, domain) in domains.iter().enumerate() {
             index.extend(domain.scenes.iter().enumerate().map(|(i, s)| (s.name.clone(), (d, i))));
         }
-        for (name, x, y) in found {
+        for NamedPlace { image: name, x, y } in found {
             let &(domain, scene) = index.get(name).ok_or_else(|| NoImage(name.clone()))?;
             let of = &mut domains[domain];
             let figure = |f: &SampledPlace| f.scene == scene && (f.x - x).hypot(f.y - y) <= SAME;

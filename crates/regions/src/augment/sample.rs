@@ -3,10 +3,11 @@
 use mitosis::RgbTile;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 use crate::augment::rng_of;
 use crate::folds::Frames;
-use crate::scene::{MarkKind, Scene, dark_places};
+use crate::scene::{MarkKind, SampledPlace, Scene, dark_places};
 use pixels::resize::resize;
 
 pub(super) mod canvas;
@@ -102,10 +103,10 @@ pub(super) fn choose(rng: &mut impl Rng, shares: &[f32]) -> usize {
     shares.iter().rposition(|&s| s > 0.0).unwrap_or(0)
 }
 
-pub(super) fn figures(scenes: &[Scene]) -> Vec<(usize, f32, f32)> {
-    let of = |(i, s): (usize, &Scene)| {
+pub(super) fn figures(scenes: &[Scene]) -> Vec<SampledPlace> {
+    let of = |(scene, s): (usize, &Scene)| {
         let marks = s.marks.iter().filter(|m| m.kind == MarkKind::Figure);
-        marks.map(|m| (i, m.x, m.y)).collect::<Vec<_>>()
+        marks.map(|m| SampledPlace { scene, x: m.x, y: m.y }).collect::<Vec<_>>()
     };
     scenes.iter().enumerate().flat_map(of).collect()
 }
@@ -121,10 +122,10 @@ pub struct SegmentPool {
     patches: Vec<Scene>,
     negatives: Vec<Scene>,
     foreign: Vec<Scene>,
-    figures: Vec<(usize, f32, f32)>,
+    figures: Vec<SampledPlace>,
     /// Weight of every figure, where slides are capped.
     figure_weights: Option<Vec<f32>>,
-    hard: Vec<(usize, f32, f32)>,
+    hard: Vec<SampledPlace>,
     /// Shares with the kinds that have no material set to zero.
     shares: [f32; 6],
     /// The same of cells.
@@ -138,11 +139,12 @@ pub struct SegmentPool {
     pub ring: f32,
 }
 
-/// Dark places of every scene, at most `most` each and `clear` px from its figures: (scene, x, y).
-pub(super) fn dark_in(scenes: &[Scene], clear: f32, most: usize) -> Vec<(usize, f32, f32)> {
+/// Dark places of every scene, at most `most` each and `clear` px from its figures.
+pub(super) fn dark_in(scenes: &[Scene], clear: f32, most: usize) -> Vec<SampledPlace> {
     use rayon::prelude::*;
-    let of = |(i, s): (usize, &Scene)| -> Vec<_> {
-        dark_places(s, clear, most).into_iter().map(|(x, y)| (i, x, y)).collect()
+    let of = |(scene, s): (usize, &Scene)| -> Vec<_> {
+        let found = dark_places(s, clear, most).into_iter();
+        found.map(|(x, y)| SampledPlace { scene, x, y }).collect()
     };
     let each: Vec<Vec<_>> = scenes.par_iter().enumerate().map(of).collect();
     each.into_iter().flatten().collect()
@@ -224,11 +226,11 @@ impl SegmentPool {
     }
 
     /// From now on at most this share of the figures drawn from frames comes from one slide
-    /// ([`super::crop::capped_weights`]).
+    /// ([`capped_weights`]).
     pub fn cap_slides(&mut self, most: f32) {
-        let slide = |&(i, ..): &(usize, f32, f32)| self.frames[i].source.as_str();
+        let slide = |p: &SampledPlace| self.frames[p.scene].source.as_str();
         let slides: Vec<&str> = self.figures.iter().map(slide).collect();
-        self.figure_weights = Some(super::crop::capped_weights(&slides, most));
+        self.figure_weights = Some(capped_weights(&slides, most));
     }
 
     /// Sample `index` under `seed`; photometric changes are the caller's.
@@ -241,14 +243,14 @@ impl SegmentPool {
         let owned;
         let (scene, x, y) = match choose(&mut rng, &self.shares) {
             0 => {
-                let &(i, x, y) = match &self.figure_weights {
+                let &SampledPlace { scene: i, x, y } = match &self.figure_weights {
                     Some(weights) => &self.figures[choose(&mut rng, weights)],
                     None => pick(&mut rng, &self.figures),
                 };
                 (&self.frames[i], x + dx, y + dy)
             }
             2 => {
-                let &(i, x, y) = pick(&mut rng, &self.hard);
+                let &SampledPlace { scene: i, x, y } = pick(&mut rng, &self.hard);
                 (&self.frames[i], x + dx, y + dy)
             }
             kind @ (1 | 4) => {
@@ -281,7 +283,7 @@ impl SegmentPool {
     fn cell(&self, rng: &mut impl Rng) -> Scene {
         let (scene, x, y) = match choose(rng, &self.cells) {
             1 => {
-                let &(i, x, y) = pick(rng, &self.hard);
+                let &SampledPlace { scene: i, x, y } = pick(rng, &self.hard);
                 let mut off = || rng.random_range(-0.5..=0.5_f32) * CELL as f32;
                 (&self.frames[i], x + off(), y + off())
             }
@@ -336,7 +338,7 @@ impl SegmentPool {
         let plain =
             |scene: &Scene, x: f32, y: f32| self.render(scene, &View::plain(x, y, self.side));
         let mut out = vec![];
-        for (i, x, y) in figures(scenes).into_iter().take(most / 2) {
+        for SampledPlace { scene: i, x, y } in figures(scenes).into_iter().take(most / 2) {
             out.push(plain(&scenes[i], x + 20.0, y - 15.0));
         }
         let wanted = out.len().max(1).div_ceil(scenes.len().max(1));
@@ -347,6 +349,35 @@ impl SegmentPool {
         }
         out
     }
+}
+
+/// Weights of items by the slide of each, so that no slide has more than `most` of the sum, and the
+/// items of one slide weigh alike. Where there are fewer slides than `1 / most`, all slides weigh alike.
+#[must_use]
+pub(super) fn capped_weights(slides: &[&str], most: f32) -> Vec<f32> {
+    let mut counts: BTreeMap<&str, f32> = BTreeMap::new();
+    for slide in slides {
+        *counts.entry(slide).or_default() += 1.0;
+    }
+    let cap = most.max(1.0 / counts.len().max(1) as f32);
+    // Slides above the cap get it; what is left is shared by the others in proportion.
+    let mut capped: BTreeMap<&str, bool> = counts.keys().map(|s| (*s, false)).collect();
+    let shares = loop {
+        let full = capped.values().filter(|c| **c).count() as f32 * cap;
+        let rest: f32 = counts.iter().filter(|(s, _)| !capped[*s]).map(|(_, n)| n).sum();
+        let share = |s: &str| match capped[s] {
+            true => cap,
+            false => counts[s] / rest * (1.0 - full).max(0.0),
+        };
+        let shares: BTreeMap<&str, f32> = counts.keys().map(|s| (*s, share(s))).collect();
+        let over = |(s, v): (&&'_ str, &f32)| !capped[*s] && *v > cap * 1.000_01;
+        let above: Vec<&str> = shares.iter().filter(|e| over(*e)).map(|(s, _)| *s).collect();
+        if above.is_empty() {
+            break shares;
+        }
+        capped.extend(above.into_iter().map(|s| (s, true)));
+    };
+    slides.iter().map(|s| shares[s] / counts[s]).collect()
 }
 
 #[cfg(test)]
@@ -368,7 +399,7 @@ mod tests {
     fn cells_are_drawn_by_their_shares() {
         let frames = Frames {
             scenes: vec![scene(400, 90, false)],
-            lookalikes: vec![(0, 200.0, 200.0)],
+            lookalikes: vec![SampledPlace { scene: 0, x: 200.0, y: 200.0 }],
             other_lookalikes: vec![],
         };
         let shares = SegmentShares {

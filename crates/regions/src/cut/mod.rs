@@ -213,7 +213,7 @@ fn meta(
 }
 
 fn open(file: &Path, name: &str, o: &CutOptions) -> Result<Slide, String> {
-    let given = o.given.lookup(&[name]).map(|(mpp, _)| mpp);
+    let given = o.given.lookup(&[name]).map(|g| g.mpp);
     let options = OpenOptions { mpp: given, ..OpenOptions::default() };
     let slide = Slide::open_with(file, &options).map_err(|e| e.to_string())?;
     slide.resolution().map_err(|e| e.to_string())?;

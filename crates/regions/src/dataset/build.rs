@@ -40,18 +40,27 @@ impl Asked {
     }
 }
 
+/// A um/px that was given for an image.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GivenMpp {
+    /// The um/px.
+    pub mpp: Mpp,
+    /// Who gave it.
+    pub source: MppSource,
+}
+
 impl Given {
     /// The value for an image, by the first of its names that the table has.
     #[must_use]
-    pub fn lookup(&self, names: &[&str]) -> Option<(Mpp, MppSource)> {
+    pub fn lookup(&self, names: &[&str]) -> Option<GivenMpp> {
         let stem = |n: &str| Path::new(n).file_stem().map(|s| s.to_string_lossy().into_owned());
         let known = |n: String| self.table.contains_key(&n).then_some(n);
         let key = names.iter().find_map(|n| known((*n).to_owned()).or_else(|| known(stem(n)?)));
         if let (false, Some(first)) = (self.table.is_empty(), names.first()) {
             self.asked.all().insert((*first).to_owned(), key.clone());
         }
-        key.map(|key| (self.table[&key], MppSource::Table))
-            .or_else(|| self.all.map(|m| (m, MppSource::User)))
+        key.map(|key| GivenMpp { mpp: self.table[&key], source: MppSource::Table })
+            .or_else(|| self.all.map(|mpp| GivenMpp { mpp, source: MppSource::User }))
     }
 
     /// The keys of the table that answered for no image so far, with the images that no key answered for;
@@ -116,7 +125,7 @@ pub struct Probe {
 ///
 /// # Errors
 /// [`RegionsError`]: unreadable, no um/px stated or given, or another one stated than given.
-pub fn probe(path: &Path, given: Option<(Mpp, MppSource)>) -> Result<Probe> {
+pub fn probe(path: &Path, given: Option<GivenMpp>) -> Result<Probe> {
     let file = path.canonicalize().map_err(RegionsError::io(path))?;
     let options = OpenOptions { cache_bytes: 0, ..OpenOptions::default() };
     let slide = Slide::open_with(&file, &options)?;
@@ -125,7 +134,7 @@ pub fn probe(path: &Path, given: Option<(Mpp, MppSource)>) -> Result<Probe> {
         (Ok(r), None) => {
             Resolution { x: r.x, y: r.y, source: MppSource::File(r.source.to_string()) }
         }
-        (Ok(r), Some((given, _))) => {
+        (Ok(r), Some(GivenMpp { mpp: given, .. })) => {
             let off = (r.x.get() - given.get()).abs().max((r.y.get() - given.get()).abs());
             if off > slide::CONTRADICTION * given.get() {
                 return Err(RegionsError::ContradictingMpp {
@@ -136,7 +145,9 @@ pub fn probe(path: &Path, given: Option<(Mpp, MppSource)>) -> Result<Probe> {
             }
             Resolution { x: r.x, y: r.y, source: MppSource::File(r.source.to_string()) }
         }
-        (Err(_), Some((given, source))) => Resolution { x: given, y: given, source },
+        (Err(_), Some(GivenMpp { mpp: given, source })) => {
+            Resolution { x: given, y: given, source }
+        }
         (Err(SlideError::MissingResolution { .. }), None) => {
             return Err(RegionsError::MissingMpp { path: path.to_path_buf(), others: 0 });
         }

@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub use build::{Builder, Given, Probe, probe};
+pub use build::{Builder, Given, GivenMpp, Probe, probe};
 pub use error::RegionsError;
 pub use manifest::{FILE, FORMAT, SCHEMA};
 pub use merge::merge;

@@ -22,7 +22,7 @@ fn made(dir: &Path) -> Dataset {
     for (name, side) in [("a", 64), ("b", 80)] {
         let file = dir.join(format!("{name}.png"));
         png(&file, side);
-        let given = Some((Mpp::new(0.5).unwrap(), MppSource::User));
+        let given = Some(GivenMpp { mpp: Mpp::new(0.5).unwrap(), source: MppSource::User });
         let mut image = probe(&file, given).unwrap().image(name, name, "made");
         image.exhaustive = true;
         let bbox = Some(Area::around(20.0, 30.0, 10.0));
@@ -166,7 +166,7 @@ fn merging_keeps_names_apart_and_refuses_copies() {
     png(&two.path().join("a.png"), 48);
     let mut b = Builder::new("other", "test");
     b.class("eosinophil", Kind::Other).unwrap();
-    let given = Some((Mpp::PAPER, MppSource::Table));
+    let given = Some(GivenMpp { mpp: Mpp::PAPER, source: MppSource::Table });
     let mut image = probe(&two.path().join("a.png"), given).unwrap().image("a", "c", "made");
     image.labels.push(Label::at("eosinophil", 5.0, 5.0));
     b.push(image);
@@ -481,7 +481,7 @@ proptest! {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("i.png");
         png(&file, 64);
-        let given = Some((Mpp::new(mpp).unwrap(), MppSource::User));
+        let given = Some(GivenMpp { mpp: Mpp::new(mpp).unwrap(), source: MppSource::User });
         let mut image = probe(&file, given).unwrap().image(name, "s", "made");
         image.patient = patient;
         image.exhaustive = exhaustive;

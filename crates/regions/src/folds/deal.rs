@@ -107,7 +107,8 @@ impl Pile {
 /// Names of the folds, and every group with its place.
 pub(super) fn deal(
     units: Vec<Unit<'_>>,
-    (scheme, equal): (Scheme, Equal),
+    scheme: Scheme,
+    equal: Equal,
     seed: u64,
 ) -> Result<(Vec<String>, Vec<Group>)> {
     let piles = piles(&units);
@@ -143,7 +144,7 @@ pub(super) fn deal(
             // What cannot validate is dealt after the rest: a fold holds out its share of that, too.
             let rest = (0..piles.len()).filter(|&i| piles[i].tests == 0 && !piles[i].validates);
             let names = (0..k).map(|i| i.to_string()).collect();
-            (names, stratified(&piles, [able, rest.collect()], (k, equal), seed))
+            (names, stratified(&piles, [able, rest.collect()], k, equal, seed))
         }
         Scheme::LeaveOneOut => (
             able.iter().map(|&i| piles[i].name()).collect(),
@@ -228,7 +229,8 @@ pub(super) fn by_table(
 fn stratified(
     piles: &[Pile],
     groups: [Vec<usize>; 2],
-    (k, equal): (usize, Equal),
+    k: usize,
+    equal: Equal,
     seed: u64,
 ) -> BTreeMap<usize, usize> {
     let per_group = if equal == Equal::Fewest { 1e-9 } else { 0.0 };

@@ -167,6 +167,6 @@ impl FoldManifest {
         scheme: Scheme,
         seed: u64,
     ) -> Result<Self> {
-        Self::dealt(DataKind::Crops, dataset, units, (scheme, Equal::First), seed)
+        Self::dealt(DataKind::Crops, dataset, units, scheme, Equal::First, seed)
     }
 }

@@ -187,17 +187,18 @@ impl FoldManifest {
         scheme: Scheme,
         seed: u64,
     ) -> Result<Self> {
-        Self::dealt(kind, dataset, units.into_iter().collect(), (scheme, Equal::Fewest), seed)
+        Self::dealt(kind, dataset, units.into_iter().collect(), scheme, Equal::Fewest, seed)
     }
 
     pub(crate) fn dealt(
         kind: DataKind,
         dataset: &str,
         units: Vec<Unit<'_>>,
-        (scheme, equal): (Scheme, Equal),
+        scheme: Scheme,
+        equal: Equal,
         seed: u64,
     ) -> Result<Self> {
-        let (folds, groups) = deal::deal(units, (scheme, equal), seed)?;
+        let (folds, groups) = deal::deal(units, scheme, equal, seed)?;
         let mut made = Self {
             format: FORMAT.into(),
             schema: SCHEMA,

@@ -2,7 +2,7 @@
 
 use super::RegionFold;
 use crate::dataset::{Dataset, Image, Kind, Region, RegionsError, Result};
-use crate::scene::{Mark, MarkKind, Scene, fill_black_edges};
+use crate::scene::{Mark, MarkKind, SampledPlace, Scene, fill_black_edges};
 use base::digest::hex;
 use mitosis::{Mpp, RgbTile};
 use rayon::prelude::*;
@@ -20,8 +20,8 @@ const HALF_UM: f64 = 6.25;
 pub struct Frames {
     /// The frames.
     pub scenes: Vec<Scene>,
-    /// Look-alikes on them: frame, x, y in working pixels.
-    pub lookalikes: Vec<(usize, f32, f32)>,
+    /// Look-alikes on them.
+    pub lookalikes: Vec<SampledPlace>,
     /// Those of all other images, each in the middle of a square; the squares have one size.
     pub other_lookalikes: Vec<RgbTile>,
 }
@@ -33,8 +33,8 @@ pub struct FoldScenes {
     pub frames: Frames,
     /// Held out.
     pub validation: Vec<Scene>,
-    /// Look-alikes labelled on them: frame, x, y in working pixels.
-    pub validation_lookalikes: Vec<(usize, f32, f32)>,
+    /// Look-alikes labelled on them.
+    pub validation_lookalikes: Vec<SampledPlace>,
     /// Patches around figures of all other images. Apart from the figure, nothing is known of them.
     pub patches: Vec<Scene>,
     /// Those of them whose figures are all labelled.
@@ -90,8 +90,10 @@ impl FoldScenes {
             .collect::<Result<Vec<_>>>()?;
         let (validation, lookalikes): (Vec<Scene>, Vec<_>) = validation.into_iter().unzip();
         let numbered = lookalikes.into_iter().enumerate();
-        let validation_lookalikes =
-            numbered.flat_map(|(i, l)| l.into_iter().map(move |(x, y)| (i, x, y))).collect();
+        let placed = |(scene, l): (usize, Vec<(f32, f32)>)| {
+            l.into_iter().map(move |(x, y)| SampledPlace { scene, x, y })
+        };
+        let validation_lookalikes = numbered.flat_map(placed).collect();
         let mut hash = Sha256::new();
         for image in &fold.train {
             hash.update(image.sha256.as_bytes());
@@ -105,7 +107,8 @@ impl FoldScenes {
             match loaded {
                 Loaded::Frame(scene, mimickers) => {
                     let at = frames.scenes.len();
-                    frames.lookalikes.extend(mimickers.into_iter().map(|(x, y)| (at, x, y)));
+                    let placed = |(x, y)| SampledPlace { scene: at, x, y };
+                    frames.lookalikes.extend(mimickers.into_iter().map(placed));
                     frames.scenes.push(scene);
                 }
                 Loaded::Patches { figures, mimickers, exhaustive } => {

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use serde::Deserialize;
 
 use super::part::Part;
-use super::{ATYPIA, Coarse, Crops, Item, MORPHOLOGY, Result, Task, TaskError};
+use super::{ATYPIA, Coarse, Crops, Item, LabelledCrop, MORPHOLOGY, Result, Task, TaskError};
 use crate::scene::read_rgb;
 use base::digest::hex;
 use crops::schema::pixel_hash;
@@ -52,7 +52,8 @@ pub(super) fn open(task: Task, dir: &Path, part: Part) -> Result<Crops> {
             let hash = hex(&pixel_hash(&image));
             let Entry { file, class, votes, coarse, source, domain } = e;
             let slide = source.clone();
-            Ok((Item { file, class, votes, coarse, source, slide, domain, hash }, image))
+            let item = Item { file, class, votes, coarse, source, slide, domain, hash };
+            Ok(LabelledCrop { item, image })
         })
         .collect::<Result<Vec<_>>>()?;
     one_size(&root, side, &found)?;
@@ -60,10 +61,10 @@ pub(super) fn open(task: Task, dir: &Path, part: Part) -> Result<Crops> {
 }
 
 /// Every image has the wanted size, or else that of the first.
-fn one_size(root: &Path, side: Option<(usize, usize)>, found: &[(Item, RgbTile)]) -> Result<()> {
-    let wanted = side.unwrap_or_else(|| size(&found[0].1));
-    match found.iter().find(|(_, i)| size(i) != wanted) {
-        Some((item, image)) => Err(TaskError::file(
+fn one_size(root: &Path, side: Option<(usize, usize)>, found: &[LabelledCrop]) -> Result<()> {
+    let wanted = side.unwrap_or_else(|| size(&found[0].image));
+    match found.iter().find(|c| size(&c.image) != wanted) {
+        Some(LabelledCrop { item, image }) => Err(TaskError::file(
             &root.join(&item.file),
             format!(
                 "is {}x{} px, the images of this set have {}x{}",

@@ -1,11 +1,11 @@
 //! Labelled crops cut from the images of a regions dataset: what the second stage of a detector learns from
 //! where it is trained as the paper's classifier is.
 
-use super::{Crops, Item, Result, Task, TaskError, TrainingSet};
+use super::{Crops, Item, LabelledCrop, Result, Task, TaskError, TrainingSet};
 use crate::dataset::{Dataset, Image, Kind};
 use base::digest::hex;
 use crops::schema::pixel_hash;
-use mitosis::{Mpp, RgbTile};
+use mitosis::Mpp;
 use rayon::prelude::*;
 
 impl TrainingSet {
@@ -17,11 +17,11 @@ impl TrainingSet {
     pub fn of_regions(set: &Dataset, side: u32, mpp: Mpp) -> Result<Self> {
         let part = set.training();
         let cut = part.images().par_iter().map(|image| of_image(set, image, side, mpp));
-        let found: Vec<Vec<(Item, RgbTile)>> = cut.collect::<Result<_>>()?;
-        let found: Vec<(Item, RgbTile)> = found.into_iter().flatten().collect();
+        let found: Vec<Vec<LabelledCrop>> = cut.collect::<Result<_>>()?;
+        let found: Vec<LabelledCrop> = found.into_iter().flatten().collect();
         let classes = super::shards::LABELS.map(str::to_owned).to_vec();
         for (class, name) in classes.iter().enumerate() {
-            if !found.iter().any(|(item, _)| item.class == class) {
+            if !found.iter().any(|c| c.item.class == class) {
                 let reason = format!("no `{name}` is labelled; a classifier needs both classes");
                 return Err(TaskError::file(std::path::Path::new(set.name()), reason));
             }
@@ -31,7 +31,7 @@ impl TrainingSet {
     }
 }
 
-fn of_image(set: &Dataset, image: &Image, side: u32, mpp: Mpp) -> Result<Vec<(Item, RgbTile)>> {
+fn of_image(set: &Dataset, image: &Image, side: u32, mpp: Mpp) -> Result<Vec<LabelledCrop>> {
     let fail = |e: &dyn std::fmt::Display| TaskError::file(&image.file, e.to_string());
     let labels = image.labels.iter().filter_map(|l| match l.kind {
         Kind::Figure => Some((l, 1)),
@@ -60,7 +60,7 @@ fn of_image(set: &Dataset, image: &Image, side: u32, mpp: Mpp) -> Result<Vec<(It
             domain: image.source.clone(),
             hash: hex(&pixel_hash(&tile)),
         };
-        Ok((item, tile))
+        Ok(LabelledCrop { item, image: tile })
     };
     labels.into_iter().enumerate().map(crop).collect()
 }

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use mitosis::{Mpp, RgbTile};
+use mitosis::Mpp;
 
 use super::part::Part;
-use super::{Item, Result, TaskError};
+use super::{Item, LabelledCrop, Result, TaskError};
 use base::digest::hex;
 use crops::reader::Corpus;
 use crops::schema::{Label, Split, pixel_hash};
@@ -14,7 +14,7 @@ use crops::schema::{Label, Split, pixel_hash};
 pub const LABELS: [&str; 2] = ["mimicker", "mitotic_figure"];
 
 /// The labelled crops of one part, in the dataset's order, and the dataset's digest. Unlabelled ones are passed over.
-pub(super) fn open(dir: &Path, part: Part) -> Result<(Vec<(Item, RgbTile)>, String)> {
+pub(super) fn open(dir: &Path, part: Part) -> Result<(Vec<LabelledCrop>, String)> {
     let fail = |e: crops::CorpusError| TaskError::file(dir, e);
     let corpus = Corpus::open(dir).map_err(fail)?;
     let mut out = vec![];
@@ -44,7 +44,7 @@ pub(super) fn open(dir: &Path, part: Part) -> Result<(Vec<(Item, RgbTile)>, Stri
             domain: m.cohort.clone(),
             hash: hex(&pixel_hash(&image)),
         };
-        out.push((item, image));
+        out.push(LabelledCrop { item, image });
     }
     Ok((out, corpus.manifest().digest.clone()))
 }

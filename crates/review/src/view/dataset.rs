@@ -11,7 +11,7 @@ use mithras::export::CountsFile;
 use mithras::report::{self, ReportError};
 use mitosis::Mpp;
 use regions::import::{Exhaustive, Options};
-use regions::{Area, Builder, ClassInfo, Counts, Dataset, Image, Kind, Label, MppSource};
+use regions::{Area, Builder, ClassInfo, Counts, Dataset, GivenMpp, Image, Kind, Label, MppSource};
 use regions::{RegionsError, probe};
 use serde::Serialize;
 use slide::{Slide, SlideError};
@@ -288,7 +288,8 @@ impl Making<'_> {
             let path = folder.join(format!("{name}.png"));
             file::write(&path, &Encoding::Png.encode(&tile)?)?;
             let source = MppSource::Publisher(format!("cut at {MPP} um/px by mithras"));
-            let mut image = probe(&path, Some((MPP, source)))?.image(name, &item.name, REVIEWS.0);
+            let mut image = probe(&path, Some(GivenMpp { mpp: MPP, source }))?
+                .image(name, &item.name, REVIEWS.0);
             image.patient = patient.map(str::to_owned);
             if let Some(source) = &self.options.source {
                 image.source.clone_from(source);

@@ -3,10 +3,10 @@
 use super::tiles::open_slide;
 use base::remedy::{Remedied, Remedy};
 use base::text::{Many, Shown, plain};
+use mithras::batch::DetectionState;
 use mithras::batch::{InputError, find, state};
 use mithras::export::{Caveat, CountsFile};
 use mithras::input::{InputDigest, stem};
-use mithras::job::DetectionState;
 use mithras::report::{ReportError, ResultsError, case_of, counts};
 use mitosis::Mpp;
 use rayon::prelude::*;

@@ -15,7 +15,7 @@ use infer::ModelPackage;
 use mithras::export::{Caveat, CaveatKind, pictures};
 use mithras::record::DetectionRow;
 use mithras::regions;
-use mithras::results::results;
+use mithras::report::results;
 use mitosis::Score;
 use mitosis::hotspots::{HotspotRule, Shape};
 use pages::server::{Answer, Request};

@@ -8,7 +8,7 @@ use net::device::Precision;
 use net::dist::Group;
 use tch::{Kind, Tensor};
 
-use super::method::{Embedding, Forward, Pretraining};
+use super::method::{Embedding, Forward, Pretraining, WeightedTerm};
 use super::micro::Micro;
 use crate::error::Result;
 
@@ -69,7 +69,7 @@ pub fn gradients(
         contrast = Some(method.contrast(&gather(&kept, group)?));
     }
     let samples: i64 = micros.iter().map(Micro::samples).sum();
-    let mut local: Vec<(&'static str, f64, f64)> = vec![];
+    let mut local: Vec<WeightedTerm> = vec![];
     // The next row of each embedding's gradient that belongs to this rank.
     let mut at: Vec<i64> = kept
         .first()
@@ -93,9 +93,9 @@ pub fn gradients(
         };
         for v in &f.local {
             let value = scalar(&v.value) * share;
-            match local.iter_mut().find(|l| l.0 == v.name) {
-                Some(l) => l.2 += value,
-                None => local.push((v.name, v.weight, value)),
+            match local.iter_mut().find(|l| l.name == v.name) {
+                Some(l) => l.value += value,
+                None => local.push(WeightedTerm { name: v.name, weight: v.weight, value }),
             }
             add(&v.value * (v.weight * share));
         }
@@ -111,19 +111,20 @@ pub fn gradients(
         }
     }
     // Local terms are parts of a mean over all ranks.
-    let values: Vec<f64> = local.iter().map(|l| l.2).collect();
+    let values: Vec<f64> = local.iter().map(|l| l.value).collect();
     let values = Tensor::from_slice(&values).to_kind(Kind::Float);
     group.sum(&[values.shallow_clone()])?;
     if group.world() > 1 {
         for (i, l) in local.iter_mut().enumerate() {
-            l.2 = values.double_value(&[i as i64]);
+            l.value = values.double_value(&[i as i64]);
         }
     }
     let contrasted = contrast.iter().flat_map(|c| &c.terms);
-    local.extend(contrasted.map(|v| (v.name, v.weight, scalar(&v.value))));
+    local.extend(contrasted.map(|v| WeightedTerm {
+        name: v.name,
+        weight: v.weight,
+        value: scalar(&v.value),
+    }));
     let total = method.total(&local);
-    Ok(StepResult {
-        total,
-        terms: local.into_iter().map(|(name, _, value)| (name, value)).collect(),
-    })
+    Ok(StepResult { total, terms: local.into_iter().map(|t| (t.name, t.value)).collect() })
 }

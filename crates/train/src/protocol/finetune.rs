@@ -28,7 +28,7 @@ use crate::ranks;
 use crate::run::Loss;
 use crate::run::{RunOptions, RunSetup, Session, Validation};
 use crate::stage::Stage;
-use crate::start::{Target, initialise, is_exported, unfold_trunk};
+use crate::start::{Samples, Target, initialise, is_exported, unfold_trunk};
 
 /// Salt of the order, so that it does not repeat the augmentation's draws.
 const ORDER: u64 = 0x0_0dde_5eed;
@@ -281,7 +281,8 @@ impl Stage for Finetuning<'_> {
 
 pub(super) fn fold(
     preset: &CropsPreset,
-    (set, positive): (&TrainingSet, Option<&str>),
+    set: &TrainingSet,
+    positive: Option<&str>,
     manifest: &Folds,
     fold: &Fold,
     options: &RunOptions,
@@ -303,9 +304,9 @@ pub(super) fn fold(
     let draws = Draws { preset, set, seed: settings.seed, items, teacher, coarser };
     let start = match is_exported(options.init.as_deref()) {
         Some(file) => {
-            let shown = |i: u64| draws.image(i % draws.items.len() as u64).0;
-            let into = (&vs, net.as_ref());
-            unfold_trunk(into, preset.init, file, &preset.model, (settings.batch, shown))?
+            let draw = |i: u64| draws.image(i % draws.items.len() as u64).0;
+            let samples = Samples { batch: settings.batch, draw };
+            unfold_trunk(&vs, net.as_ref(), preset.init, file, &preset.model, samples)?
         }
         None => initialise(&vs, preset.init, options.weights(), &Target::Encoder(net.as_ref()))?,
     };

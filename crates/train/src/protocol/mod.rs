@@ -161,27 +161,6 @@ fn reset_head(vs: &VarStore, net: &dyn Encoder, bias: f64) {
     });
 }
 
-/// The positive class: as the preset states it, else the task's own.
-///
-/// # Errors
-/// [`TrainError::Preset`] for an unknown class, and for two classes of which neither is stated.
-fn positive(set: &TrainingSet, stated: Option<&str>) -> Result<Option<String>> {
-    let classes = set.classes();
-    let bad = |reason: String| Err(TrainError::Preset { path: "positive".into(), reason });
-    let found = stated.or_else(|| set.task().positive());
-    match found {
-        Some(name) if !classes.iter().any(|c| c == name) => {
-            bad(format!("`{name}` is not one of the classes {}", classes.join(", ")))
-        }
-        None if classes.len() == 2 => bad(format!(
-            "state which class is the positive one, {}: the kept epoch, the metrics and the \
-             threshold depend on it",
-            classes.join(" or ")
-        )),
-        found => Ok(found.map(str::to_owned)),
-    }
-}
-
 fn check_classes(model: &EncoderConfig, set: &TrainingSet, preset: &str) -> Result<()> {
     let n = set.classes().len();
     if model.classes != n as i64 {
@@ -216,7 +195,7 @@ pub fn finetune(
         Part::Final => Fold { train: (0..set.items().len()).collect(), validation: vec![] },
     };
     let own = RunOptions { out: part.dir(&options.out), ..options.clone() };
-    finetune::fold(preset, (set, about.positive.as_deref()), &manifest, &fold, &own)?;
+    finetune::fold(preset, set, about.positive.as_deref(), &manifest, &fold, &own)?;
     if part != Part::Final && ranks::is_first()? && own.out.join(MODEL).is_file() {
         held_out(set, &fold, part, preset.data.crop, preset.symmetries, &own)?;
     }
@@ -232,12 +211,13 @@ pub fn finetune(
 pub fn probe(
     preset: &ProbePreset,
     set: &TrainingSet,
-    (only, cache): (Option<usize>, Option<&Path>),
+    only: Option<usize>,
+    cache: Option<&Path>,
     options: &RunOptions,
 ) -> Result<Vec<Probed>> {
     check_classes(&preset.model, set, "the task")?;
     let manifest = folds(&options.out, set, &preset.data)?;
-    probe::run(preset, set, &manifest, (only, cache), options)
+    probe::run(preset, set, &manifest, only, cache, options)
 }
 
 /// Shortcuts that separate a class from the rest, one per line.
@@ -260,7 +240,7 @@ fn held_out(
     options: &RunOptions,
 ) -> Result<()> {
     let model = classifier(&options.out.join(MODEL), &options.device)?;
-    let found = predict::all(model, set, &fold.validation, part, (crop, symmetries))?;
+    let found = predict::all(model, set, &fold.validation, part, crop, symmetries)?;
     predict::write(&options.out, PREDICTIONS, set, &found)
 }
 
@@ -278,7 +258,7 @@ pub fn test(run: &Path, set: &TestSet, device: &str) -> Result<Vec<Vec<Predictio
     let all: Vec<usize> = (0..set.items().len()).collect();
     let mut lists = vec![];
     for k in 0..about.folds {
-        lists.push(scored(run, &about, Part::Fold(k), (set, &all), device)?);
+        lists.push(scored(run, &about, Part::Fold(k), set, &all, device)?);
     }
     let mean = (0..all.len()).map(|i| {
         let parts: Vec<&Prediction> = lists.iter().map(|l: &Vec<Prediction>| &l[i]).collect();
@@ -299,14 +279,15 @@ pub fn test_final(run: &Path, set: &TestSet, device: &str) -> Result<Option<Vec<
         return Ok(None);
     }
     let all: Vec<usize> = (0..set.items().len()).collect();
-    scored(run, &about, Part::Final, (set, &all), device).map(Some)
+    scored(run, &about, Part::Final, set, &all, device).map(Some)
 }
 
 fn scored(
     run: &Path,
     about: &About,
     part: Part,
-    (set, items): (&TestSet, &[usize]),
+    set: &TestSet,
+    items: &[usize],
     device: &str,
 ) -> Result<Vec<Prediction>> {
     let path = about.model(run, part)?;
@@ -314,5 +295,5 @@ fn scored(
     if model.spec.classes != set.classes() {
         return Err(TrainError::run(&path, "its classes are not those of the test part"));
     }
-    predict::all(model, set, items, part, (about.crop, about.symmetries))
+    predict::all(model, set, items, part, about.crop, about.symmetries)
 }

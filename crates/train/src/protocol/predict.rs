@@ -64,7 +64,8 @@ pub(super) fn all(
     set: &Crops,
     items: &[usize],
     part: Part,
-    (crop, symmetries): (usize, u8),
+    crop: usize,
+    symmetries: u8,
 ) -> Result<Vec<Prediction>> {
     let side = model.spec.input as usize;
     let mut model = Symmetric::new(model, symmetries);

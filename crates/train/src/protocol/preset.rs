@@ -261,7 +261,7 @@ pub(super) trait Described: Preset {
             verb: Self::VERB.into(),
             task: set.task(),
             classes: set.classes().to_vec(),
-            positive: super::positive(set, stated)?,
+            positive: positive(set, stated)?,
             crop: data.crop,
             symmetries,
             probe: None,
@@ -279,5 +279,26 @@ impl Described for CropsPreset {
 
     fn parts(&self) -> (&ProtocolData, u8, Option<&str>) {
         (&self.data, self.symmetries, self.positive.as_deref())
+    }
+}
+
+/// The positive class: as the preset states it, else the task's own.
+///
+/// # Errors
+/// [`TrainError::Preset`] for an unknown class, and for two classes of which neither is stated.
+fn positive(set: &TrainingSet, stated: Option<&str>) -> Result<Option<String>> {
+    let classes = set.classes();
+    let bad = |reason: String| Err(TrainError::Preset { path: "positive".into(), reason });
+    let found = stated.or_else(|| set.task().positive());
+    match found {
+        Some(name) if !classes.iter().any(|c| c == name) => {
+            bad(format!("`{name}` is not one of the classes {}", classes.join(", ")))
+        }
+        None if classes.len() == 2 => bad(format!(
+            "state which class is the positive one, {}: the kept epoch, the metrics and the \
+             threshold depend on it",
+            classes.join(" or ")
+        )),
+        found => Ok(found.map(str::to_owned)),
     }
 }

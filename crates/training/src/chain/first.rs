@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use train::preset::Preset as _;
 use train::run::MODEL;
 
-/// What describes a trained first stage, beside its weights.
+/// What describes a trained first stage, next to its weights.
 const ABOUT: [&str; 3] = ["preset.toml", "run.json", "metrics.csv"];
 
 /// Digests of the first stages of a finished chain, one of each fold and the final one.

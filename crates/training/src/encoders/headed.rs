@@ -124,8 +124,8 @@ pub fn classifier(
         }
         Head::Texts { prompts, tokenizer } => {
             let read = Prompts::load(prompts, &[]).map_err(train::TrainError::from)?;
-            let texts = (&read, &Tokens::open(tokenizer)?);
-            let net = Headed::zero_shot(weights, encoder, image, texts)?;
+            let tokens = Tokens::open(tokenizer)?;
+            let net = Headed::zero_shot(weights, encoder, image, &read, &tokens)?;
             note("prompts", read.to_toml());
             note("tokenizer_sha256", package::digest(tokenizer)?);
             (net, read.classes.iter().map(|c| c.name.clone()).collect(), read.positive)

@@ -101,10 +101,11 @@ pub fn digest(weights: &Path) -> Result<String, WeightsError> {
 pub fn open(
     weights: &Path,
     name: Option<&str>,
-    how: (i64, bool),
+    image: i64,
+    partial: bool,
     device: &str,
 ) -> Result<Frozen, WeightsError> {
-    let net = Embedder::open(weights, name, how, device)?;
+    let net = Embedder::open(weights, name, image, partial, device)?;
     let about = About {
         encoder: net.architecture().into(),
         width: net.dim(),
@@ -146,7 +147,7 @@ pub fn convert_below(
 ) -> Result<Package, WeightsError> {
     // Before the weights are read, which takes minutes of a giant.
     package::free(out)?;
-    let net = Embedder::open(weights, Some(name), (draft.image as i64, false), "cpu")?;
+    let net = Embedder::open(weights, Some(name), draft.image as i64, false, "cpu")?;
     let (architecture, image, width) = (net.architecture().into(), net.side(), Some(net.dim()));
     let Facts { mean, std, resize, interpolation, pooling, .. } = facts(name, image);
     let stated = net::encoder::published(name).and_then(|p| Mpp::new(p.mpp?).ok());

@@ -6,7 +6,7 @@ use crate::progress::{LogArgs, print_message};
 use crate::show;
 use anyhow::{Context, bail};
 use construct::{self, Exclusions, FilterPlan, Kind, Origins, Plan, Preset};
-use mithras::job;
+use mithras::batch;
 use mitosis::Mpp;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -100,7 +100,7 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
     let filters =
         [filter(&a.tumour_filter, &a.tumour_class), filter(&a.second_filter, &a.second_class)];
     let mpp = a.mpp.map(Mpp::new).transpose().context("--mpp")?;
-    let mpps = a.mpp_table.as_deref().map(job::read_mpp_table).transpose()?.unwrap_or_default();
+    let mpps = a.mpp_table.as_deref().map(batch::read_mpp_table).transpose()?.unwrap_or_default();
     let inputs = slides(a.list.as_deref(), &a.slides, mpp, &mpps)?;
     if let Some(join) = inputs.unmatched("--mpp-table", mpps.keys())? {
         print_message("note", &join.to_string());

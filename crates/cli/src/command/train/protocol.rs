@@ -75,8 +75,8 @@ pub fn probe(args: ProbeArgs) -> Result<()> {
     let preset = ProbePreset::load(&c.preset, &c.set)?;
     let set = TrainingSet::open(preset.task, &c.data)?;
     let only = probed_fold(&c.fold, folds_in(&preset.data)?)?;
-    let from = (only, args.features.as_deref());
-    let all = train::protocol::probe(&preset, &set, from, &c.options(&c.out, device))?;
+    let (cache, options) = (args.features.as_deref(), c.options(&c.out, device));
+    let all = train::protocol::probe(&preset, &set, only, cache, &options)?;
     let shortcuts = all.first().map_or(&[][..], |p| &p.shortcuts);
     shortcuts.iter().for_each(|w| print_message("note", &format!("shortcut: {w}")));
     for probed in all {

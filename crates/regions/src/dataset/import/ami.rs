@@ -2,7 +2,7 @@
 //! the test part, whatever the options.
 
 use super::{Imported, Options, Wanted, probe_all, some};
-use crate::dataset::{Area, Label, MppSource, Part, RegionsError, Result};
+use crate::dataset::{Area, GivenMpp, Label, MppSource, Part, RegionsError, Result};
 use base::table::{Format, Table, TableError};
 use mitosis::Mpp;
 use serde::Deserialize;
@@ -78,7 +78,8 @@ pub fn ami_br(path: &Path, o: &Options) -> Result<Imported> {
     for (i, row) in rows.iter().enumerate() {
         slides.entry((&row.dataset, &row.slide)).or_default().push(i);
     }
-    let published = (Mpp::PAPER, MppSource::Publisher("AMi-Br patches".into()));
+    let source = MppSource::Publisher("AMi-Br patches".into());
+    let published = GivenMpp { mpp: Mpp::PAPER, source };
     let wanted = rows.iter().map(|row| {
         let mut names = vec![row.slide.as_str(), &row.dataset];
         names.extend(row.scanner());

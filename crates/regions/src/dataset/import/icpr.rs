@@ -3,7 +3,7 @@
 
 use super::{Imported, Options, Wanted, probe_all, some};
 use crate::annotations::Problem;
-use crate::dataset::{Area, Builder, Image, Label, MppSource, RegionsError, Result};
+use crate::dataset::{Area, Builder, GivenMpp, Image, Label, MppSource, RegionsError, Result};
 use base::table::{Format, Table};
 use mitosis::Mpp;
 use serde::Deserialize;
@@ -71,7 +71,8 @@ impl What {
 /// [`RegionsError`] naming the file that is missing or malformed.
 pub fn icpr(dir: &Path, o: &Options) -> Result<Imported> {
     let aperio = Mpp::new(APERIO_MPP).map_err(|e| RegionsError::file(dir, e))?;
-    let published = Some((aperio, MppSource::Publisher("ICPR 2012 contest, Aperio".into())));
+    let source = MppSource::Publisher("ICPR 2012 contest, Aperio".into());
+    let published = Some(GivenMpp { mpp: aperio, source });
     let mut marks = marks(dir)?;
     let mut left_out = vec![];
     let mut wanted = vec![];
@@ -92,7 +93,7 @@ pub fn icpr(dir: &Path, o: &Options) -> Result<Imported> {
             }
             "Aperio" => published.clone(),
             // What is given for all images is not meant for another scanner's.
-            other => o.given.lookup(&[other]).filter(|(_, source)| *source == MppSource::Table),
+            other => o.given.lookup(&[other]).filter(|g| g.source == MppSource::Table),
         };
         without += usize::from(given.is_none());
         if given.is_some() {

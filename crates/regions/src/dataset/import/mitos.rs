@@ -2,7 +2,7 @@
 //! figure labelled, and look-alikes that pathologists reviewed one by one.
 
 use super::{Imported, Options, Wanted, probe_all, some};
-use crate::dataset::{Area, Builder, Image, Label, MppSource, RegionsError, Result};
+use crate::dataset::{Area, Builder, GivenMpp, Image, Label, MppSource, RegionsError, Result};
 use base::table::{Format, Table};
 use mitosis::Mpp;
 use serde::Deserialize;
@@ -42,8 +42,9 @@ type Rows = BTreeMap<String, (String, Vec<Row>)>;
 /// [`RegionsError`] naming the file that is missing or malformed, the frame with two slides or the
 /// label that is unknown.
 pub fn mitos(dir: &Path, o: &Options) -> Result<Imported> {
-    let published = Mpp::new(NANOZOOMER_MPP).map_err(|e| RegionsError::file(dir, e))?;
-    let given = (published, MppSource::Publisher("MITOS-ATYPIA-14 contest, Hamamatsu".into()));
+    let mpp = Mpp::new(NANOZOOMER_MPP).map_err(|e| RegionsError::file(dir, e))?;
+    let source = MppSource::Publisher("MITOS-ATYPIA-14 contest, Hamamatsu".into());
+    let given = GivenMpp { mpp, source };
     let wanted = read(&dir.join("labels.csv"))?.into_iter().map(|(file, what)| Wanted {
         file: dir.join(PathBuf::from(&file)),
         given: Some(given.clone()),
@@ -63,7 +64,7 @@ pub fn mitos(dir: &Path, o: &Options) -> Result<Imported> {
             } else if row.score < DOUBTFUL {
                 image.labels.push(Label::at(Builder::MIMICKER, row.x, row.y));
             } else {
-                let side = DOUBTFUL_SIDE_UM / published.get();
+                let side = DOUBTFUL_SIDE_UM / mpp.get();
                 image.ignore.push(Area::around(row.x, row.y, side));
             }
         }

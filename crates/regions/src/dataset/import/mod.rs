@@ -144,7 +144,7 @@ impl Options {
 /// An image to be looked at.
 struct Wanted<T> {
     file: PathBuf,
-    given: Option<(mitosis::Mpp, super::MppSource)>,
+    given: Option<super::GivenMpp>,
     what: T,
 }
 

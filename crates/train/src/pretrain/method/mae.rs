@@ -4,7 +4,7 @@ use net::loss::Objective;
 use net::mae::Mae;
 use tch::nn::VarStore;
 
-use super::{Forward, Pretraining, masking, reconstruction, total};
+use super::{Forward, Pretraining, WeightedTerm, masking, reconstruction, total};
 use crate::error::Result;
 use crate::pretrain::micro::Micro;
 use crate::pretrain::preset::PretrainPreset;
@@ -35,7 +35,7 @@ impl Pretraining for Network {
         Forward { embeddings: vec![], local }
     }
 
-    fn total(&self, terms: &[(&'static str, f64, f64)]) -> f64 {
+    fn total(&self, terms: &[WeightedTerm]) -> f64 {
         total(&self.objective, terms)
     }
 }

@@ -4,7 +4,8 @@ use net::loss::{Objective, Scl, Term, scl_image, scl_token};
 use net::mae::Mae;
 
 use super::{
-    Contrast, Embedding, Forward, Method, Pretraining, Valued, mae, masking, reconstruction, total,
+    Contrast, Embedding, Forward, Method, Pretraining, Valued, WeightedTerm, mae, masking,
+    reconstruction, total,
 };
 use crate::pretrain::micro::Micro;
 use crate::pretrain::preset::{Fault, PretrainPreset};
@@ -92,7 +93,7 @@ impl Pretraining for Network {
         Contrast { terms: terms.collect(), grads: leaves.iter().map(|z| Some(z.grad())).collect() }
     }
 
-    fn total(&self, terms: &[(&'static str, f64, f64)]) -> f64 {
+    fn total(&self, terms: &[WeightedTerm]) -> f64 {
         total(&self.objective, terms)
     }
 }

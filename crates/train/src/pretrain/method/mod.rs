@@ -78,13 +78,23 @@ pub trait Pretraining: std::fmt::Debug {
         Contrast::default()
     }
 
-    /// The objective's value from all of a step's terms, as (name, weight, value).
-    fn total(&self, terms: &[(&'static str, f64, f64)]) -> f64 {
-        terms.iter().map(|(_, weight, value)| weight * value).sum()
+    /// The objective's value from all of a step's terms.
+    fn total(&self, terms: &[WeightedTerm]) -> f64 {
+        terms.iter().map(|t| t.weight * t.value).sum()
     }
 
     /// After the optimiser's step.
     fn after_update(&self) {}
+}
+
+/// A term of the objective over a whole step.
+pub struct WeightedTerm {
+    /// Its name.
+    pub name: &'static str,
+    /// Its weight in the sum.
+    pub weight: f64,
+    /// Its value, without the weight.
+    pub value: f64,
 }
 
 /// What is known of a method before its network is built.
@@ -202,10 +212,10 @@ impl Mlp {
 }
 
 /// The objective's value from its terms by name, Eq. 5.
-fn total(objective: &Objective, terms: &[(&'static str, f64, f64)]) -> f64 {
+fn total(objective: &Objective, terms: &[WeightedTerm]) -> f64 {
     let value = |term: Term| {
-        let found = terms.iter().find(|(name, ..)| *name == term.name());
-        found.map_or(f64::NAN, |(_, _, value)| *value)
+        let found = terms.iter().find(|t| t.name == term.name());
+        found.map_or(f64::NAN, |t| t.value)
     };
     objective.total(value).0
 }

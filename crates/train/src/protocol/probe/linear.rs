@@ -41,12 +41,13 @@ pub(super) struct Trained {
 pub(super) fn train(
     t: &ProbeEpochs,
     model: &EncoderConfig,
-    (set, fold): (&TrainingSet, &Fold),
+    set: &TrainingSet,
+    fold: &Fold,
     features: &Tensor,
     dir: &Path,
 ) -> Result<Trained> {
     let classes: Vec<i64> = set.items().iter().map(|i| i.class as i64).collect();
-    let trained = fit(t, (model.classes, model.head_bias), (&classes, &fold.train), features)?;
+    let trained = fit(t, model, &classes, &fold.train, features)?;
     write_text(&dir.join("metrics.csv"), &trained.course)?;
     Ok(trained)
 }
@@ -64,13 +65,14 @@ fn start(t: &ProbeEpochs, classes: i64, dim: i64) -> Tensor {
 /// The loop over cached `features [copies, N, D]`: of each item one copy per epoch is seen.
 fn fit(
     t: &ProbeEpochs,
-    (number, bias): (i64, f64),
-    (classes, train): (&[i64], &[usize]),
+    model: &EncoderConfig,
+    classes: &[i64],
+    train: &[usize],
     features: &Tensor,
 ) -> Result<Trained> {
     let vs = VarStore::new(Device::Cpu);
     let (copies, n, dim) = features.size3()?;
-    let head = Probe::new(&vs.root(), &start(t, number, dim), bias);
+    let head = Probe::new(&vs.root(), &start(t, model.classes, dim), model.head_bias);
     let mut lars = Lars::new(&vs, t.weight_decay);
     let rate = WarmupCosine {
         lr: BaseLr(t.base_lr).scaled(t.batch),
@@ -166,7 +168,8 @@ mod tests {
     ) -> (f64, Trained) {
         let held = |i: &usize| i % images % 3 == 2;
         let (held, train): (Vec<usize>, Vec<usize>) = (0..classes.len()).partition(held);
-        let trained = fit(t, (2, 0.0), (classes, &train), features).unwrap();
+        let model = EncoderConfig { head_bias: 0.0, ..EncoderConfig::new("drawn", 2) };
+        let trained = fit(t, &model, classes, &train, features).unwrap();
         let y = tch::no_grad(|| trained.head.forward(&features.get(0), false)).argmax(-1, false);
         let of = |i: &usize| (classes[*i] == 1, y.int64_value(&[*i as i64]) == 1);
         let count = |want| held.iter().map(of).filter(|pair| *pair == want).count() as f64;

@@ -108,14 +108,15 @@ fn rows(set: &TrainingSet, items: &[usize], features: &Tensor) -> (Tensor, Vec<i
 /// Learns from the training side of a fold, `features [copies, N, D]`.
 fn learn(
     one: &One,
-    (set, fold): (&TrainingSet, &Fold),
+    set: &TrainingSet,
+    fold: &Fold,
     features: &Tensor,
     dir: &Path,
 ) -> Result<Learnt> {
     let classes = one.preset.model.classes;
     match &one.kind {
         ProbeKind::Linear(t) => {
-            let found = linear::train(t, &one.preset.model, (set, fold), features, dir)?;
+            let found = linear::train(t, &one.preset.model, set, fold, features, dir)?;
             let (head, short) = (found.head, found.warning);
             let folded = head.folded();
             let softmax = move |x: &Tensor| Ok(head.forward(x, false).softmax(-1, Dtype::Double));
@@ -125,12 +126,12 @@ fn learn(
         ProbeKind::Knn(votes) => {
             let (x, labels) = rows(set, &fold.train, features);
             let votes = *votes;
-            let near = move |q: &Tensor| Ok(votes.probabilities((&x, &labels), q, classes)?);
+            let near = move |q: &Tensor| Ok(votes.probabilities(&x, &labels, q, classes)?);
             Ok(Learnt { probabilities: Box::new(near), head: None, warning: None })
         }
         ProbeKind::Logistic(settings) => {
             let (x, labels) = rows(set, &fold.train, features);
-            let fit = settings.fit(&x, &labels, (classes, features.size()[0] as usize))?;
+            let fit = settings.fit(&x, &labels, classes, features.size()[0] as usize)?;
             let warning = (!fit.converged).then(|| {
                 let (steps, left) = (fit.iterations, fit.gradient);
                 let allowed = one.key("tolerance");
@@ -158,10 +159,16 @@ fn about(one: &One, set: &TrainingSet, folds: &Folds, cache: &Cache) -> Result<A
     })
 }
 
+/// A fold with its number.
+struct NumberedFold {
+    k: usize,
+    fold: Fold,
+}
+
 /// More neighbours than a fold has to learn from are refused before any work.
-fn check_neighbours(one: &One, folds: &[(usize, Fold)]) -> Result<()> {
+fn check_neighbours(one: &One, folds: &[NumberedFold]) -> Result<()> {
     let ProbeKind::Knn(votes) = &one.kind else { return Ok(()) };
-    let fewest = folds.iter().map(|(_, f)| f.train.len()).min().unwrap_or(0);
+    let fewest = folds.iter().map(|f| f.fold.train.len()).min().unwrap_or(0);
     let there = fewest * usize::from(one.preset.augment);
     if votes.k as usize > there {
         let reason = format!("{} neighbours, and a fold has {there} images", votes.k);
@@ -175,13 +182,14 @@ pub(super) fn run(
     preset: &ProbePreset,
     set: &TrainingSet,
     manifest: &Folds,
-    (only, cache): (Option<usize>, Option<&Path>),
+    only: Option<usize>,
+    cache: Option<&Path>,
     options: &RunOptions,
 ) -> Result<Vec<Probed>> {
     let _lock = Lock::take(&options.out)?;
     let wanted = (0..manifest.count()).filter(|k| only.is_none_or(|o| o == *k));
-    let folds: Vec<(usize, Fold)> =
-        wanted.map(|k| Ok((k, manifest.fold(k)?))).collect::<Result<_>>()?;
+    let folds: Vec<NumberedFold> =
+        wanted.map(|k| Ok(NumberedFold { k, fold: manifest.fold(k)? })).collect::<Result<_>>()?;
     let model = frozen(preset, spec_of(&preset.model, set, manifest)?, options)?;
     let source = Source {
         net: model.net.as_ref(),
@@ -199,7 +207,7 @@ pub(super) fn run(
     let runs: Vec<(One, PathBuf)> = preset.each().into_iter().map(placed).collect();
     for (one, run) in &runs {
         check_neighbours(one, &folds)?;
-        let there = folds.iter().map(|(k, _)| fold_dir(run, *k)).find(|dir| done(dir));
+        let there = folds.iter().map(|f| fold_dir(run, f.k)).find(|dir| done(dir));
         if let (false, Some(path)) = (options.resume, there) {
             return Err(TrainError::There { path });
         }
@@ -216,16 +224,12 @@ pub(super) fn run(
     let text = serde_json::to_string_pretty(&found).expect("plain data");
     write_text(&options.out.join("shortcuts.json"), &text)?;
     let features = cache.features(&source, preset.augment.max(preset.average))?;
+    let extracted = Extracted { model: &model, cache: &cache, features };
     let mut probed = vec![];
     for (one, run) in runs {
         let mut warnings = vec![];
-        for (k, fold) in folds.iter().filter(|(k, _)| !done(&fold_dir(&run, *k))) {
-            warnings.extend(predict_fold(
-                (&one, &run),
-                (set, *k, fold),
-                &features,
-                (&model, &cache),
-            )?);
+        for fold in folds.iter().filter(|f| !done(&fold_dir(&run, f.k))) {
+            warnings.extend(predict_fold(&one, &run, set, fold, &extracted)?);
         }
         probed.push(Probed { run, warnings, shortcuts: shortcuts.clone() });
     }
@@ -237,18 +241,27 @@ fn done(fold: &Path) -> bool {
     fold.join(format!("{PREDICTIONS}.csv")).is_file()
 }
 
+/// What a frozen network makes of the items.
+struct Extracted<'a> {
+    model: &'a Model,
+    cache: &'a Cache,
+    /// `[copies, N, D]`.
+    features: Tensor,
+}
+
 /// Learns from one side of a fold and predicts the other.
 fn predict_fold(
-    (one, run): (&One, &Path),
-    (set, k, fold): (&TrainingSet, usize, &Fold),
-    features: &Tensor,
-    (model, cache): (&Model, &Cache),
+    one: &One,
+    run: &Path,
+    set: &TrainingSet,
+    &NumberedFold { k, ref fold }: &NumberedFold,
+    Extracted { model, cache, features }: &Extracted<'_>,
 ) -> Result<Option<String>> {
     let dir = fold_dir(run, k);
     std::fs::create_dir_all(&dir).map_err(|e| TrainError::run(&dir, e))?;
     let preset = &one.preset;
     let seen = features.narrow(0, 0, preset.augment.into());
-    let learnt = learn(one, (set, fold), &seen, &dir)?;
+    let learnt = learn(one, set, fold, &seen, &dir)?;
     let held: Vec<i64> = fold.validation.iter().map(|&i| i as i64).collect();
     let held = features.index_select(1, &Tensor::from_slice(&held));
     let copies = (0..i64::from(preset.average))

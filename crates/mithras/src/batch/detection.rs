@@ -1,13 +1,13 @@
 //! Detection as work on one slide among many.
 
-use crate::batch::state::{self, OWN_SETTING, State, Status};
-use crate::batch::{Key, Task};
+use super::finished;
+use super::run::{Checked, Key, OutFolder, Outcome, Task, run};
+use super::state::{self, OWN_SETTING, State, Status};
 use crate::detector::{Detector, ENGINE_SETTING, RunError, Subject};
 use crate::export::{self, ExportError, pictures};
 use crate::input::Input;
-use crate::progress::Piece;
+use crate::progress::{Listener, Piece};
 use crate::regions::SlideRegionError;
-use crate::results;
 use base::digest::{Digest, Sha256, hex};
 use base::remedy::{Remedied, Remedy};
 use base::text::Many;
@@ -16,10 +16,16 @@ use serde::{Deserialize, Serialize};
 use slide::SlideError;
 use std::path::{Path, PathBuf};
 
+/// A slide's state.
+pub type DetectionState = State<Work>;
+/// How one slide ended.
+pub type DetectionOutcome = Outcome<Work, SlideFailure>;
+
 /// State of an interrupted slide; gone once it is finished.
 const CHECKPOINT: &str = "checkpoint.state";
 /// The same while it is written; a killed run may leave it.
 const CHECKPOINT_PART: &str = "checkpoint.part";
+
 /// Why one slide failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SlideFailure {
@@ -61,6 +67,27 @@ pub struct StageTime {
     pub busy_share: f64,
 }
 
+/// Does every slide into `out`, as many at once as there are detectors, which must be alike; a failing slide stops no
+/// other. `checked` comes from [`preflight`](super::preflight). Once `cancel` is set, the current slides are interrupted
+/// and can be resumed later, and no other is started: [`Outcome::is_stopped`].
+///
+/// # Panics
+/// Without a detector.
+pub fn detect(
+    inputs: Vec<Input>,
+    checked: Vec<Result<(), SlideFailure>>,
+    detectors: &mut [Detector],
+    out: OutFolder<'_>,
+    listener: &mut dyn Listener,
+    cancel: &CancelToken,
+) -> Vec<DetectionOutcome> {
+    let inputs = inputs.into_iter().zip(checked);
+    let inputs = inputs.map(|(input, check)| Checked { input, check }).collect();
+    let worker = |detector| Detection { detector, cancel: cancel.clone() };
+    let mut workers: Vec<_> = detectors.iter_mut().map(worker).collect();
+    run(inputs, &mut workers, out.path, out.existing, listener)
+}
+
 /// Digest of what changes a number on this slide, and its settings by name.
 pub(super) fn key(detector: &Detector, input: &Input) -> Key {
     let mut hash = Sha256::new();
@@ -78,9 +105,9 @@ pub(super) fn key(detector: &Detector, input: &Input) -> Key {
 }
 
 /// A detector at work on one slide after the other.
-pub(super) struct Detection<'a> {
-    pub(super) detector: &'a mut Detector,
-    pub(super) cancel: CancelToken,
+struct Detection<'a> {
+    detector: &'a mut Detector,
+    cancel: CancelToken,
 }
 
 impl Task for Detection<'_> {
@@ -94,7 +121,7 @@ impl Task for Detection<'_> {
     /// The check before the run has refused results of another configuration or file. States of
     /// earlier versions contain no digests: their files are compared with each other.
     fn keeps(&self, _: &Input, folder: &Path, state: &State<Work>) -> bool {
-        state.results.is_some() || results::results(folder).is_ok()
+        state.results.is_some() || finished::results(folder).is_ok()
     }
 
     fn work(
@@ -104,7 +131,7 @@ impl Task for Detection<'_> {
         state: &mut State<Work>,
         piece: &mut Piece<'_>,
     ) -> Result<Status, SlideFailure> {
-        let slide = self.detector.opener().open(input)?;
+        let slide = self.detector.opener.open(input)?;
         let mut store = StateFile(folder.join(CHECKPOINT));
         let control = Control::reporting(piece).stored(&mut store).until(&self.cancel);
         let digest = &state.input.sha256;

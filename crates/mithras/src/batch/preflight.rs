@@ -1,10 +1,8 @@
 //! Whether a run may start, and which slides it can use.
 
-use super::task::{SlideFailure, Work, key};
-use crate::batch::Existing;
-use crate::batch::state::{
-    self, OWN_SETTINGS, StateError, Status, differ_in_one, differences, upgraded,
-};
+use super::detection::{DetectionState as State, SlideFailure, key};
+use super::run::Existing;
+use super::state::{OWN_SETTINGS, StateError, Status, differ_in_one, differences, upgraded};
 use crate::detector::{Detector, ENGINE_SETTING, RunError};
 use crate::input::{Input, InputDigest};
 use base::remedy::{Remedied, Remedy};
@@ -12,8 +10,6 @@ use base::text::Shown;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-
-type State = state::State<Work>;
 
 /// Why a run does not start.
 #[derive(Debug, thiserror::Error)]
@@ -171,7 +167,7 @@ pub fn preflight(
         _ => {}
     }
     mixed(inputs, detector, out)?;
-    let opener = detector.opener();
+    let opener = &detector.opener;
     Ok(inputs
         .par_iter()
         .map(|input| {

@@ -1,6 +1,6 @@
 //! A finished slide's results, checked against each other before anything is made of them.
 
-use crate::batch::state::State;
+use super::state::{FILE, State};
 use crate::export::{CountsFile, read_detections};
 use crate::record::DetectionRow;
 use base::text::Shown;
@@ -58,7 +58,7 @@ pub fn results(folder: &Path) -> Result<Results, ResultsError> {
     if let Some(state) = state.filter(|s| !s.input.sha256.is_empty())
         && state.input.sha256 != counts.slide.digest
     {
-        let reason = format!("{} is of another file than {}", READ[0], crate::batch::state::FILE);
+        let reason = format!("{} is of another file than {}", READ[0], FILE);
         return Err(unsound(reason));
     }
     let rows = read_detections(&folder.join(READ[1])).map_err(|e| unsound(e.to_string()))?;
