@@ -149,6 +149,10 @@ pub enum Setting {
     Weights,
     /// Independent units.
     Cluster,
+    /// The column of patients, whose rows are not independent.
+    Patient,
+    /// How the rows of a patient become one.
+    PatientRule,
     /// Weight of early against late events.
     Rho,
     /// Cut-points.

@@ -32,6 +32,7 @@ const TYPES: &[Known] = &[
     known::<mithras::batch::StartError>,
     known::<mithras::regions::RegionError>,
     known::<mithras::regions::SlideRegionError>,
+    known::<mithras::report::AssignError>,
     known::<mithras::report::PointError>,
     known::<mithras::report::ReportError>,
     known::<mithras::subtypes::SubtypeError>,
@@ -185,6 +186,11 @@ fn setting_flag(setting: Setting) -> &'static str {
         Setting::Covariates => "--covariates, and --base or --add for nested models",
         Setting::Weights => "--weights",
         Setting::Cluster => "--cluster",
+        Setting::Patient => {
+            "--patient COLUMN for one row per patient, or --cluster COLUMN for robust errors of cox, km, cindex and \
+             lrt"
+        }
+        Setting::PatientRule => "--patient-rule",
         Setting::Rho => "--rho",
         Setting::Cut => "--cut",
         Setting::Protective => "--protective",

@@ -287,6 +287,170 @@ fn joins_patients_and_training_medians() {
     assert!((alone["chi2"].as_f64().unwrap() - within.as_f64().unwrap()).abs() < 1e-9);
 }
 
+/// Eight patients with one row each, and the same with a second slide of each but the last, of half the count.
+fn slides_and_patients(folder: &Path) -> (String, String) {
+    let head = "patient,months,died,age,hotspot,group\n";
+    let times = [
+        (5, 1, 14),
+        (9, 1, 3),
+        (12, 0, 6),
+        (20, 1, 11),
+        (24, 0, 2),
+        (30, 1, 5),
+        (33, 0, 1),
+        (40, 0, 4),
+    ];
+    let (mut one, mut two) = (head.to_owned(), head.to_owned());
+    for (k, (time, died, count)) in times.into_iter().enumerate() {
+        let row = |count: f64, text: &mut String| {
+            text.push_str(&format!(
+                "p{k},{time},{died},{},{count},{}\n",
+                50 + 3 * (k * k % 7),
+                k % 2
+            ));
+        };
+        row(f64::from(count), &mut one);
+        row(f64::from(count), &mut two);
+        if k < 7 {
+            row(f64::from(count) / 2.0, &mut two);
+        }
+    }
+    (write(folder, "patients.csv", &one), write(folder, "slides.csv", &two))
+}
+
+#[test]
+fn rows_of_one_patient_become_one_or_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (patients, slides) = slides_and_patients(folder.path());
+    let run = |verb: &str, table: &str, more: &[&str]| {
+        let base = ["survival", verb, "--table", table, "--time", "months", "--event", "died"];
+        mithras(&[&base[..], more].concat())
+    };
+    let verbs: [(&str, &[&str]); 5] = [
+        ("cox", &["--covariates", "hotspot,age", "--json"]),
+        ("km", &["--covariates", "group", "--json"]),
+        ("logrank", &["--covariates", "hotspot", "--cut", "4", "--json"]),
+        ("cindex", &["--covariates", "hotspot", "--bootstrap", "20", "--json"]),
+        ("lrt", &["--covariates", "age", "--add", "hotspot", "--json"]),
+    ];
+    let strip = |mut v: Value| {
+        for key in ["unit", "rows_in_table", "notes"] {
+            v.as_object_mut().unwrap().remove(key);
+        }
+        v
+    };
+    for (verb, more) in verbs {
+        let (good, out, err) = run(verb, &slides, more);
+        assert!(!good && out.is_empty(), "{verb}: {out}");
+        for words in
+            ["'patient' names 8 patients in 15 rows", "not be valid", "--patient", "--cluster"]
+        {
+            assert!(err.contains(words), "{verb}, {words}: {err}");
+        }
+        let one = strip(ok(run(verb, &patients, more)));
+        let each = ok(run(verb, &slides, &[more, &["--patient", "patient"]].concat()));
+        assert_eq!(each["unit"], "patients (max)", "{verb}");
+        assert_eq!((&each["n"], &each["rows_in_table"]), (&8.into(), &15.into()), "{verb}");
+        assert!(each["notes"].to_string().contains("15 rows of 8 patients"), "{verb}: {each}");
+        assert_eq!(strip(each), one, "{verb}");
+        // Named as clusters, the rows stay: what is not of patients is marked, and the log-rank test has no such form.
+        let (good, out, err) = run(verb, &slides, &[more, &["--cluster", "patient"]].concat());
+        if verb == "logrank" {
+            assert!(
+                !good && err.contains("one row per patient") && err.contains("--patient"),
+                "{err}"
+            );
+            continue;
+        }
+        let got: Value = serde_json::from_str(&out).unwrap();
+        let not_valid = got["not_valid"].as_array().unwrap();
+        let marked =
+            [("cox", "lrt"), ("km", "curves"), ("cindex", "bootstrap.rows"), ("lrt", "lrt")];
+        let (_, part) = marked.into_iter().find(|(v, _)| *v == verb).unwrap();
+        assert!(not_valid.iter().any(|v| v == part), "{verb}: {got}");
+        assert!(
+            err.contains("not valid") && err.contains("15 rows of 8 clusters"),
+            "{verb}: {err}"
+        );
+        let (_, words, _) =
+            run(verb, &slides, &[&more[..more.len() - 1], &["--cluster", "patient"]].concat());
+        assert!(words.contains("not valid"), "{verb}: {words}");
+    }
+    // Means are means; what cannot be combined is named with its row.
+    let mean = [
+        "--covariates",
+        "hotspot",
+        "--cut",
+        "4",
+        "--patient",
+        "patient",
+        "--patient-rule",
+        "mean",
+        "--json",
+    ];
+    let got = ok(run("logrank", &slides, &mean));
+    assert_eq!(got["groups"][1]["n"], 3, "14, 11 and 6 become 10.5, 8.25 and 4.5: {got}");
+    assert!(
+        got["notes"]
+            .to_string()
+            .contains("'hotspot' differs between the rows of 7 patients: the mean counts")
+    );
+    let text = std::fs::read_to_string(&slides).unwrap();
+    let other =
+        |from: &str, to: &str| write(folder.path(), "other.csv", &text.replacen(from, to, 1));
+    let km = ["--covariates", "group", "--patient", "patient"];
+    for (from, to, words) in [
+        (
+            "p0,5,1,50,7,0",
+            "p0,6,1,50,7,0",
+            "column 'months', row 2 (line 3): '6', but '5' of the same patient 'p0' in row 1",
+        ),
+        ("p0,5,1,50,7,0", "p0,5,0,50,7,0", "column 'died', row 2"),
+        ("p0,5,1,50,7,0", "p0,5,1,50,7,high", "only numbers are combined"),
+    ] {
+        let (good, _, err) = run("km", &other(from, to), &km);
+        assert!(!good && err.contains(words), "{words}: {err}");
+    }
+    // A column that states who is a case names no patients.
+    let rows = "case,months,died,group\nyes,5,1,0\nno,9,1,1\nyes,12,0,0\nno,20,1,1\n";
+    let case = write(folder.path(), "case.csv", rows);
+    ok(run("km", &case, &["--covariates", "group", "--json"]));
+    let named = write(folder.path(), "named.csv", &rows.replace("yes", "c1").replace("no", "c2"));
+    assert!(!run("km", &named, &["--covariates", "group"]).0);
+}
+
+/// The cases of a run as they are, without a join by hand; a row that adjusted models drop is a note.
+#[test]
+fn a_study_of_cases_needs_no_table_made_by_hand() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, clinical) = cohort(folder.path());
+    let text = std::fs::read_to_string(&clinical).unwrap().replace("F,35,0,58,", "F,35,0,NA,");
+    let clinical = write(folder.path(), "clinical.csv", &text);
+    let head = "case,slides,not_counted,figures,hotspot_count,hotspot_slide,hotspot_rule,density_per_20_mm2,analysed_mm2\n";
+    let case = |(k, name): (usize, char)| {
+        format!(
+            "{name},2,0,{},{},s,highest of the slides,{},30\n",
+            9 * k,
+            [9, 2, 7, 1, 12, 3][k],
+            4 * k + 1
+        )
+    };
+    let rows: String = "ABCDEF".chars().enumerate().map(case).collect();
+    let cases = write(folder.path(), "cases.csv", &format!("{head}{rows}"));
+    let out = folder.path().join("report");
+    let (good, _, err) =
+        study(&cases, &clinical, &out, &["--join", "case=id", "--covariates", "age"]);
+    assert!(good, "{err}");
+    assert!(err.contains("adjusted models: 5 of 6 rows; the others lack a covariate"), "{err}");
+    let results: Value =
+        serde_json::from_slice(&std::fs::read(out.join("results.json")).unwrap()).unwrap();
+    assert_eq!((&results["slides"], &results["patients"]), (&6.into(), &6.into()));
+    assert_eq!(results["features"][0]["adjusted"]["full"]["n"], 5);
+    assert!(results["features"][0]["cox"]["not_valid"].is_null());
+    let page = std::fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(page.contains("adjusted models: 5 of 6 rows"), "the reader of the page knows it, too");
+}
+
 #[test]
 fn bad_joins_are_refused_in_words() {
     let folder = tempfile::tempdir().unwrap();

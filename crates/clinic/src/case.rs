@@ -177,7 +177,8 @@ fn slide(
     let places = match &reviewed {
         // A recount may use a log from elsewhere, whose name is not a reviewer's name.
         Some(r) if r.reviewer.split(TOGETHER).all(|n| base::log::check_name(n).is_ok()) => {
-            review::view::figures_by(&reviews, &r.reviewer, &found)?
+            let regions = mithras::regions::outlines(&folder, found.counts.slide.bounds_offset)?;
+            review::view::figures_by(&reviews, &r.reviewer, &found, &regions)?
         }
         _ => None,
     };

@@ -15,7 +15,7 @@ main.case { max-width: 48rem; margin: 0 auto; padding: 1rem; }
 .case .main b { font-size: 2.2rem; margin-right: .5rem; }
 .case .picture { position: relative; display: inline-block; margin: .25rem .5rem .25rem 0; }
 .case .picture img { display: block; max-width: 100%; max-height: var(--height); }
-.case .picture svg { position: absolute; inset: 0; width: 100%; height: 100%; }
+.case .picture svg { position: absolute; inset: 0; width: 100%; height: 100%; background: none; }
 .case .picture path { fill: none; stroke: #1d4ed8; stroke-width: 1.5px; vector-effect: non-scaling-stroke; }
 .case .picture path.edge { stroke: #fff; stroke-width: 3px; }
 .case .pictures { display: flex; flex-wrap: wrap; gap: 0 .75rem; break-inside: avoid; }

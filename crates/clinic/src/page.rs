@@ -6,10 +6,12 @@ use base::text::Many;
 use mithras::export::HOTSPOT_MM2;
 use mitosis::Mm2;
 use mitosis::count::density_per_20_mm2;
-use review::view::Grading;
+use review::view::{Grading, TOGETHER};
 
 /// Rows of slides that fit on the page; more are counted.
 const MOST_SLIDES: usize = 8;
+/// Rows of regions that fit on the page; more are counted.
+const MOST_REGIONS: usize = 6;
 /// Fields of a case that fit.
 const MOST_FIELDS: usize = 10;
 /// Notes that fit.
@@ -71,6 +73,7 @@ pub fn page(case: &Case, grading: Option<&Grading>) -> Page {
     }
     blocks.push(Block::Heading(Many(case.slides.len(), "slide").to_string()));
     blocks.push(slides(case));
+    blocks.extend(regions(case));
     if let Some(best) = case.best() {
         let overview = picture::overview(best, case.is_reviewed());
         if !overview.is_empty() {
@@ -255,6 +258,51 @@ fn slides(case: &Case) -> Block {
     Block::Table(head.map(str::to_owned).to_vec(), rows)
 }
 
+/// The regions that were searched, each with its count; nothing where slides were searched whole.
+fn regions(case: &Case) -> Option<Block> {
+    let mut rows = Vec::new();
+    for s in &case.slides {
+        let Some(searched) = &s.counts.regions else { continue };
+        let outlines = mithras::regions::outlines(&s.folder, s.counts.slide.bounds_offset);
+        let outlines = outlines.unwrap_or_default();
+        for (k, r) in searched.list.iter().enumerate() {
+            let reviewed =
+                s.reviewed_places.as_ref().zip(outlines.get(k)).map(|(places, (_, area))| {
+                    let inside = area.index();
+                    places.iter().filter(|p| inside.contains(**p)).count().to_string()
+                });
+            let per = r.density_per_20_mm2.map_or_else(String::new, |d| format!("{d:.1}"));
+            let class = if r.class.is_empty() { String::new() } else { format!(" ({})", r.class) };
+            rows.push(vec![
+                cut(&format!("{}{class}", r.name)),
+                s.name.clone(),
+                format!("{:.2}", r.area_mm2),
+                format!("{:.2}", r.analysed_mm2),
+                r.figures.to_string(),
+                r.hotspot_count.to_string(),
+                per,
+                reviewed.unwrap_or_default(),
+            ]);
+        }
+    }
+    let head = [
+        "Region",
+        "Slide",
+        "mm\u{b2}",
+        "Analysed mm\u{b2}",
+        "Figures",
+        "Hotspot",
+        "per 20 mm\u{b2}",
+        "Reviewed",
+    ];
+    if rows.len() > MOST_REGIONS {
+        let more = format!("and {} more, in regions.csv", rows.len() - MOST_REGIONS);
+        rows.truncate(MOST_REGIONS);
+        rows.push(std::iter::once(more).chain((1..head.len()).map(|_| String::new())).collect());
+    }
+    (!rows.is_empty()).then(|| Block::Table(head.map(str::to_owned).to_vec(), rows))
+}
+
 fn notes(case: &Case) -> Vec<String> {
     let of = |s: &Slide| {
         s.counts.notes().into_iter().map(|n| format!("{}: {n}", s.name)).collect::<Vec<_>>()
@@ -303,11 +351,18 @@ fn made(case: &Case) -> Vec<(String, String)> {
         }
     }
     let reviewer = case.slides.iter().find_map(|s| s.reviewed.as_ref()).map(|r| r.reviewer.clone());
-    add("Reviewer", reviewer.unwrap_or_else(|| "nobody".into()));
+    let others = |signer: &str| {
+        let one = |r: &String| r.split(TOGETHER).any(|name| name == signer);
+        reviewer.as_ref().is_some_and(|r| !one(r))
+    };
+    let by =
+        |signer: &str| if others(signer) { "; the numbers are not this reviewer's" } else { "" };
+    add("Reviewer", reviewer.clone().unwrap_or_else(|| "nobody".into()));
     let all = !case.slides.is_empty() && case.slides.iter().all(|s| s.signed.is_some());
     match case.slides.iter().find_map(|s| s.signed.as_ref()).filter(|_| all) {
         Some(s) => {
-            add("Signed", format!("{}, {}, version {}", s.reviewer, date(s.time), s.version))
+            let (who, end) = (&s.reviewer, by(&s.reviewer));
+            add("Signed", format!("{who}, {}, version {}{end}", date(s.time), s.version))
         }
         None => add("Signed", "not signed".into()),
     }

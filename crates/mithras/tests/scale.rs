@@ -245,6 +245,33 @@ fn a_corrected_list_changes_the_cells_of_kept_slides() {
     let bare = (0..SLIDES).map(|k| Input::new(&dir.path().join(format!("s{k}.tiff")))).collect();
     process(bare, &out, Existing::Resume);
     assert_eq!(text(out.join("counts.csv")), csv);
+    // A table that comes after the search gives cases, too; slides are found by the names of their files.
+    let later = dir.path().join("later.csv");
+    fs::write(
+        &later,
+        "slide,case,age\ns0,C1,50\nelsewhere/s1.tiff,C1,50\ns2.tiff,C2,61\ns9.tiff,C3,40\n",
+    )
+    .unwrap();
+    let notes = report::assign(std::slice::from_ref(&out), &later).unwrap();
+    assert_eq!(notes.len(), 2, "{notes:?}");
+    assert!(
+        notes[0].starts_with("3 slides of the run not in")
+            && notes[1].starts_with("1 slide of the table"),
+        "{notes:?}"
+    );
+    let run = report::gather(std::slice::from_ref(&out), None).unwrap();
+    let cases: Vec<_> = run.cases.iter().map(|c| (c.case.as_str(), c.slides.len())).collect();
+    // The others keep their patients.
+    assert_eq!(cases, [("C1", 2), ("C2", 1), ("P1", 1), ("P2", 1), ("P9", 0)]);
+    let table = text(out.join("cases.csv"));
+    assert!(
+        table.lines().next().unwrap().contains("hotspot_rule") && table.contains("\nC1,2,0,"),
+        "{table}"
+    );
+    fs::write(&later, "slide,case\nother.tiff,C1\n").unwrap();
+    let refused = report::assign(std::slice::from_ref(&out), &later).unwrap_err().to_string();
+    assert!(refused.contains("later.csv: names no slide of"), "{refused}");
+    assert_eq!(text(out.join("cases.csv")), table);
 }
 
 /// Wishes to end at the first window of the third slide.

@@ -67,6 +67,9 @@ pub struct CIndex {
     pub pairs: PairCounts,
     /// By what was resampled.
     pub bootstrap: Bootstraps,
+    /// What is not of independent units, where clusters have several rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_valid: Option<Vec<&'static str>>,
     /// Warnings for the reader.
     pub notes: Vec<String>,
     /// What makes the result doubtful.
@@ -142,6 +145,14 @@ pub fn c_index(table: &Table, plan: &CIndexPlan) -> Result<CIndex> {
             boots.push(("clusters", pairs.bootstrap_clusters(cluster, draws)?));
         }
     }
+    if let Some(repeated) = &frame.repeated
+        && plan.replicates > 0
+    {
+        notes.push(format!(
+            "the interval from resampled rows is not valid: {repeated} are not independent; that from resampled \
+             clusters is"
+        ));
+    }
     for (unit, b) in &boots {
         if b.defined < b.replicates {
             warnings.push(format!(
@@ -169,6 +180,8 @@ pub fn c_index(table: &Table, plan: &CIndexPlan) -> Result<CIndex> {
             rows: boots.first().map(|(_, b)| Resampled::full(b, plan.seed)),
             clusters: boots.get(1).map(|(_, b)| Resampled::full(b, plan.seed)),
         },
+        not_valid: (frame.repeated.is_some() && plan.replicates > 0)
+            .then(|| vec!["bootstrap.rows"]),
         notes,
         warnings,
     })

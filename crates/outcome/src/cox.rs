@@ -116,6 +116,9 @@ pub struct CoxModel {
     /// Cumulative baseline hazards, when asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Vec<Baseline>>,
+    /// What is not of independent units, where clusters have several rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_valid: Option<Vec<&'static str>>,
     /// Warnings for the reader.
     pub notes: Vec<String>,
     /// What makes the result doubtful.
@@ -229,6 +232,12 @@ pub fn cox(table: &Table, plan: &CoxPlan) -> Result<CoxModel> {
                 .into(),
         );
     }
+    if let Some(repeated) = &frame.repeated {
+        warnings.push(format!(
+            "likelihood-ratio test, score test and test of proportional hazards: not valid, {repeated} are not \
+             independent; the Wald and the robust score test are robust to it"
+        ));
+    }
     let square = |m: &[f64]| m.chunks_exact(frame.names.len()).map(<[f64]>::to_vec).collect();
     Ok(CoxModel {
         summary: frame.summary("cox"),
@@ -253,6 +262,10 @@ pub fn cox(table: &Table, plan: &CoxPlan) -> Result<CoxModel> {
         strata: frame.strata_names.clone(),
         proportional_hazards: zph,
         baseline,
+        not_valid: frame
+            .repeated
+            .is_some()
+            .then(|| vec!["lrt", "score", "proportional_hazards", "profile"]),
         notes: frame.notes.clone(),
         warnings,
         no_concordance,

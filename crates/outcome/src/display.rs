@@ -26,6 +26,15 @@ fn show_test(name: &str, t: &Test) -> Vec<String> {
     ]
 }
 
+/// The same, marked where rows are not independent.
+fn show_naive(name: &str, t: &Test, not_valid: bool) -> Vec<String> {
+    let mut row = show_test(name, t);
+    if not_valid {
+        row.push("not valid".into());
+    }
+    row
+}
+
 fn label(name: &str) -> String {
     if name.is_empty() { "all".into() } else { name.to_owned() }
 }
@@ -44,12 +53,12 @@ impl fmt::Display for CIndex {
         )?;
         for (unit, b) in [("rows", &c.bootstrap.rows), ("clusters", &c.bootstrap.clusters)] {
             let Some(b) = b else { continue };
+            let end = if unit == "rows" && c.not_valid.is_some() { " (not valid)" } else { "" };
+            let (lower, upper) = (show(b.lower), show(b.upper));
             writeln!(
                 f,
-                "bootstrap of {unit}, {} replicates, risks fixed: {} to {}",
-                b.defined,
-                show(b.lower),
-                show(b.upper)
+                "bootstrap of {unit}, {} replicates, risks fixed: {lower} to {upper}{end}",
+                b.defined
             )?;
         }
         let p = &c.pairs;
@@ -66,7 +75,8 @@ impl fmt::Display for CIndex {
 impl fmt::Display for CoxModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let model = self;
-        let (n, events) = (Many(model.summary.n, "row"), Many(model.summary.events, "event"));
+        let (n, events) = (model.summary.count(), Many(model.summary.events, "event"));
+        let dependent = model.not_valid.is_some();
         writeln!(f, "Cox model, {n}, {events}, {} ties", model.ties)?;
         writeln!(f)?;
         let se = if model.robust { "robust se" } else { "se" };
@@ -109,14 +119,14 @@ impl fmt::Display for CoxModel {
         }
         writeln!(f)?;
         writeln!(f, "log-likelihood {} -> {}", show(model.loglik_null), show(model.loglik))?;
-        let mut tests =
-            vec![show_test("likelihood ratio", &model.lrt), show_test("score", &model.score)];
+        let naive = |name: &str, t: &Test| show_naive(name, t, dependent);
+        let mut tests = vec![naive("likelihood ratio", &model.lrt), naive("score", &model.score)];
         tests.extend(model.wald.as_ref().map(|t| show_test("Wald", t)));
         tests.extend(model.robust_score.as_ref().map(|t| show_test("robust score", t)));
         if let Some(z) = &model.proportional_hazards {
             let named = |name: &str| format!("proportional: {name}");
-            tests.extend(z.terms.iter().map(|t| show_test(&named(&t.name), &t.test)));
-            tests.push(show_test(&named("all"), &z.global));
+            tests.extend(z.terms.iter().map(|t| naive(&named(&t.name), &t.test)));
+            tests.push(naive(&named("all"), &z.global));
         }
         f.write_str(&columns(&tests))?;
         if let Some(c) = &model.concordance {
@@ -156,12 +166,12 @@ impl fmt::Display for Grades {
 impl fmt::Display for Curves {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let curves = self;
-        let (n, events) = (curves.summary.n, curves.summary.events);
-        writeln!(f, "Kaplan-Meier, {}, {}", Many(n, "row"), Many(events, "event"))?;
+        let (n, events) = (curves.summary.count(), Many(curves.summary.events, "event"));
+        let end = if curves.not_valid.is_some() { "; not valid as curves of patients" } else { "" };
+        writeln!(f, "Kaplan-Meier, {n}, {events}{end}")?;
         writeln!(f)?;
-        let mut rows = vec![
-            ["group", "rows", "events", "median", "lower", "upper"].map(String::from).to_vec(),
-        ];
+        let head = ["group", curves.summary.heading(), "events", "median", "lower", "upper"];
+        let mut rows = vec![head.map(String::from).to_vec()];
         for c in &curves.groups {
             let (n, events) = (c.n.to_string(), c.events.to_string());
             let mut row = vec![label(&c.name), n, events];
@@ -196,10 +206,11 @@ impl fmt::Display for Curves {
 impl fmt::Display for LogRank {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let test = self;
-        let (n, events) = (test.summary.n, test.summary.events);
-        writeln!(f, "Log-rank test, {}, {}", Many(n, "row"), Many(events, "event"))?;
+        let (n, events) = (test.summary.count(), Many(test.summary.events, "event"));
+        writeln!(f, "Log-rank test, {n}, {events}")?;
         writeln!(f)?;
-        let mut rows = vec![["group", "rows", "observed", "expected"].map(String::from).to_vec()];
+        let head = ["group", test.summary.heading(), "observed", "expected"];
+        let mut rows = vec![head.map(String::from).to_vec()];
         for g in &test.groups {
             rows.push(vec![g.name.clone(), g.n.to_string(), show(g.observed), show(g.expected)]);
         }
@@ -214,12 +225,13 @@ impl fmt::Display for LikelihoodRatio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let test = self;
         let list = |c: &[String]| if c.is_empty() { "nothing".into() } else { c.join(" + ") };
-        let (n, events) = (test.summary.n, test.summary.events);
-        writeln!(f, "{}, {}, {} ties", Many(n, "row"), Many(events, "event"), test.ties)?;
+        let (n, events) = (test.summary.count(), Many(test.summary.events, "event"));
+        writeln!(f, "{n}, {events}, {} ties", test.ties)?;
         let (small, full) = (list(&test.reduced_covariates), list(&test.full_covariates));
         writeln!(f, "reduced: {small}, log-likelihood {}", show(test.loglik_reduced))?;
         writeln!(f, "full:    {full}, log-likelihood {}", show(test.loglik))?;
-        f.write_str(&columns(&[show_test("likelihood ratio", &test.lrt)]))?;
+        let not_valid = test.not_valid.is_some();
+        f.write_str(&columns(&[show_naive("likelihood ratio", &test.lrt, not_valid)]))?;
         Ok(())
     }
 }

@@ -5,7 +5,9 @@
 mod fuzz;
 
 mod events;
+mod patients;
 
+use crate::cohort::PatientRule;
 use crate::error::{Error, Result};
 use crate::result::Summary;
 use crate::table::Table;
@@ -33,8 +35,13 @@ pub struct Roles {
     pub groups: Vec<String>,
     /// Columns whose combinations are strata.
     pub strata: Vec<String>,
-    /// Independent units (patients with several rows), for robust errors.
+    /// Independent units (patients with several rows), for robust errors; the rows stay.
     pub cluster: Option<String>,
+    /// Patients: each becomes one row. Time, event, strata and weight must agree within a patient; covariates and
+    /// groups that are numbers are combined by `patient_rule`, others must agree.
+    pub patient: Option<String>,
+    /// How numbers of a patient's rows become one: their maximum or mean.
+    pub patient_rule: PatientRule,
     /// Case weights, above 0.
     pub weights: Option<String>,
 }
@@ -53,11 +60,16 @@ pub(crate) struct Frame {
     pub strata: Option<Vec<usize>>,
     pub strata_names: Vec<String>,
     pub cluster: Option<Vec<usize>>,
+    /// "60 rows of 40 clusters", where clusters have several rows.
+    pub repeated: Option<String>,
     pub weights: Option<Vec<f64>>,
-    /// Rows of the table that were kept.
+    /// Rows of the table that were kept; of the table of patients where each is one row.
     pub rows: Vec<usize>,
     dropped: BTreeMap<String, usize>,
     total: usize,
+    /// Complete rows of the table, before each patient became one.
+    complete: usize,
+    unit: String,
     /// Warnings for the reader.
     pub notes: Vec<String>,
 }
@@ -104,11 +116,18 @@ impl Frame {
         at(&roles.categorical)?;
         let cluster = roles.cluster.as_deref().map(|c| table.column(c)).transpose()?;
         let weights = roles.weights.as_deref().map(|c| table.column(c)).transpose()?;
+        let patient = roles.patient.as_deref().map(|c| table.column(c)).transpose()?;
+        if patient.is_some() && cluster.is_some() {
+            let reason =
+                "one row per patient leaves no clusters: name patients or clusters, not both";
+            return Err(Error::plan(Setting::Patient, reason));
+        }
         let used: Vec<usize> = [time, event]
             .into_iter()
             .chain([&covariates, &groups, &strata].into_iter().flatten().copied())
             .chain(cluster)
             .chain(weights)
+            .chain(patient)
             .collect();
         for &j in used.iter().collect::<BTreeSet<_>>() {
             notes.extend(missing_words(table, j));
@@ -140,6 +159,19 @@ impl Frame {
                 counts(&dropped)
             ));
         }
+        if let Some(patient) = patient {
+            let combined = covariates.iter().chain(&groups).copied().collect();
+            let same = strata.iter().copied().chain(weights).collect();
+            let parts = patients::Parts { patient, time, event, combined, same, events: &events };
+            let each = patients::one_row_each(table, roles, &rows, &parts, &mut notes)?;
+            let alone = Roles { patient: None, event_value: None, ..roles.clone() };
+            let mut frame = Self::new(&each, &alone)?;
+            notes.append(&mut frame.notes);
+            let unit = format!("patients ({})", roles.patient_rule.name());
+            let (total, complete) = (table.len(), rows.len());
+            return Ok(Self { notes, dropped, total, complete, unit, ..frame });
+        }
+        patients::refuse_repeats(table, roles, &rows)?;
         let survival = outcomes(table, &rows, time, &events, &mut notes)?;
         let (x, names, terms) = design(table, &rows, &covariates, roles, &mut notes)?;
         let most = MOST_COEFFICIENTS.min(rows.len());
@@ -154,13 +186,15 @@ impl Frame {
         }
         let (group, group_names) = combine(table, &rows, &groups);
         let (strata_codes, strata_names) = combine(table, &rows, &strata);
-        let (cluster, _) = match cluster {
+        let (cluster, clusters) = match cluster {
             Some(j) => {
                 let (codes, names) = combine(table, &rows, &[j]);
                 (Some(codes), names)
             }
             None => (None, Vec::new()),
         };
+        let repeated = (cluster.is_some() && clusters.len() < rows.len())
+            .then(|| format!("{} of {}", Many(rows.len(), "row"), Many(clusters.len(), "cluster")));
         let weights = weights
             .map(|j| {
                 rows.iter()
@@ -182,10 +216,13 @@ impl Frame {
             strata: (!strata.is_empty()).then_some(strata_codes),
             strata_names,
             cluster,
+            repeated,
             weights,
+            complete: rows.len(),
             rows,
             dropped,
             total: table.len(),
+            unit: "rows".to_owned(),
             notes,
         })
     }
@@ -232,7 +269,8 @@ impl Frame {
             n: self.survival.len(),
             events: self.survival.events(),
             rows_in_table: self.total,
-            rows_dropped: self.total - self.rows.len(),
+            rows_dropped: self.total - self.complete,
+            unit: self.unit.clone(),
             missing: self.dropped.clone(),
         }
     }

@@ -42,6 +42,9 @@ pub struct Curves {
     pub level: f64,
     /// One per group.
     pub groups: Vec<Curve>,
+    /// What is not of independent units, where clusters have several rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_valid: Option<Vec<&'static str>>,
     /// Warnings for the reader.
     pub notes: Vec<String>,
 }
@@ -127,6 +130,12 @@ pub fn kaplan_meier(table: &Table, plan: &CurvesPlan) -> Result<Curves> {
     if frame.survival.events() == 0 {
         notes.push("no events: all rows are censored and every curve stays at 1".into());
     }
+    if let Some(repeated) = &frame.repeated {
+        notes.push(format!(
+            "not valid as curves of patients: {repeated}, each as often as it has rows; only errors and limits are \
+             robust to it"
+        ));
+    }
     let groups = frame
         .group_names
         .iter()
@@ -142,6 +151,7 @@ pub fn kaplan_meier(table: &Table, plan: &CurvesPlan) -> Result<Curves> {
         },
         level: plan.level,
         groups,
+        not_valid: frame.repeated.is_some().then(|| vec!["curves", "medians"]),
         notes,
     })
 }

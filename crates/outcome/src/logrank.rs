@@ -78,8 +78,8 @@ pub fn log_rank(table: &Table, plan: &LogRankPlan) -> Result<LogRank> {
         return Err(Error::plan(Setting::Weights, reason));
     }
     if plan.roles.cluster.is_some() {
-        let reason = "the log-rank test knows no clusters; use a Cox model with clusters";
-        return Err(Error::plan(Setting::Cluster, reason));
+        let reason = "the log-rank test knows no clusters: take one row per patient, or a Cox model with clusters";
+        return Err(Error::plan(Setting::Patient, reason));
     }
     if !plan.rho.is_finite() {
         return Err(Error::plan(Setting::Rho, format!("rho is {}, not a number", plan.rho)));

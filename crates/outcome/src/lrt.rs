@@ -43,6 +43,9 @@ pub struct LikelihoodRatio {
     pub reduced: NestedModel,
     /// The full model.
     pub full: NestedModel,
+    /// What is not of independent units, where clusters have several rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_valid: Option<Vec<&'static str>>,
     /// Warnings for the reader.
     pub notes: Vec<String>,
     /// What makes the result doubtful.
@@ -114,10 +117,15 @@ pub fn likelihood_ratio(table: &Table, plan: &LrtPlan) -> Result<LikelihoodRatio
     }
     if full.robust {
         warnings.push(
-            "a likelihood ratio ignores clusters and fractional weights; the robust Wald test \
-             next to it does not"
+            "a likelihood ratio ignores clusters and fractional weights; the p-values of the coefficients do not"
                 .into(),
         );
+    }
+    if let Some(repeated) = &frame.repeated {
+        warnings.push(format!(
+            "likelihood-ratio test: not valid, {repeated} are not independent; the p-values of the coefficients are \
+             robust to it"
+        ));
     }
     warnings.extend(few_events(full.events, full.df()));
     let none = NestedModel { loglik: full.loglik_null, df: 0, coefficients: Vec::new() };
@@ -131,6 +139,7 @@ pub fn likelihood_ratio(table: &Table, plan: &LrtPlan) -> Result<LikelihoodRatio
         loglik: full.loglik,
         reduced: small.as_ref().map_or(none, |(s, names)| NestedModel::new(s, names)),
         full: NestedModel::new(&full, &names),
+        not_valid: frame.repeated.is_some().then(|| vec!["lrt"]),
         notes: frame.notes,
         warnings,
         reduced_covariates: reduced.clone(),

@@ -13,7 +13,9 @@ use std::collections::BTreeMap;
 pub struct Summary {
     /// Which analysis.
     pub command: &'static str,
-    /// Rows analysed.
+    /// What is analysed: `rows`, or `patients (max)` by the rule that made each patient one row.
+    pub unit: String,
+    /// Rows analysed, or patients.
     pub n: usize,
     /// Events among them.
     pub events: usize,
@@ -23,6 +25,19 @@ pub struct Summary {
     pub rows_dropped: usize,
     /// Missing cells per column.
     pub missing: BTreeMap<String, usize>,
+}
+
+impl Summary {
+    /// "12 rows", or "12 patients".
+    pub(crate) fn count(&self) -> String {
+        let one = if self.unit == "rows" { "row" } else { "patient" };
+        base::text::Many(self.n, one).to_string()
+    }
+
+    /// "rows" or "patients", of a column.
+    pub(crate) fn heading(&self) -> &'static str {
+        if self.unit == "rows" { "rows" } else { "patients" }
+    }
 }
 
 /// A chi-squared test.

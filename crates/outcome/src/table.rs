@@ -235,6 +235,11 @@ impl Table {
         Ok(table)
     }
 
+    /// The row, from 0, of the file that a row came from.
+    pub(crate) fn origin_of(&self, row: usize) -> usize {
+        self.origin[row]
+    }
+
     /// "file, column 'x', row 3 (line 4)".
     #[must_use]
     pub fn place(&self, row: usize, column: usize) -> String {

@@ -143,6 +143,8 @@ def cox(
     categorical: Iterable[str] = (),
     strata: Iterable[str] = (),
     cluster: str | None = None,
+    patient: str | None = None,
+    patient_rule: str = "max",
     weights: str | None = None,
     ties: str = "efron",
     level: float = 0.95,
@@ -152,7 +154,8 @@ def cox(
     """Fits Cox's proportional-hazards model, equal to R's package survival.
 
     ``table``: a data frame, or the path of a CSV, TSV or Parquet file; all else names its columns
-    (``missing``: cell texts of a file that mean "missing"). The result is what ``mithras survival
+    (``missing``: cell texts of a file that mean "missing"). ``patient``: its column; each patient becomes one row,
+    numbers by ``patient_rule`` ("max", "mean"). The result is what ``mithras survival
     cox --json`` prints. Raises ``SurvivalError``.
     """
     columns = {
@@ -163,6 +166,8 @@ def cox(
         "categorical": list(categorical),
         "strata": list(strata),
         "cluster": cluster,
+        "patient": patient,
+        "patient_rule": patient_rule,
         "weights": weights,
         "ties": ties,
         "level": level,

@@ -85,6 +85,8 @@ pub struct CoxColumns {
     categorical: Vec<String>,
     strata: Vec<String>,
     cluster: Option<String>,
+    patient: Option<String>,
+    patient_rule: String,
     weights: Option<String>,
     ties: String,
     level: f64,
@@ -96,6 +98,7 @@ pub struct CoxColumns {
 #[pyfunction]
 pub fn cox(py: Python<'_>, table: Source, columns: CoxColumns) -> PyResult<String> {
     let c = columns;
+    let patient_rule = c.patient_rule.parse().map_err(PyValueError::new_err::<String>)?;
     let roles = Roles {
         time: c.time,
         event: c.event,
@@ -105,6 +108,8 @@ pub fn cox(py: Python<'_>, table: Source, columns: CoxColumns) -> PyResult<Strin
         groups: Vec::new(),
         strata: c.strata,
         cluster: c.cluster,
+        patient: c.patient,
+        patient_rule,
         weights: c.weights,
     };
     let wrong = |e: <outcome::Ties as std::str::FromStr>::Err| PyValueError::new_err(e.to_string());

@@ -61,6 +61,9 @@ pub enum PageError {
     /// One run at a time.
     #[error("a run is at work; cancel it first, or wait for its end")]
     Busy,
+    /// The run cannot be counted with a review.
+    #[error(transparent)]
+    Recount(#[from] review::view::RecountError),
     /// The system gives no thread.
     #[error("no thread for the run")]
     Thread(#[source] std::io::Error),
@@ -72,6 +75,7 @@ impl Remedied for PageError {
             Self::Slide(e) => e.remedy(),
             Self::Input(e) => e.remedy(),
             Self::Regions(e) => e.remedy(),
+            Self::Recount(e) => e.remedy(),
             Self::NoPackage => Some(Remedy::Package),
             _ => None,
         }

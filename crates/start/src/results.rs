@@ -2,6 +2,7 @@
 
 use crate::error::PageError;
 use mithras::export::CountsFile;
+use mithras::report::Reviewed;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -19,6 +20,7 @@ struct Line {
     status: String,
     reason: Option<String>,
     counts: Option<CountsFile>,
+    reviewed: Option<Reviewed>,
 }
 
 /// What a run gave.
@@ -30,6 +32,8 @@ pub struct Results {
     counted: bool,
     /// Slides that were interrupted.
     unfinished: Vec<String>,
+    /// Who reviewed slides of it in the viewer; of several, all of them together as `anna+bert`, too.
+    reviewers: Vec<String>,
     slides: Vec<Slide>,
 }
 
@@ -40,6 +44,8 @@ struct Slide {
     reason: Option<String>,
     #[serde(flatten)]
     count: Option<Count>,
+    /// The count with a reviewer's verdicts, once it was asked for.
+    reviewed: Option<Reviewed>,
 }
 
 #[derive(Debug, Serialize)]
@@ -95,6 +101,7 @@ pub fn results(run: &Path) -> Result<Results, PageError> {
         status: line.status,
         reason: line.reason,
         count: line.counts.as_ref().map(Count::of),
+        reviewed: line.reviewed,
     };
     let slides: Vec<Slide> = file.slides.into_iter().map(slide).collect();
     Ok(Results {
@@ -102,6 +109,21 @@ pub fn results(run: &Path) -> Result<Results, PageError> {
         version: file.version,
         counted: slides.iter().any(|s| s.count.is_some()),
         unfinished: file.unfinished,
+        reviewers: reviewers(run),
         slides,
     })
+}
+
+/// The names of the logs of a run; none where nobody has reviewed.
+fn reviewers(run: &Path) -> Vec<String> {
+    let Ok(files) = std::fs::read_dir(run.join("reviews")) else { return Vec::new() };
+    let logs = files.filter_map(|f| Some(f.ok()?.path()));
+    let logs = logs.filter(|p| p.extension().is_some_and(|e| e == "jsonl"));
+    let mut names: Vec<String> =
+        logs.filter_map(|p| Some(p.file_stem()?.to_str()?.to_owned())).collect();
+    names.sort_unstable();
+    if names.len() > 1 {
+        names.push(names.join(&review::view::TOGETHER.to_string()));
+    }
+    names
 }

@@ -12,7 +12,7 @@ use mithras::{Builder, Thresholds};
 use mitosis::Mpp;
 use pages::server::{Answer, Request};
 use pages::{Page, Script};
-use review::view::{Grading, Viewer, open};
+use review::view::{Grading, Viewer, open, recount};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -153,6 +153,13 @@ enum Wish {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+struct CountWith {
+    path: PathBuf,
+    reviewer: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct ReportOf {
     path: PathBuf,
     scheme: Option<String>,
@@ -275,6 +282,11 @@ impl Start {
             "api/results" => {
                 let at: At = request.json()?;
                 Ok(Answer::json(200, &results(&at.path)?))
+            }
+            "api/recount" => {
+                let c: CountWith = request.json()?;
+                recount(&c.path, &c.reviewer, None, true).map_err(PageError::from)?;
+                Ok(Answer::json(200, &results(&c.path)?))
             }
             "api/view" => self.view(&request.json()?),
             "api/report" => self.report(&request.json()?),

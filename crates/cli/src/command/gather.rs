@@ -13,12 +13,19 @@ pub struct Args {
     /// Folder for the tables; made if missing [default: the first OUT]
     #[arg(long, alias = "out", value_name = "DIR")]
     into: Option<PathBuf>,
+    /// Table of the slides with their cases: the column `slide` (file or its name), `case` or `patient`, and any others; the
+    /// columns replace those that the slides had
+    #[arg(long, value_name = "FILE")]
+    list: Option<PathBuf>,
     /// Print the content of run.json
     #[arg(long)]
     json: bool,
 }
 
 pub fn run(a: Args) -> anyhow::Result<ExitCode> {
+    if let Some(list) = &a.list {
+        crate::show::print_messages("note", &mithras::report::assign(&a.outs, list)?);
+    }
     let run = mithras::report::gather(&a.outs, a.into.as_deref())?;
     print_result(a.into.as_ref().unwrap_or(&a.outs[0]), &run, a.json)?;
     let open = run.failed + run.unfinished.len();

@@ -53,12 +53,51 @@ try {
   await a.call('Input.insertText', { text: 'plate seen from the side' });
   await a.key('Enter');
   await a.until(`${text('history')}.includes('plate seen from the side')`, 'a comment');
+  // A verdict keeps the comment, and a comment keeps verdict and morphology.
+  const kept = () => a.run("fetch('api/reviews/0?reviewer=anna').then((r) => r.json()).then((r) => r.entries)");
+  await a.key('m');
+  await a.key('2');
+  await a.until(`${text('history')}.includes('figure (metaphase)') && ${text('history')}.includes('plate seen from the side')`, 'a figure with its comment');
   await a.key('p');
+  await a.until("document.getElementById('comment').value === 'plate seen from the side'", 'the comment in its box');
+  await a.key('c');
+  await a.run("document.getElementById('comment').select()");
+  await a.call('Input.insertText', { text: 'plate seen from the side again' });
+  await a.key('Enter');
+  await a.until(`${text('history')}.includes('plate seen from the side again')`, 'a longer comment');
+  const [first] = await kept();
+  assert.deepEqual([first.verdict, first.morphology, first.comment], ['figure', 'metaphase', 'plate seen from the side again']);
+  // Any earlier step is taken back, not the last alone.
+  await a.key('n');
+  await a.key('2');
+  await a.until(`${text('reviewed')} === '2 reviewed'`, 'a second verdict');
+  await a.run("document.querySelector('#review details').open = true");
+  const back = async (word) => {
+    await a.run(`document.querySelector('#history [aria-label^="take back ${word}"]').focus()`);
+    await a.key('Enter');
+  };
+  await back('figure');
+  await a.until(`!${text('history')}.includes('again') && ${text('history')}.includes('mimicker')`, 'the first step, one step back');
+  const left = await kept();
+  assert.deepEqual(left.map((e) => [e.verdict, e.comment ?? null]).sort(), [['figure', 'plate seen from the side'], ['mimicker', null]]);
+  await back('mimicker');
+  await a.until(`${text('reviewed')} === '1 reviewed' && !${text('history')}.includes('mimicker')`, 'the second step taken back');
+  await a.run("document.querySelector('#review details').open = false; document.activeElement.blur()");
 
   // The densest places by the paper's rule: one, since the slide is smaller than a square.
   assert.equal(await a.run("document.querySelectorAll('#proposals button').length"), 1);
   assert.match(await a.run(text('hotspot-count')), /^3 figures in 2 mm², the densest place$/);
   await shot('hotspot');
+  // Three that do not overlap, by a rule of her own; each is shown at a press.
+  await a.run("(() => { const f = document.getElementById('field-mm2'); f.value = 0.05; f.dispatchEvent(new Event('change')); })()");
+  await a.until("document.querySelectorAll('#proposals button').length === 3", 'three places');
+  assert.deepEqual(await a.run("[...document.querySelectorAll('#proposals button')].map((b) => b.textContent)"), ['1: 1', '2: 1', '3: 1']);
+  await a.run("document.querySelectorAll('#proposals button')[2].focus()");
+  await a.key('Enter');
+  await a.until("document.querySelectorAll('#proposals button')[2].getAttribute('aria-pressed') === 'true'", 'the third place');
+  // Fields apart: as many circles of their own.
+  await a.run("(() => { for (const [id, v] of [['shape', 'circle'], ['fields', 2]]) document.getElementById(id).value = v; const c = document.getElementById('apart'); c.checked = true; c.dispatchEvent(new Event('change')); })()");
+  await a.until(`${text('hotspot-count')} === '2 figures in 0.1 mm², the densest place'`, 'two fields apart');
   // Smaller ones: the count follows. Moved by keys, put back by Escape.
   await a.run("(() => { const s = document.getElementById('preset'); s.value = 'melanoma'; s.dispatchEvent(new Event('change')); })()");
   await a.until(`/in 1 mm², the densest place/.test(${text('hotspot-count')})`, 'another rule');
@@ -87,6 +126,23 @@ try {
   const { hotspot } = await desk();
   assert.deepEqual([hotspot.preset, hotspot.shape, hotspot.fields, hotspot.field_mm2], ['melanoma', 'circle', 1, 1]);
   assert.equal(hotspot.centres_px.length, 1);
+  // Taken back, the densest place is the hotspot again; kept once more.
+  await a.run("document.getElementById('hotspot-drop').focus()");
+  await a.key('Enter');
+  await a.until(`${text('hotspot-kept')} === '' && /the densest place/.test(${text('hotspot-count')})`, 'a hotspot taken back');
+  assert.equal((await desk()).hotspot, null);
+  await a.call('Page.reload');
+  await a.until(`${text('name')} === 'dots' && ${text('numbers')} !== ''`, 'the page again');
+  // The link of the page leads to the candidate that was looked at.
+  await wait(800);
+  await a.key('0');
+  await wait(1200);
+  await a.run("(() => { const s = document.getElementById('preset'); s.value = 'melanoma'; s.dispatchEvent(new Event('change')); })()");
+  await a.run("document.activeElement.blur()");
+  await a.key('g');
+  for (let i = 0; i < 2; i += 1) await press('ArrowDown', true);
+  await a.key('Enter');
+  await a.until(`${text('hotspot-kept')}.startsWith('kept by anna')`, 'a hotspot kept by keys alone');
 
   // A rectangle around the first dot, and a triangle in it that is left out.
   await a.run("document.getElementById('region-name').value = 'front'");

@@ -18,6 +18,24 @@ try {
   await a.call('Page.navigate', { url: pathToFileURL(file).href });
   await a.until("document.readyState === 'complete' && [...document.images].every((i) => i.complete && i.naturalWidth > 0)", 'the page with its pictures');
   assert.equal(await a.run("[...document.images].filter((i) => !i.alt).length"), 0, 'every picture has a text');
+  // What is seen where a picture is, is the picture: nothing that is drawn over it hides it.
+  for (let k = 0; k < await a.run('document.images.length'); k += 1) {
+    const clip = await a.run(`(() => { const i = document.images[${k}]; i.scrollIntoView({ block: 'center' }); const r = i.getBoundingClientRect(); return { x: r.x + scrollX, y: r.y + scrollY, width: r.width, height: r.height }; })()`);
+    const seen = await a.screenshot(clip);
+    const apart = await a.run(`(async () => {
+      const grey = (picture) => {
+        const pen = new OffscreenCanvas(64, 64).getContext('2d');
+        pen.drawImage(picture, 0, 0, 64, 64);
+        return pen.getImageData(0, 0, 64, 64).data;
+      };
+      const shot = new Image();
+      shot.src = 'data:image/png;base64,${seen}';
+      await shot.decode();
+      const [p, q] = [grey(document.images[${k}]), grey(shot)];
+      return p.reduce((sum, v, i) => sum + Math.abs(v - q[i]), 0) / p.length;
+    })()`);
+    assert.ok(apart < 15, `picture ${k} is hidden: it differs from what is seen by ${apart} of 255`);
+  }
   await judged(a, file);
   await walked(a, file);
   if (picture) writeFileSync(picture, Buffer.from(await a.screenshot(), 'base64'));

@@ -42,6 +42,22 @@ try {
   assert.match(await p.run(text('slides')), /broken.*failed/s);
   // A screen reader and the keyboard are where the results begin.
   assert.equal(await p.run('document.activeElement.id'), 'h-results');
+  // Reviewed in the viewer, the slide is counted with the review, and the page finds who reviewed when it is seen again.
+  const viewer = await p.run(`fetch('api/view', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ path: ${text('folder')} }) }).then((r) => r.json()).then((r) => r.url)`);
+  const q = await page();
+  await q.call('Page.navigate', { url: new URL(viewer, url).href });
+  await q.until(`${text('name')} === 'good' && ${text('numbers')} !== ''`, 'the viewer of the run');
+  await q.run("(() => { const r = document.getElementById('reviewer'); r.value = 'anna'; r.dispatchEvent(new Event('change')); document.activeElement.blur(); })()");
+  await q.run('new Promise((r) => setTimeout(r, 800))');
+  await q.key('+');
+  await q.key(' ');
+  await q.until(`${text('reviewed')} === '1 reviewed'`, 'an added figure');
+  await p.front();
+  await p.run("document.dispatchEvent(new Event('visibilitychange'))");
+  await p.until("!document.getElementById('review-field').hidden && document.getElementById('reviewer').value === 'anna'", 'the reviewer');
+  await p.run("document.getElementById('recount').focus()");
+  await p.key('Enter');
+  await p.until(`/\\d+, hotspot \\d+ \\(anna\\)/.test(${text('counts')})`, 'reviewed numbers');
   await p.run("document.getElementById('report').focus()");
   await p.key('Enter');
   await p.until(`document.querySelectorAll('#links a').length > 0 || ${text('results-error')}`, 'a report');

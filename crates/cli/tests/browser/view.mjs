@@ -91,6 +91,12 @@ try {
   // Thresholds: the count follows, and the page says that it is not the run's point.
   await a.run(slide('cls', 0.95));
   await a.until(`${numbers('0 figures')} && !document.getElementById('moved').hidden`);
+  // How to keep what was chosen as a run of its own.
+  assert.match(await a.run(text('keep')), /mithras recount .*run --operating-point 0\.5,0\.95 --into DIR$/);
+  // What misleads is said over the slide, with the numbers and in the list.
+  assert.match(await a.run(text('caveats')), /under pen/);
+  assert.match(await a.run(text('numbers')), /⚠ /);
+  assert.match(await a.run("document.querySelector('#slides .warn').textContent"), /⚠ /);
   await a.run(slide('cls', 0.7));
   await a.until(`${numbers('3 figures')} && document.getElementById('moved').hidden`);
 

@@ -6,6 +6,7 @@ mod calibrate;
 pub(crate) mod made;
 mod page;
 mod quality;
+mod regions;
 mod report;
 mod start_page;
 
@@ -232,6 +233,126 @@ fn a_word_that_was_acknowledged_survives_a_kill() {
     let text = std::fs::read_to_string(&log).unwrap();
     assert_eq!(text.lines().count(), 6, "nothing is ever rewritten");
     assert!(text.lines().all(|l| serde_json::from_str::<Value>(l).is_ok()), "{text}");
+}
+
+/// A server that is blinded for everybody sends places, and nothing that anybody thinks of them.
+#[test]
+fn a_blinded_server_sends_no_opinion() {
+    let made = made();
+    let open = serve(&[&made.run]);
+    assert_eq!(open.review("bert", DRAWN, [1500.0, 1100.0], "\"figure\"", true).status, 200);
+    let hotspot = format!(
+        r#"{{"reviewer":"bert","slide":{DRAWN},"preset":"melanoma","shape":"circle","fields":1,"field_mm2":1.0,"apart":false,"centres_px":[[1500.0,1100.0]]}}"#
+    );
+    assert_eq!(open.post("api/hotspot", &hotspot).status, 200);
+    assert_eq!(open.get(&format!("api/desk/{DRAWN}")).json()["hotspot"]["reviewer"], "bert");
+    drop(open);
+
+    let server = serve(&[&made.run, "--blinded".as_ref()]);
+    let index = server.get("api/index").json();
+    assert_eq!((&index["blinded"], &index["points"]), (&true.into(), &serde_json::json!({})));
+    for slide in index["slides"].as_array().unwrap() {
+        assert_eq!(slide["note"], "", "{slide}");
+        assert!(
+            slide["caveats"].as_array().unwrap().iter().all(|c| c["of_figures"] == false),
+            "{slide}"
+        );
+    }
+    let detail = server.get(&format!("api/slide/{DRAWN}")).json();
+    assert_eq!(detail["point"], serde_json::json!({"seg": 0.0, "cls": 0.0}));
+    let column = |name: &str| {
+        let cells = detail["columns"][name].as_array().unwrap().iter();
+        cells.map(|v| v.as_f64().unwrap()).collect::<Vec<_>>()
+    };
+    assert!(column("s_seg").iter().chain(&column("s_cls")).all(|s| *s == 0.0));
+    // Accepted and rejected alike; what is outside the tissue is not among them.
+    assert_eq!(column("x").len(), 30);
+    assert!(column("y").is_sorted(), "in an order that knows places alone");
+    let voices = server.get(&format!("api/voices/{DRAWN}")).json();
+    assert_eq!(voices, serde_json::json!({"voices": {}, "agreement": [], "disagreements": []}));
+    assert_eq!(server.get(&format!("api/desk/{DRAWN}")).json()["hotspot"], Value::Null);
+    let settle = format!(
+        r#"{{"reviewer":"anna","slide":{DRAWN},"key":"+1500.00,1100.00","verdict":"figure"}}"#
+    );
+    assert_eq!(server.post("api/settle", &settle).status, 400);
+    // A reviewer reads her own words alone.
+    assert_eq!(server.verdicts("anna", DRAWN), []);
+    assert_eq!(server.review("anna", DRAWN, [900.0, 900.0], "\"figure\"", true).status, 200);
+    assert_eq!(
+        server.verdicts("anna", DRAWN),
+        [("+900.00,900.00".to_owned(), "figure".to_owned())]
+    );
+}
+
+/// What was signed cannot be changed but by opening it again, and a log that is not the signed one is noticed.
+#[test]
+fn a_signature_freezes_what_it_signs() {
+    let made = made::dotted();
+    let server = serve(&[&made.run]);
+    assert_eq!(server.review("anna", DOTTED, DOTS[0], "\"mimicker\"", false).status, 200);
+    assert_eq!(server.review("bert", DOTTED, DOTS[1], "\"mimicker\"", false).status, 200);
+    let sign = |more: &str| {
+        server.post("api/sign", &format!(r#"{{"reviewer":"anna","slide":{DOTTED}{more}}}"#))
+    };
+    assert_eq!(sign("").status, 200);
+    let who = format!(r#""reviewer":"bert","slide":{DOTTED}"#);
+    let hotspot = r#""preset":"own","shape":"square","fields":1,"field_mm2":1.0,"apart":false,"centres_px":[[9.0,9.0]]"#;
+    let changes = [
+        ("api/undo", String::new()),
+        ("api/hotspot", format!(",{hotspot}")),
+        (
+            "api/regions",
+            r#","regions":[{"name":"","class":"","exclude":false,"ring":[[0,0],[9,0],[9,9]]}]"#
+                .to_owned(),
+        ),
+        (
+            "api/settle",
+            format!(r#","key":"{:.2},{:.2}","verdict":"figure""#, DOTS[0][0], DOTS[0][1]),
+        ),
+    ];
+    for (path, more) in &changes {
+        let answer = server.post(path, &format!("{{{who}{more}}}"));
+        assert_eq!(answer.status, 409, "{path}: {}", String::from_utf8_lossy(&answer.body));
+    }
+    assert_eq!(server.review("bert", DOTTED, DOTS[2], "\"mimicker\"", false).status, 409);
+    let log = made.run.join("reviews/anna.jsonl");
+    let signed = std::fs::read_to_string(&log).unwrap();
+    let names = |dir: &str| std::fs::read_dir(made.run.join(dir)).unwrap().count();
+    assert_eq!(names("reviews"), 3, "two logs and the signature");
+    // Another's numbers are not what was signed.
+    let other = recount(&made, "bert").unwrap();
+    assert!(
+        other["slides"][DOTTED]["notes"].to_string().contains("signed by anna (version 1), whose"),
+        "{other}"
+    );
+    assert!(!recount(&made, "anna").unwrap().to_string().contains("signed by anna"));
+    // A log that was rewritten, without a fault in itself, is not the one that was signed.
+    let other_log = signed.replacen("mimicker", "figure", 1);
+    assert_ne!(other_log, signed);
+    std::fs::write(&log, &other_log).unwrap();
+    let refused = recount(&made, "anna").unwrap_err();
+    assert!(
+        refused.contains("anna.jsonl") && refused.contains("signed for dots (version 1)"),
+        "{refused}"
+    );
+    assert_eq!(server.get(&format!("api/desk/{DOTTED}")).status, 500);
+    std::fs::write(&log, &signed).unwrap();
+    // Opened again with a reason, changed, and signed as version 2: both are kept with who and when.
+    assert_eq!(sign(r#","reopen":" ""#).status, 400, "a reason is asked for");
+    assert_eq!(sign(r#","reopen":"one more look""#).status, 200);
+    assert_eq!(server.review("anna", DOTTED, DOTS[0], "\"figure\"", false).status, 200);
+    assert_eq!(sign("").status, 200);
+    let desk = server.get(&format!("api/desk/{DOTTED}")).json();
+    let all: Vec<_> = desk["signatures"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|s| (s["version"].as_u64(), s["signed"].as_bool()))
+        .collect();
+    assert_eq!(all, [(Some(1), Some(true)), (Some(1), Some(false)), (Some(2), Some(true))]);
+    assert!(
+        desk["signatures"].as_array().unwrap().iter().all(|s| s["time"].as_f64().unwrap() > 1.7e9)
+    );
 }
 
 #[test]

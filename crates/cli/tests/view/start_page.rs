@@ -180,6 +180,26 @@ fn a_drawn_slide_to_the_end_and_a_broken_one_with_its_reason() {
     let url = given(&server, "api/view", &json!({"path": out}))["url"].as_str().unwrap().to_owned();
     let index = server.get(&format!("{url}api/index"));
     assert!(index.json()["slides"].as_array().unwrap().iter().any(|s| s["name"] == "good"));
+    // Reviewed there, the run is counted again with the review.
+    assert_eq!((&results["reviewers"], &good["reviewed"]), (&json!([]), &Value::Null));
+    let slide = index.json()["slides"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .position(|s| s["name"] == "good")
+        .unwrap();
+    let added = json!({"reviewer": "anna", "slide": slide, "key": "+100.00,100.00", "x": 100, "y": 100, "verdict": "figure", "added": true});
+    given(&server, &format!("{url}api/review"), &added);
+    let results = given(&server, "api/results", &json!({"path": out}));
+    assert_eq!(results["reviewers"], json!(["anna"]));
+    let recounted = given(&server, "api/recount", &json!({"path": out, "reviewer": "anna"}));
+    let line =
+        recounted["slides"].as_array().unwrap().iter().find(|s| s["name"] == "good").unwrap();
+    assert_eq!(line["reviewed"]["figures"].as_u64(), good["figures"].as_u64().map(|n| n + 1));
+    assert!(
+        refused(&server, "api/recount", &json!({"path": out, "reviewer": "bert"}))
+            .contains("bert.jsonl")
+    );
     let report =
         given(&server, "api/report", &json!({"path": out, "scheme": null, "field_diameter": null}));
     let pdf = server.get(

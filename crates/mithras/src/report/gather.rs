@@ -130,7 +130,7 @@ fn files(
 
 /// Holds the folder over the run while its files are made; another process does so for as long as it
 /// takes to read its slides' counts.
-fn alone(out: &Path) -> Result<Lock, ReportError> {
+pub(super) fn alone(out: &Path) -> Result<Lock, ReportError> {
     for _ in 0..6000 {
         match Lock::take(out) {
             Err(LockError::Busy { .. }) => std::thread::sleep(Duration::from_millis(100)),

@@ -2,6 +2,7 @@
 //! slides' folders and of what each process wrote down before it began, so that they can be made at any
 //! time, by whichever process ends last, and of several folders.
 
+mod assign;
 mod at_point;
 mod cases;
 mod counts;
@@ -19,6 +20,7 @@ mod view;
 mod words;
 
 pub use crate::batch::{Results, ResultsError, finished_results as results};
+pub use assign::{AssignError, assign};
 pub use at_point::{AtPoint, PointError, at_point};
 pub use cases::{
     CASE_COLUMNS, CaseCount, CaseLine, DENSITY_RULE, HOTSPOT_RULE, Unfinished, case_of, cases,

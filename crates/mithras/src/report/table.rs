@@ -147,3 +147,49 @@ fn further(slides: &[SlideLine]) -> Vec<&str> {
     }
     all
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::subtypes::SubtypeCounts;
+
+    #[test]
+    fn subtypes_and_regions_have_columns_where_a_slide_has_them() {
+        let text = include_str!("../../../cli/tests/golden/release-0.1.0/run/one/counts.json");
+        let plain = CountsFile::parse(text).unwrap();
+        let mut subtyped = plain.clone();
+        subtyped.subtypes = Some(SubtypeCounts {
+            atypical: 3,
+            typical: 4,
+            unclassified: 0,
+            morphology: std::collections::BTreeMap::new(),
+            models: Vec::new(),
+        });
+        let line = |name: &str, counts: &CountsFile| SlideLine {
+            name: name.into(),
+            path: String::new(),
+            status: "finished".into(),
+            reason: None,
+            kept: false,
+            input_sha256: String::new(),
+            seconds: 0.0,
+            stages: Vec::new(),
+            resumed_windows: 0,
+            columns: Vec::new(),
+            engine: None,
+            counts: Some(counts.clone()),
+            reviewed: None,
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("counts.csv");
+        let written = |slides: &[SlideLine]| {
+            write(&path, slides).unwrap();
+            std::fs::read_to_string(&path).unwrap()
+        };
+        assert!(!written(&[line("a", &plain)]).contains("atypical"));
+        let text = written(&[line("a", &subtyped), line("b", &plain)]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].ends_with(",atypical,typical"), "{text}");
+        assert!(lines[1].ends_with(",3,4") && lines[2].ends_with(",,"), "{text}");
+    }
+}

@@ -2,7 +2,7 @@
 //!
 //! Stored next to the logs of verdicts: `hotspots.log` and `signed.log`, appended to and chained, and `regions/SLIDE.geojson`.
 
-use super::review::{ReviewError, SlideKey};
+use super::review::{ReviewError, SlideKey, VerdictLog};
 use base::chain::{self, Chained};
 use base::digest::sha256;
 use base::file::{self, WriteError};
@@ -140,11 +140,29 @@ pub fn place(
 /// Every time that a slide's case was finished or opened again, first to last.
 ///
 /// # Errors
-/// [`ReviewError`].
+/// [`ReviewError`]; [`ReviewError::Signed`] where the last one was given to other lines than the log begins with now.
 pub fn signatures(folder: &Path, of: &SlideKey) -> Result<Vec<Signed>, ReviewError> {
     let mut all = lines::<Signed>(&folder.join("signed.log"))?;
     all.retain(|s| s.of == *of);
+    all.last().map_or(Ok(()), |last| check(folder, last))?;
     Ok(all)
+}
+
+/// Compares the lines that were signed with those that the signer's log begins with.
+fn check(folder: &Path, signed: &Signed) -> Result<(), ReviewError> {
+    let path = VerdictLog::path(folder, &signed.reviewer)?;
+    let text = chain::read(&path)?;
+    let lines: String = text.split_inclusive('\n').take(signed.log_lines).collect();
+    if signed.log_sha256 == digest_of(&lines) {
+        return Ok(());
+    }
+    let (reviewer, version) = (signed.reviewer.clone(), signed.version);
+    Err(ReviewError::Signed { path, reviewer, version, slide: signed.of.slide.clone() })
+}
+
+/// The digest of a log as it is signed; empty for an empty one.
+fn digest_of(text: &str) -> String {
+    if text.is_empty() { String::new() } else { sha256(text) }
 }
 
 /// The current signature of a slide of this name and content, whatever weights found its candidates.
@@ -158,7 +176,9 @@ pub fn signed_slide(
 ) -> Result<Option<Signed>, ReviewError> {
     let mut all = lines::<Signed>(&folder.join("signed.log"))?;
     all.retain(|s| s.of.slide == slide && s.of.slide_digest == digest);
-    Ok(all.pop().filter(|s| s.signed))
+    let last = all.pop().filter(|s| s.signed);
+    last.as_ref().map_or(Ok(()), |last| check(folder, last))?;
+    Ok(last)
 }
 
 /// The current signature; none where a slide's case was never finished or is open again.
@@ -190,7 +210,7 @@ pub fn sign(
         version: before.last().map_or(0, |s| s.version) + usize::from(reopened.is_none()),
         signed: reopened.is_none(),
         reason: reopened.map(str::to_owned),
-        log_sha256: if text.is_empty() { String::new() } else { sha256(&text) },
+        log_sha256: digest_of(&text),
         log_lines: text.lines().count(),
         program: mithras::program(),
     };

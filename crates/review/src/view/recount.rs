@@ -13,11 +13,13 @@ use base::remedy::{Remedied, Remedy};
 use base::table::{TableError, Writer};
 use base::text::{Many, Shown};
 use mithras::export::pictures;
+use mithras::regions::outlines;
 use mithras::report::{ReportError, Results, Reviewed, gather, results};
 use mitosis::count::{CountError, density_per_20_mm2, hotspot};
 use mitosis::hotspots::HotspotRule;
 use mitosis::{Level0, Mm2, MppError, Point};
 use outcome::{Rule, Scheme};
+use roi::Area;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -303,10 +305,25 @@ pub fn recount(
             }
         };
         counted.push(folder);
-        let (about, remarks) = source.about(&name, &found);
+        let (mut about, mut remarks) = source.about(&name, &found);
         any |= !about.is_empty();
+        let regions = outlines(folder, found.counts.slide.bounds_offset)?;
+        let outside = leave_out(&mut about, &regions);
+        if outside > 0 {
+            let n = Many(outside, "added figure");
+            remarks.push(format!("{n} outside the regions that were searched, left out"));
+        }
+        let signed = desk::signed_slide(&run.join("reviews"), &name, &found.counts.slide.digest)?;
         let mut row = row(name, folder, &found, &about)?;
         row.notes.extend(remarks);
+        if let Some(s) =
+            signed.filter(|s| !by(&source, &log, reviews).split(TOGETHER).any(|n| n == s.reviewer))
+        {
+            row.notes.push(format!(
+                "signed by {} (version {}), whose verdicts these are not",
+                s.reviewer, s.version
+            ));
+        }
         let own = spots
             .iter()
             .find(|(of, _)| of.slide == row.slide && of.slide_digest == found.counts.slide.digest);
@@ -330,10 +347,7 @@ pub fn recount(
     if !any {
         return Err(RecountError::NoVerdicts { path: log });
     }
-    let reviewer = match source {
-        Source::Together(_) => reviews.to_owned(),
-        _ => log.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
-    };
+    let reviewer = by(&source, &log, reviews);
     let agreement = agreement(&VerdictLog::read_all(&run.join("reviews"))?)?;
     let file = run.join("recount.csv");
     let recount = Recount { reviewer, grading, file, slides, failed, agreement };
@@ -349,6 +363,14 @@ pub fn recount(
         gather(&[run.to_owned()], None)?;
     }
     Ok(recount)
+}
+
+/// Whose corrections they are.
+fn by(source: &Source, log: &Path, reviews: &str) -> String {
+    match source {
+        Source::Together(_) => reviews.to_owned(),
+        _ => log.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+    }
 }
 
 /// What the tables of the run show of a slide.
@@ -469,6 +491,23 @@ fn in_placed(
     })
 }
 
+/// Takes figures out that were added outside the regions of a slide, whose area they are not part of; gives how many counted.
+fn leave_out(about: &mut Verdicts, regions: &[(String, Area)]) -> usize {
+    if regions.is_empty() {
+        return 0;
+    }
+    let inside: Vec<_> = regions.iter().map(|(_, area)| area.index()).collect();
+    let mut lost = 0;
+    for verdicts in about.values_mut() {
+        verdicts.entries.retain(|_, e| {
+            let keep = !e.added || inside.iter().any(|i| i.contains(Point::new(e.x, e.y)));
+            lost += usize::from(!keep && e.verdict.and_then(Verdict::counts) == Some(true));
+            keep
+        });
+    }
+    lost
+}
+
 /// Places of all that counts with a reviewer's verdicts on top.
 fn reviewed_figures(Results { counts, rows }: &Results, about: &Verdicts) -> Vec<Point<Level0>> {
     let own = about.iter().filter(|(of, _)| of.slide_digest == counts.slide.digest);
@@ -487,7 +526,7 @@ fn reviewed_figures(Results { counts, rows }: &Results, about: &Verdicts) -> Vec
 }
 
 /// Places that count on a slide with the verdicts of one reviewer's log on top, or of several together (`anna+bert`), level-0 px; none
-/// where a folder of reviews has no log of that name.
+/// where a folder of reviews has no log of that name. `regions`: what was searched of the slide; none for all of it.
 ///
 /// # Errors
 /// [`ReviewError`].
@@ -495,10 +534,12 @@ pub fn figures_by(
     reviews: &Path,
     reviewer: &str,
     results: &Results,
+    regions: &[(String, Area)],
 ) -> Result<Option<Vec<Point<Level0>>>, ReviewError> {
     let Some(Together { verdicts, .. }) = together(reviews, reviewer)? else { return Ok(None) };
-    let about: Verdicts =
+    let mut about: Verdicts =
         verdicts.into_iter().filter(|(of, _)| of.slide == results.counts.slide.name).collect();
+    leave_out(&mut about, regions);
     Ok(Some(reviewed_figures(results, &about)))
 }
 

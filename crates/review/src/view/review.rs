@@ -33,6 +33,21 @@ pub enum ReviewError {
         /// The reason.
         source: std::io::Error,
     },
+    /// A log that does not begin with the lines that were signed.
+    #[error(
+        "{}: not the log that {reviewer} signed for {slide} (version {version}): lines were changed or taken out since; put \
+         the log that was signed back", path.display()
+    )]
+    Signed {
+        /// The signer's log.
+        path: PathBuf,
+        /// Who signed.
+        reviewer: String,
+        /// For which slide.
+        slide: String,
+        /// Which version.
+        version: usize,
+    },
     /// A line that is not a review, or of another schema.
     #[error("{}: line {line}: {reason}", path.display())]
     Line {

@@ -586,6 +586,11 @@ impl Viewer {
         if !s.added && !self.is_candidate(s.slide, &s.key)? {
             return Err(Answer::refusal(404, "no candidate there"));
         }
+        if s.added && self.is_outside_regions(item, [s.x, s.y])? {
+            return Err(wrong(
+                "the place is outside the regions that were searched, and would not count",
+            ));
+        }
         let ReviewPlace { folder, of } = self.change(s.slide)?;
         self.open_to_change(folder, &of)?;
         let (verdict, added, morphology) = (s.verdict, s.added, s.morphology);
@@ -667,7 +672,11 @@ impl Viewer {
         let all = union(false).minus(&union(true));
         let signatures = desk::signatures(folder, of).map_err(fail)?;
         Ok(DeskState {
-            hotspot: desk::hotspots(folder, None).map_err(fail)?.remove(of),
+            // Where somebody saw the most figures is an opinion, too.
+            hotspot: match self.blinded {
+                true => None,
+                false => desk::hotspots(folder, None).map_err(fail)?.remove(of),
+            },
             drawn_by,
             mm2: mpp.map_or_else(Vec::new, |m| areas.iter().map(|a| a.mm2(m)).collect()),
             all_mm2: mpp.filter(|_| !all.is_empty()).map(|m| all.mm2(m)),
@@ -761,6 +770,15 @@ impl Viewer {
         Ok(Answer::json(200, &SignedSlides { slides }))
     }
 
+    /// Whether a place is outside all regions that were searched of a slide.
+    fn is_outside_regions(&self, item: &Item, [x, y]: [f64; 2]) -> Result<bool, Answer> {
+        let (Some(folder), Some(counts)) = (&item.folder, &item.counts) else { return Ok(false) };
+        let all = regions::outlines(folder, counts.slide.bounds_offset)
+            .map_err(|e| Answer::refusal(500, &e.to_string()))?;
+        let inside = |area: &roi::Area| area.index().contains(mitosis::Point::new(x, y));
+        Ok(!all.is_empty() && !all.iter().any(|(_, area)| inside(area)))
+    }
+
     fn is_candidate(&self, id: usize, key: &str) -> Result<bool, Answer> {
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         let of_slide = match keys.entry(id) {
@@ -784,7 +802,9 @@ fn without_opinion(rows: Vec<DetectionRow>) -> Vec<DetectionRow> {
         subtypes: None,
         ..r
     };
-    rows.into_iter().filter(|r| !r.outside_tissue).map(blank).collect()
+    let mut places: Vec<_> = rows.into_iter().filter(|r| !r.outside_tissue).map(blank).collect();
+    places.sort_by(|a, b| a.y_px.total_cmp(&b.y_px).then(a.x_px.total_cmp(&b.x_px)));
+    places
 }
 
 fn nothing() -> Answer {

@@ -284,15 +284,30 @@ async function results_of(path) {
     $('results').hidden = false;
     $('links').replaceChildren();
     $('results-error').textContent = '';
-    $('folder').textContent = r.out;
-    const failed = r.slides.filter((s) => s.figures === undefined).length;
-    words('results-note', `${r.slides.length} slides${failed ? `, ${failed} of them without a result` : ''}${r.unfinished.length ? `; not finished: ${r.unfinished.join(', ')}` : ''}.`);
-    $('counts').tBodies[0].replaceChildren(...r.slides.map(count));
-    $('view').disabled = !r.counted;
-    $('report').disabled = !r.counted;
+    results_now(r);
     $('h-results').focus();
   });
 }
+
+/** Shows what a run gave, and who reviewed it. */
+function results_now(r) {
+  $('folder').textContent = r.out;
+  const failed = r.slides.filter((s) => s.figures === undefined).length;
+  words('results-note', `${r.slides.length} ${r.slides.length === 1 ? 'slide' : 'slides'}${failed ? `, ${failed} of them without a result` : ''}${r.unfinished.length ? `; not finished: ${r.unfinished.join(', ')}` : ''}.`);
+  $('counts').tBodies[0].replaceChildren(...r.slides.map(count));
+  $('view').disabled = !r.counted;
+  $('report').disabled = !r.counted;
+  const was = $('reviewer').value;
+  $('review-field').hidden = !r.reviewers.length;
+  $('reviewer').replaceChildren(...r.reviewers.map((name) => make('option', name.replaceAll('+', ' and '), { value: name })));
+  if (r.reviewers.includes(was)) $('reviewer').value = was;
+}
+
+// Slides are reviewed in another tab: who comes back from there finds the names.
+document.addEventListener('visibilitychange', async () => {
+  if (document.hidden || !run) return;
+  await attempt('results-error', async () => results_now(await post('api/results', { path: run })));
+});
 
 function count(s) {
   const tr = make('tr');
@@ -308,7 +323,8 @@ function count(s) {
     if (s.status === 'no-tissue') remarks.append(make('div', 'no tissue found', { className: 'warning' }));
     for (const note of s.notes) remarks.append(make('div', note, { className: s.meaningless ? 'fault' : 'warning' }));
   }
-  tr.append(remarks);
+  const by = s.reviewed;
+  tr.append(make('td', by ? `${by.figures}, hotspot ${by.hotspot_count} (${by.reviewer})` : ''), remarks);
   return tr;
 }
 
@@ -349,6 +365,10 @@ $('view').onclick = () => attempt('results-error', async () => {
   const a = link('Open the viewer', url);
   $('links').replaceChildren(a);
   a.click();
+});
+$('recount').onclick = () => attempt('results-error', async () => {
+  results_now(await post('api/recount', { path: run, reviewer: $('reviewer').value }));
+  $('links').textContent = 'Counted with the review; the report shows the reviewed numbers.';
 });
 $('scheme').onchange = () => { $('diameter-field').hidden = $('scheme').value !== 'nottingham'; };
 $('report').onclick = () => attempt('results-error', async () => {

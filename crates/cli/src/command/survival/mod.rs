@@ -12,7 +12,7 @@ use super::columns::{Columns, all};
 use super::engine::words;
 use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
-use outcome::{Roles, Table};
+use outcome::{PatientRule, Roles, Table};
 use std::path::PathBuf;
 
 /// Survival statistics equal to R's package survival
@@ -79,7 +79,14 @@ struct Input {
     /// Columns whose combinations are strata
     #[arg(long, value_name = "COLUMNS")]
     strata: Vec<Columns>,
-    /// Column of independent units (patients with several rows): robust errors
+    /// Column of patients: each becomes one row. Time and event must agree within a patient, numbers are combined by
+    /// --patient-rule. Rows of one patient are refused unless this or --cluster names its column
+    #[arg(long, value_name = "COLUMN", conflicts_with = "cluster")]
+    patient: Option<String>,
+    /// How numbers of a patient's rows become one: max or mean
+    #[arg(long, default_value = "max", requires = "patient", value_parser = words::<PatientRule>(&["max", "mean"]))]
+    patient_rule: PatientRule,
+    /// Column of independent units (patients with several rows): the rows stay, with robust errors
     #[arg(long, value_name = "COLUMN")]
     cluster: Option<String>,
     /// Column of case weights, > 0
@@ -103,6 +110,8 @@ impl Input {
             categorical: all(&self.categorical),
             strata: all(&self.strata),
             cluster: self.cluster.clone(),
+            patient: self.patient.clone(),
+            patient_rule: self.patient_rule,
             weights: self.weights.clone(),
             covariates: covariates.to_vec(),
             groups: Vec::new(),

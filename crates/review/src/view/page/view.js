@@ -211,6 +211,7 @@ function hotspotNow(counted) {
   }));
   $('hotspot-move').setAttribute('aria-pressed', String(state.moving));
   const kept = state.desk && state.desk.hotspot;
+  $('hotspot-drop').hidden = !kept;
   $('hotspot-kept').textContent = kept ? `kept by ${kept.reviewer}, ${when(kept.time)}` : '';
 }
 
@@ -226,6 +227,7 @@ function look(x, y, half) {
 }
 
 function moveHotspot(on) {
+  if (on && blinded()) return notify('Blinded, the hotspot is not shown');
   if (on && !state.spot) return notify('There is no hotspot to move');
   state.moving = on;
   if (on) {
@@ -244,6 +246,16 @@ function nudge(dx, dy) {
   const centres = state.spot.centres.map(([x, y]) => [within(x + dx / mpp[0], s.width), within(y + dy / mpp[1], s.height)]);
   state.spot = { centres, placed: true };
   refresh();
+}
+
+/** Takes the kept hotspot back: the densest place is the hotspot again. */
+async function dropHotspot() {
+  if (!named()) return;
+  const { preset, shape, fields, field_mm2, apart } = state.rule;
+  await post('api/hotspot', { reviewer: state.reviewer, slide: state.slide, preset, shape, fields, field_mm2, apart, centres_px: [] });
+  await desk();
+  refresh();
+  notify('The densest place is the hotspot again');
 }
 
 async function keepHotspot() {
@@ -299,6 +311,8 @@ function signatures() {
 
 async function sign(reopen = null) {
   if (!named()) return;
+  // Verdicts that are still on their way belong to what is signed.
+  await state.queue;
   const done = await post('api/sign', { reviewer: state.reviewer, slide: state.slide, ...(reopen && { reopen }) });
   await desk();
   refresh();
@@ -590,7 +604,7 @@ function gallery() {
 function select(i) {
   state.selected = i;
   state.naming = false;
-  $('comment').value = state.figures.comment.get(state.figures.key(i)) || '';
+  commentShown();
   go(state.figures.x[i], state.figures.y[i]);
   refresh();
 }
@@ -612,11 +626,14 @@ async function reviews() {
   f.comment.clear();
   f.added = [];
   state.history = [];
+  showHistory();
+  commentShown();
   if (!state.reviewer) return;
   const known = await get(`api/reviews/${state.slide}?reviewer=${encodeURIComponent(state.reviewer)}`);
   for (const e of known.entries) apply(e);
   state.history = known.entries;
   showHistory();
+  commentShown();
 }
 
 /** Every current verdict, each of which can be taken back. */
@@ -669,11 +686,18 @@ function record(entry) {
   return true;
 }
 
+/** A verdict on the chosen candidate, with the comment in the box. */
 function judge(verdict, morphology = null) {
   const place = state.selected === null ? null : state.figures.place(state.selected);
   if (!place) return notify('Choose a candidate first: click it, or press n');
-  if (record({ ...place, verdict, morphology }) && !place.added) step(1);
+  if (record({ ...place, verdict, morphology, comment: $('comment').value.trim() || null }) && !place.added) step(1);
   return null;
+}
+
+/** Shows the comment on the chosen candidate. */
+function commentShown() {
+  const place = state.selected === null || !state.figures ? null : state.figures.place(state.selected);
+  $('comment').value = (place && state.figures.comment.get(place.key)) || '';
 }
 
 /** The next digit names the morphology; the first four are typical, the others atypical. */
@@ -689,14 +713,15 @@ function step(by) {
   if (next !== undefined) select(next);
 }
 
-/** A comment on the chosen figure, saved with its current verdict. */
+/** A comment on the chosen figure, saved with its current verdict and morphology. */
 function comment() {
   const place = state.selected === null ? null : state.figures.place(state.selected);
   if (!place) return notify('Choose a candidate first: click it, or press n');
   const current = place.added ? state.figures.added[state.selected - state.figures.length].verdict : state.figures.verdict.get(place.key);
+  const before = state.history.find((e) => e.key === place.key);
   const text = $('comment').value.trim();
   $('comment').blur();
-  return record({ ...place, verdict: current || 'unsure', morphology: null, comment: text || null });
+  return record({ ...place, verdict: current || 'unsure', morphology: (before && before.morphology) || null, comment: text || null });
 }
 
 function undo(key = null) {
@@ -776,8 +801,7 @@ viewer.addHandler('canvas-click', (e) => {
   const i = nearest(p.x, p.y, 14 / f.sx);
   if (i !== null) {
     state.selected = i;
-    const place = state.figures.place(i);
-    $('comment').value = (place && state.figures.comment.get(place.key)) || '';
+    commentShown();
     refresh();
   }
 });
@@ -868,6 +892,7 @@ for (const id of ['shape', 'fields', 'field-mm2', 'apart']) {
 }
 $('hotspot-move').onclick = () => moveHotspot(!state.moving);
 $('hotspot-keep').onclick = () => act(keepHotspot);
+$('hotspot-drop').onclick = () => act(dropHotspot);
 for (const kind of ['polygon', 'rectangle']) $(kind).onclick = () => act(() => drawRegion(kind));
 $('region-undo').onclick = () => act(undoRegion);
 $('sign').onclick = () => act(() => sign());

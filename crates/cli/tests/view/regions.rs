@@ -1,0 +1,285 @@
+//! Regions as people draw them: every format, and from the viewer to the report.
+
+use super::made::serve;
+use crate::common;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn mithras(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_mithras")).args(args).output().unwrap()
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// Searches a slide with seeded weights of no meaning, and gives what was counted, or why not.
+fn detect(slide: &Path, out: &Path, more: &[&str]) -> Result<Value, String> {
+    let model = testkit::workspace().join("crates/infer/tests/golden/tiny");
+    let base = ["detect", text(slide), "--out", text(out), "--model", text(&model)];
+    // A point at which such weights accept something.
+    let point: &[&str] = match more.contains(&"--operating-point") {
+        true => &[],
+        false => &["--operating-point", "0.3,0.1"],
+    };
+    let engine = ["--engine", "rten", "--threads", "1", "--quiet"];
+    let run = mithras(&[&base[..], &engine, point, more].concat());
+    match run.status.success() {
+        true => {
+            let folder = out.join(slide.file_stem().unwrap());
+            Ok(serde_json::from_slice(&std::fs::read(folder.join("counts.json")).unwrap()).unwrap())
+        }
+        false => Err(String::from_utf8_lossy(&run.stderr).into_owned()),
+    }
+}
+
+/// The upper left 800 x 720 px in every format that is read, a mask in units of 8 px.
+fn rectangle(folder: &Path) -> Vec<(PathBuf, Vec<&'static str>)> {
+    let [w, h] = [800, 720];
+    let file = |name: &str, content: String| {
+        let path = folder.join(name);
+        std::fs::write(&path, content).unwrap();
+        path
+    };
+    let geojson = format!(
+        r#"{{"type":"Feature","geometry":{{"type":"Polygon","coordinates":[[[0,0],[{w},0],[{w},{h}],[0,{h}],[0,0]]]}},"properties":{{"objectType":"annotation"}}}}"#
+    );
+    let corners = [(0, 0), (w, 0), (w, h), (0, h)];
+    let asap: String = (0..)
+        .zip(corners)
+        .map(|(k, (x, y))| format!(r#"<Coordinate Order="{k}" X="{x}" Y="{y}"/>"#))
+        .collect();
+    let aperio: String =
+        corners.iter().map(|(x, y)| format!(r#"<Vertex X="{x}" Y="{y}" Z="0"/>"#)).collect();
+    let mask = folder.join("mask.png");
+    let image =
+        image::GrayImage::from_fn(188, 138, |x, y| image::Luma([u8::from(x < 100 && y < 90)]));
+    image.save(&mask).unwrap();
+    let tiff = folder.join("mask.tiff");
+    image.save(&tiff).unwrap();
+    vec![
+        (file("q.geojson", geojson), vec![]),
+        (
+            file(
+                "asap.xml",
+                format!(
+                    r#"<ASAP_Annotations><Annotations><Annotation Name="a" Type="Rectangle" PartOfGroup="None"><Coordinates>{asap}</Coordinates></Annotation></Annotations></ASAP_Annotations>"#
+                ),
+            ),
+            vec![],
+        ),
+        (
+            file(
+                "aperio.xml",
+                format!(
+                    r#"<Annotations MicronsPerPixel="0.25"><Annotation Id="1" Name=""><Regions><Region Type="1" NegativeROA="0" Text="r"><Vertices>{aperio}</Vertices></Region></Regions></Annotation></Annotations>"#
+                ),
+            ),
+            vec![],
+        ),
+        (mask, vec!["--regions-mpp", "2"]),
+        (tiff, vec!["--regions-mpp", "2"]),
+    ]
+}
+
+#[test]
+fn one_region_in_every_format_gives_one_count() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let slide = at("s.tiff");
+    common::draw(&slide, 1500, 1100, 4, 5);
+    let facts = |c: &Value| {
+        let regions = &c["regions"];
+        json!([
+            c["figures"],
+            c["hotspot_count"],
+            c["analysed_mm2"],
+            c["windows"],
+            regions["area_mm2"],
+            regions["list"][0]["figures"]
+        ])
+    };
+    let mut all = Vec::new();
+    for (k, (file, more)) in rectangle(dir.path()).into_iter().enumerate() {
+        let out = at(&format!("out-{k}"));
+        let counts = detect(&slide, &out, &[&["--regions", text(&file)], &more[..]].concat());
+        let counts = counts.unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+        assert_eq!(
+            counts["regions"]["source"]["file"],
+            file.file_name().unwrap().to_str().unwrap()
+        );
+        all.push(facts(&counts));
+    }
+    // 800 x 720 px of 0.25 um.
+    assert_eq!(all[0][4], 0.036);
+    assert!(all[0][0].as_u64().unwrap() > 0, "there are figures to compare: {}", all[0]);
+    for other in &all[1..] {
+        assert_eq!(other, &all[0]);
+    }
+    // A mask states no um/px by itself; a class that no file has is a mistake; both name their remedy.
+    let refused = |more: &[&str]| detect(&slide, &at("none"), more).unwrap_err();
+    let mask = at("mask.png");
+    let asked = refused(&["--regions", text(&mask)]);
+    assert!(asked.contains("mask.png") && asked.contains("--regions-mpp"), "{asked}");
+    let asked =
+        refused(&["--regions", text(&mask), "--regions-mpp", "2", "--region-class", "Tumour"]);
+    assert!(asked.contains("Tumour") && asked.contains("the classes are"), "{asked}");
+    assert!(!at("none/s").exists(), "nothing was begun");
+}
+
+/// Regions that were drawn in the viewer, the run that they limit, the reviewer's words in it, and its report.
+#[test]
+fn from_a_drawn_region_to_the_report() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let (slide, whole, part) = (at("s.tiff"), at("whole"), at("part"));
+    common::draw(&slide, 1500, 1100, 4, 5);
+    let all = detect(&slide, &whole, &[]).unwrap();
+    let server = serve(&[&whole]);
+    let regions = json!({"reviewer": "anna", "slide": 0, "regions": [
+        {"name": "front", "class": "", "exclude": false, "ring": [[0, 0], [800, 0], [800, 720], [0, 720]]},
+        {"name": "", "class": "", "exclude": true, "ring": [[0, 0], [16, 0], [16, 16], [0, 16]]},
+    ]});
+    assert_eq!(server.post("api/regions", &regions.to_string()).status, 200);
+    drop(server);
+    let drawn = whole.join("reviews/regions/s.geojson");
+    let some = detect(&slide, &part, &["--regions", text(&drawn)]).unwrap();
+    let n = |c: &Value, key: &str| c[key].as_u64().unwrap();
+    assert!(n(&some, "figures") > 0 && n(&some, "figures") < n(&all, "figures"), "{some}");
+    assert!(n(&some, "windows") < n(&all, "windows"));
+    assert_eq!(some["regions"]["area_mm2"], 0.035984);
+    assert_eq!(some["regions"]["list"][0]["name"], "front");
+
+    // They go wherever the counts go.
+    let read = |file: &str| std::fs::read_to_string(part.join(file)).unwrap();
+    let mut table = csv::Reader::from_path(part.join("counts.csv")).unwrap();
+    let head = table.headers().unwrap().clone();
+    let row = table.records().next().unwrap().unwrap();
+    let cell = |name: &str| row[head.iter().position(|h| h == name).unwrap()].to_owned();
+    assert_eq!(
+        (cell("regions"), cell("regions_mm2"), cell("excluded_mm2")),
+        ("1".into(), "0.035984".into(), "0.000016".into())
+    );
+    assert!(read("regions.csv").contains("s,front,"));
+    let qupath: Value = serde_json::from_str(&read("s/qupath.geojson")).unwrap();
+    let outline = qupath["features"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|f| f["properties"]["classification"]["name"] == "Region");
+    assert_eq!(outline.unwrap()["properties"]["name"], "front", "{qupath}");
+    assert!(read("summary.html").contains("front"));
+
+    // A figure that a reviewer adds outside is not part of what was searched: refused, and never counted.
+    let server = serve(&[&part]);
+    assert_eq!(server.review("anna", 0, [100.0, 100.0], "\"figure\"", true).status, 200);
+    let outside = server.review("anna", 0, [1000.0, 600.0], "\"figure\"", true);
+    assert!(
+        outside.status == 400
+            && String::from_utf8_lossy(&outside.body).contains("outside the regions")
+    );
+    assert_eq!(server.verdicts("anna", 0).len(), 1);
+    drop(server);
+    let log = part.join("reviews/anna.jsonl");
+    let line = std::fs::read_to_string(&log).unwrap();
+    let without = line.split(",\"previous\"").next().unwrap().to_owned() + "}\n";
+    let moved = without
+        .replace("+100.00,100.00", "+1000.00,600.00")
+        .replace("\"x\":100.0,\"y\":100.0", "\"x\":1000.0,\"y\":600.0");
+    assert_ne!(moved, without);
+    std::fs::write(&log, without + &moved).unwrap();
+    let recount = mithras(&["recount", text(&part), "--reviews", "anna", "--json"]);
+    let recount: Value = serde_json::from_slice(&recount.stdout).unwrap();
+    let counted = &recount["slides"][0];
+    assert_eq!(counted["reviewed"]["figures"], n(&some, "figures") + 1);
+    assert!(
+        counted["notes"].to_string().contains("1 added figure outside the regions"),
+        "{counted}"
+    );
+    let pages = mithras(&["report", text(&part), "--out", text(&at("pages"))]);
+    assert!(pages.status.success(), "{}", String::from_utf8_lossy(&pages.stderr));
+    let page = std::fs::read_to_string(at("pages/s.html")).unwrap();
+    let row = page.split("<tr>").find(|r| r.contains("front")).unwrap_or_else(|| panic!("{page}"));
+    let cells: Vec<&str> =
+        row.split("<td>").skip(1).map(|c| c.split('<').next().unwrap()).collect();
+    assert_eq!(
+        (cells[0], cells[4], cells[7]),
+        (
+            "front",
+            n(&some, "figures").to_string().as_str(),
+            (n(&some, "figures") + 1).to_string().as_str()
+        ),
+        "{row}"
+    );
+
+    // Other thresholds of a run in regions give the files of another search.
+    let (moved, direct) = (at("moved"), at("direct"));
+    let kept = mithras(&["recount", text(&part), "--operating-point", "0.3,0.35", "--into", text(&moved)]);
+    assert!(kept.status.success(), "{}", String::from_utf8_lossy(&kept.stderr));
+    let again = detect(&slide, &direct, &["--regions", text(&drawn), "--operating-point", "0.3,0.35"]).unwrap();
+    assert_ne!(again["figures"], some["figures"], "the points differ in something");
+    for file in ["counts.csv", "regions.csv", "s/counts.json", "s/detections.csv", "s/qupath.geojson", "s/regions.geojson"] {
+        let [a, b] = [&moved, &direct].map(|run| std::fs::read(run.join(file)).unwrap());
+        assert!(a == b, "{file}: {}\n{}", String::from_utf8_lossy(&a), String::from_utf8_lossy(&b));
+    }
+
+    // Regions of another slide are refused before any work.
+    let other = at("other.tiff");
+    common::draw(&other, 600, 520, 5, 2);
+    let refused = detect(&other, &at("none"), &["--regions", text(&drawn)]).unwrap_err();
+    assert!(refused.contains("drawn on the file") && !at("none/other").exists(), "{refused}");
+}
+
+/// Outside the model's range nothing is a number: no score, and every place that shows a count marks it.
+#[test]
+fn what_means_nothing_has_no_score_and_is_marked_everywhere() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let (slide, out) = (at("s.tiff"), at("out"));
+    common::draw(&slide, 600, 520, 3, 2);
+    // The same weights with a range that 0.25 um/px is outside of.
+    let tiny = testkit::workspace().join("crates/infer/tests/golden/tiny");
+    std::fs::create_dir(at("model")).unwrap();
+    for file in std::fs::read_dir(tiny).unwrap() {
+        let file = file.unwrap().path();
+        if file.is_file() {
+            std::fs::copy(&file, at("model").join(file.file_name().unwrap())).unwrap();
+        }
+    }
+    let card = std::fs::read_to_string(at("model/card.toml")).unwrap();
+    std::fs::write(
+        at("model/card.toml"),
+        card + "\n[resolution]\nmin = 0.4\nmax = 0.6\n",
+    )
+    .unwrap();
+    let base = ["detect", text(&slide), "--out", text(&out), "--engine", "rten", "--threads", "1"];
+    let model = at("model");
+    let run = |more: &[&str]| mithras(&[&base[..], &["--model", text(&model)], more].concat());
+    let refused = run(&[]);
+    let words = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && words.contains("--any-mpp"), "{words}");
+    let done = run(&["--any-mpp"]);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    // The table on the terminal, counts.csv and the summary.
+    let label = "outside the model's range";
+    assert!(String::from_utf8_lossy(&done.stdout).contains(label), "{}", String::from_utf8_lossy(&done.stdout));
+    assert!(std::fs::read_to_string(out.join("counts.csv")).unwrap().contains(label));
+    assert!(std::fs::read_to_string(out.join("summary.html")).unwrap().contains("outside the model"));
+    // The viewer's list and its banner are made of these.
+    let server = serve(&[&out]);
+    let caveats = server.get("api/index").json()["slides"][0]["caveats"].clone();
+    assert_eq!((&caveats[0]["kind"], &caveats[0]["label"]), (&"outside-range".into(), &label.into()));
+    assert_eq!(server.review("anna", 0, [100.0, 100.0], "\"figure\"", true).status, 200);
+    drop(server);
+    let recount = mithras(&["recount", text(&out), "--reviews", "anna", "--grade", "gist", "--json"]);
+    let answer: Value = serde_json::from_slice(&recount.stdout).unwrap();
+    let counted = &answer["slides"][0];
+    assert!(counted["model"]["mitotic_score"].is_null() && counted["reviewed"]["mitotic_score"].is_null(), "{counted}");
+    assert!(counted["notes"].to_string().contains("no mitotic rate: see the notes"), "{counted}");
+    let made = mithras(&["report", text(&out), "--out", text(&at("pages")), "--mitotic-score", "gist"]);
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let page = std::fs::read_to_string(at("pages/s.html")).unwrap();
+    assert!(page.contains("<b>not valid</b>") && page.contains("outside the model"), "{page}");
+    assert!(!page.contains("<dt>Mitotic rate</dt>"), "no score of what means nothing: {page}");
+}

@@ -1,0 +1,88 @@
+//! A table for slides that were searched already: their cases and whatever else is known of them.
+
+use super::ReportError;
+use super::found::slides;
+use super::gather::alone;
+use super::table::COLUMNS;
+use crate::batch::state::Status;
+use crate::batch::{InputError, read_list};
+use crate::input::Input;
+use base::text::{Many, Shown};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Why a table does not give cases.
+#[derive(Debug, thiserror::Error)]
+pub enum AssignError {
+    /// The table.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// The run.
+    #[error(transparent)]
+    Report(#[from] ReportError),
+    /// It is about other slides.
+    #[error(
+        "{}: names no slide of {}; slides are found by the name of their file",
+        Shown(list),
+        Shown(out)
+    )]
+    NoSlide {
+        /// The table.
+        list: PathBuf,
+        /// The run.
+        out: PathBuf,
+    },
+}
+
+/// Gives the slides of runs the columns of a list of [`read_list`], in place of those that they had; slides are found by the names
+/// of their files. The tables follow with [`super::gather`]. Gives notes on what does not meet.
+///
+/// # Errors
+/// [`AssignError`]; nothing is changed for a table that cannot be read or names no slide of the runs.
+pub fn assign(outs: &[PathBuf], list: &Path) -> Result<Vec<String>, AssignError> {
+    let listed = read_list(list, None, &COLUMNS)?.slides;
+    let mut by_name: BTreeMap<&str, &Input> = listed.iter().map(|i| (i.name.as_str(), i)).collect();
+    let first = outs.first().map(PathBuf::as_path).unwrap_or(Path::new("."));
+    // A folder that is not there must not come into being by its lock.
+    std::fs::read_dir(first)
+        .map_err(|e| ReportError::Read { path: first.to_owned(), reason: e.to_string() })?;
+    let _alone = alone(first)?;
+    let found = slides(outs)?;
+    if !found.keys().any(|name| by_name.contains_key(name.as_str())) {
+        return Err(AssignError::NoSlide { list: list.to_owned(), out: first.to_owned() });
+    }
+    let (mut lacking, mut busy) = (0, 0);
+    for (name, slide) in found {
+        let Some(input) = by_name.remove(name.as_str()) else {
+            lacking += 1;
+            continue;
+        };
+        // As it is on disk: what was found may have a reason of its own for this run's tables. Another process writes that of a
+        // slide that is under way.
+        let Some(mut state) =
+            DetectionState::load(&slide.folder).filter(|s| s.status != Status::Running)
+        else {
+            busy += 1;
+            continue;
+        };
+        state.columns.clone_from(&input.columns);
+        state.save(&slide.folder).map_err(ReportError::from)?;
+    }
+    let note = |n: usize, what: &str| (n > 0).then(|| format!("{} {what}", Many(n, "slide")));
+    let notes = [
+        note(lacking, "of the run not in the table, with the columns that they had"),
+        note(busy, "under way or interrupted, with the columns that they had"),
+        note(by_name.len(), "of the table not in the run"),
+    ];
+    Ok(notes.into_iter().flatten().collect())
+}
+
+impl base::remedy::Remedied for AssignError {
+    fn remedy(&self) -> Option<base::remedy::Remedy> {
+        match self {
+            Self::Input(e) => e.remedy(),
+            Self::Report(e) => e.remedy(),
+            Self::NoSlide { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Patients with several rows: one row each, or a refusal.
+
+use super::Roles;
+use super::events::Events;
+use crate::cohort::PatientRule;
+use crate::error::{Error, Result};
+use crate::table::Table;
+use base::remedy::Setting;
+use base::text::Many;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Names of columns that identify patients, in small letters and without what parts words.
+const NAMES: [&str; 13] = [
+    "patient",
+    "patientid",
+    "patients",
+    "bcrpatientbarcode",
+    "case",
+    "caseid",
+    "casesubmitterid",
+    "submitterid",
+    "subject",
+    "subjectid",
+    "participant",
+    "participantid",
+    "mithraspatient",
+];
+
+fn identifies_patients(name: &str) -> bool {
+    let plain: String =
+        name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+    NAMES.contains(&plain.as_str())
+}
+
+/// Refuses rows that are not independent where the plan does not know it: a column that identifies patients names
+/// one of them twice, and plays no part.
+pub(super) fn refuse_repeats(table: &Table, roles: &Roles, rows: &[usize]) -> Result<()> {
+    if roles.cluster.is_some() {
+        return Ok(());
+    }
+    let taken = |name: &String| {
+        [&roles.covariates, &roles.groups, &roles.strata].iter().any(|part| part.contains(name))
+    };
+    for (j, name) in table.names().iter().enumerate() {
+        if !identifies_patients(name) || taken(name) {
+            continue;
+        }
+        let mut count: HashMap<&str, usize> = HashMap::new();
+        for cell in rows.iter().filter_map(|&row| table.cell(row, j)) {
+            *count.entry(cell).or_default() += 1;
+        }
+        // A column `case` of yes and no states who is a case, not which.
+        let indicator = |c: &&str| {
+            ["0", "1", "yes", "no", "true", "false"].iter().any(|w| c.eq_ignore_ascii_case(w))
+        };
+        if name.eq_ignore_ascii_case("case") && count.keys().all(indicator) {
+            continue;
+        }
+        let (named, patients) = (count.values().sum::<usize>(), count.len());
+        if named > patients {
+            let reason = format!(
+                "{}: column '{name}' names {} in {}, and rows of one patient are not independent: p-values, limits and \
+                 curves of rows would not be valid",
+                table.path().display(),
+                Many(patients, "patient"),
+                Many(named, "row")
+            );
+            return Err(Error::plan(Setting::Patient, reason));
+        }
+    }
+    Ok(())
+}
+
+/// The columns in use, by their part.
+pub(super) struct Parts<'a> {
+    pub patient: usize,
+    pub time: usize,
+    pub event: usize,
+    /// Covariates and groups: numbers are combined by the rule.
+    pub combined: Vec<usize>,
+    /// Everything else: one value for a patient.
+    pub same: Vec<usize>,
+    pub events: &'a Events,
+}
+
+/// One row per patient of the complete `rows`, in the order of their first rows; events become 1 and 0.
+pub(super) fn one_row_each(
+    table: &Table,
+    roles: &Roles,
+    rows: &[usize],
+    parts: &Parts<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Table> {
+    if roles.patient_rule == PatientRule::Sum {
+        let reason =
+            "counts of a patient's rows are summed in a study only, which knows them from an age";
+        return Err(Error::plan(Setting::PatientRule, reason));
+    }
+    let mut order: Vec<Vec<usize>> = Vec::new();
+    let mut known: HashMap<&str, usize> = HashMap::new();
+    for &row in rows {
+        let name = table.cell(row, parts.patient).unwrap_or_default();
+        let next = order.len();
+        let at = *known.entry(name).or_insert(next);
+        if at == next {
+            order.push(Vec::new());
+        }
+        order[at].push(row);
+    }
+    let patient = |row: usize| table.cell(row, parts.patient).unwrap_or_default().to_owned();
+    let differs = |row: usize, column: usize, first: usize, more: &str| {
+        let reason = format!(
+            "'{}', but '{}' of the same patient '{}' in row {}{more}",
+            table.raw(row, column),
+            table.raw(first, column),
+            patient(row),
+            table.origin_of(first) + 1,
+        );
+        table.wrong(row, column, reason)
+    };
+    let mut columns: Vec<Vec<String>> = (0..table.names().len())
+        .map(|j| order.iter().map(|of| table.raw(of[0], j).to_owned()).collect())
+        .collect();
+    for (p, of) in order.iter().enumerate() {
+        let time = table.number(of[0], parts.time)?;
+        let happened = parts.events.happened(table, of[0])?;
+        for &row in &of[1..] {
+            if table.number(row, parts.time)? != time {
+                return Err(differs(row, parts.time, of[0], ""));
+            }
+            if parts.events.happened(table, row)? != happened {
+                return Err(differs(row, parts.event, of[0], ""));
+            }
+            let other = |&&j: &&usize| table.cell(row, j) != table.cell(of[0], j);
+            if let Some(&j) = parts.same.iter().find(other) {
+                return Err(differs(row, j, of[0], ""));
+            }
+        }
+        columns[parts.event][p] = u8::from(happened).to_string();
+    }
+    let mut changed: BTreeMap<usize, usize> = BTreeMap::new();
+    for &j in parts.combined.iter().collect::<BTreeSet<_>>() {
+        let number = |row: usize| table.cell(row, j).and_then(|c| c.parse::<f64>().ok());
+        let numeric = !roles.categorical.contains(&table.names()[j])
+            && rows.iter().all(|&row| number(row).is_some_and(f64::is_finite));
+        for (p, of) in order.iter().enumerate() {
+            let Some(&row) = of.iter().find(|&&row| table.cell(row, j) != table.cell(of[0], j))
+            else {
+                continue;
+            };
+            if !numeric {
+                let more = "; only numbers are combined over the rows of a patient";
+                return Err(differs(row, j, of[0], more));
+            }
+            let values: Vec<f64> = of.iter().filter_map(|&row| number(row)).collect();
+            columns[j][p] = roles.patient_rule.combine(&values).to_string();
+            *changed.entry(j).or_default() += 1;
+        }
+    }
+    if order.len() < rows.len() {
+        let (all, one) = (Many(rows.len(), "row"), Many(order.len(), "patient"));
+        notes.push(format!("{all} of {one}: each patient is one row"));
+    }
+    for (j, patients) in changed {
+        notes.push(format!(
+            "'{}' differs between the rows of {}: the {} counts",
+            table.names()[j],
+            Many(patients, "patient"),
+            roles.patient_rule.name()
+        ));
+    }
+    let origin: Vec<usize> = order.iter().map(|of| of[0]).collect();
+    table.derived(table.names().to_vec(), columns, &origin)
+}
