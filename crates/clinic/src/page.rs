@@ -267,8 +267,8 @@ fn regions(case: &Case) -> Option<Block> {
         let outlines = outlines.unwrap_or_default();
         for (k, r) in searched.list.iter().enumerate() {
             let reviewed =
-                s.reviewed_places.as_ref().zip(outlines.get(k)).map(|(places, (_, area))| {
-                    let inside = area.index();
+                s.reviewed_places.as_ref().zip(outlines.get(k)).map(|(places, outline)| {
+                    let inside = outline.area.index();
                     places.iter().filter(|p| inside.contains(**p)).count().to_string()
                 });
             let per = r.density_per_20_mm2.map_or_else(String::new, |d| format!("{d:.1}"));

@@ -215,11 +215,21 @@ fn from_a_drawn_region_to_the_report() {
 
     // Other thresholds of a run in regions give the files of another search.
     let (moved, direct) = (at("moved"), at("direct"));
-    let kept = mithras(&["recount", text(&part), "--operating-point", "0.3,0.35", "--into", text(&moved)]);
+    let kept =
+        mithras(&["recount", text(&part), "--operating-point", "0.3,0.35", "--into", text(&moved)]);
     assert!(kept.status.success(), "{}", String::from_utf8_lossy(&kept.stderr));
-    let again = detect(&slide, &direct, &["--regions", text(&drawn), "--operating-point", "0.3,0.35"]).unwrap();
+    let again =
+        detect(&slide, &direct, &["--regions", text(&drawn), "--operating-point", "0.3,0.35"])
+            .unwrap();
     assert_ne!(again["figures"], some["figures"], "the points differ in something");
-    for file in ["counts.csv", "regions.csv", "s/counts.json", "s/detections.csv", "s/qupath.geojson", "s/regions.geojson"] {
+    for file in [
+        "counts.csv",
+        "regions.csv",
+        "s/counts.json",
+        "s/detections.csv",
+        "s/qupath.geojson",
+        "s/regions.geojson",
+    ] {
         let [a, b] = [&moved, &direct].map(|run| std::fs::read(run.join(file)).unwrap());
         assert!(a == b, "{file}: {}\n{}", String::from_utf8_lossy(&a), String::from_utf8_lossy(&b));
     }
@@ -248,11 +258,7 @@ fn what_means_nothing_has_no_score_and_is_marked_everywhere() {
         }
     }
     let card = std::fs::read_to_string(at("model/card.toml")).unwrap();
-    std::fs::write(
-        at("model/card.toml"),
-        card + "\n[resolution]\nmin = 0.4\nmax = 0.6\n",
-    )
-    .unwrap();
+    std::fs::write(at("model/card.toml"), card + "\n[resolution]\nmin = 0.4\nmax = 0.6\n").unwrap();
     let base = ["detect", text(&slide), "--out", text(&out), "--engine", "rten", "--threads", "1"];
     let model = at("model");
     let run = |more: &[&str]| mithras(&[&base[..], &["--model", text(&model)], more].concat());
@@ -263,21 +269,36 @@ fn what_means_nothing_has_no_score_and_is_marked_everywhere() {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     // The table on the terminal, counts.csv and the summary.
     let label = "outside the model's range";
-    assert!(String::from_utf8_lossy(&done.stdout).contains(label), "{}", String::from_utf8_lossy(&done.stdout));
+    assert!(
+        String::from_utf8_lossy(&done.stdout).contains(label),
+        "{}",
+        String::from_utf8_lossy(&done.stdout)
+    );
     assert!(std::fs::read_to_string(out.join("counts.csv")).unwrap().contains(label));
-    assert!(std::fs::read_to_string(out.join("summary.html")).unwrap().contains("outside the model"));
+    assert!(
+        std::fs::read_to_string(out.join("summary.html")).unwrap().contains("outside the model")
+    );
     // The viewer's list and its banner are made of these.
     let server = serve(&[&out]);
     let caveats = server.get("api/index").json()["slides"][0]["caveats"].clone();
-    assert_eq!((&caveats[0]["kind"], &caveats[0]["label"]), (&"outside-range".into(), &label.into()));
+    assert_eq!(
+        (&caveats[0]["kind"], &caveats[0]["label"]),
+        (&"outside-range".into(), &label.into())
+    );
     assert_eq!(server.review("anna", 0, [100.0, 100.0], "\"figure\"", true).status, 200);
     drop(server);
-    let recount = mithras(&["recount", text(&out), "--reviews", "anna", "--grade", "gist", "--json"]);
+    let recount =
+        mithras(&["recount", text(&out), "--reviews", "anna", "--grade", "gist", "--json"]);
     let answer: Value = serde_json::from_slice(&recount.stdout).unwrap();
     let counted = &answer["slides"][0];
-    assert!(counted["model"]["mitotic_score"].is_null() && counted["reviewed"]["mitotic_score"].is_null(), "{counted}");
+    assert!(
+        counted["model"]["mitotic_score"].is_null()
+            && counted["reviewed"]["mitotic_score"].is_null(),
+        "{counted}"
+    );
     assert!(counted["notes"].to_string().contains("no mitotic rate: see the notes"), "{counted}");
-    let made = mithras(&["report", text(&out), "--out", text(&at("pages")), "--mitotic-score", "gist"]);
+    let made =
+        mithras(&["report", text(&out), "--out", text(&at("pages")), "--mitotic-score", "gist"]);
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let page = std::fs::read_to_string(at("pages/s.html")).unwrap();
     assert!(page.contains("<b>not valid</b>") && page.contains("outside the model"), "{page}");

@@ -5,8 +5,9 @@ use super::found::slides;
 use super::gather::alone;
 use super::table::COLUMNS;
 use crate::batch::state::Status;
-use crate::batch::{InputError, read_list};
+use crate::batch::{DetectionState, InputError, read_list};
 use crate::input::Input;
+use base::remedy::{Remedied, Remedy};
 use base::text::{Many, Shown};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -77,8 +78,8 @@ pub fn assign(outs: &[PathBuf], list: &Path) -> Result<Vec<String>, AssignError>
     Ok(notes.into_iter().flatten().collect())
 }
 
-impl base::remedy::Remedied for AssignError {
-    fn remedy(&self) -> Option<base::remedy::Remedy> {
+impl Remedied for AssignError {
+    fn remedy(&self) -> Option<Remedy> {
         match self {
             Self::Input(e) => e.remedy(),
             Self::Report(e) => e.remedy(),

@@ -13,13 +13,12 @@ use base::remedy::{Remedied, Remedy};
 use base::table::{TableError, Writer};
 use base::text::{Many, Shown};
 use mithras::export::pictures;
-use mithras::regions::outlines;
+use mithras::regions::{RegionOutline, outlines};
 use mithras::report::{ReportError, Results, Reviewed, gather, results};
 use mitosis::count::{CountError, density_per_20_mm2, hotspot};
 use mitosis::hotspots::HotspotRule;
 use mitosis::{Level0, Mm2, MppError, Point};
 use outcome::{Rule, Scheme};
-use roi::Area;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -492,11 +491,11 @@ fn in_placed(
 }
 
 /// Takes figures out that were added outside the regions of a slide, whose area they are not part of; gives how many counted.
-fn leave_out(about: &mut Verdicts, regions: &[(String, Area)]) -> usize {
+fn leave_out(about: &mut Verdicts, regions: &[RegionOutline]) -> usize {
     if regions.is_empty() {
         return 0;
     }
-    let inside: Vec<_> = regions.iter().map(|(_, area)| area.index()).collect();
+    let inside: Vec<_> = regions.iter().map(|r| r.area.index()).collect();
     let mut lost = 0;
     for verdicts in about.values_mut() {
         verdicts.entries.retain(|_, e| {
@@ -534,7 +533,7 @@ pub fn figures_by(
     reviews: &Path,
     reviewer: &str,
     results: &Results,
-    regions: &[(String, Area)],
+    regions: &[RegionOutline],
 ) -> Result<Option<Vec<Point<Level0>>>, ReviewError> {
     let Some(Together { verdicts, .. }) = together(reviews, reviewer)? else { return Ok(None) };
     let mut about: Verdicts =

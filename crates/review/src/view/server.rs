@@ -776,7 +776,7 @@ impl Viewer {
         let all = regions::outlines(folder, counts.slide.bounds_offset)
             .map_err(|e| Answer::refusal(500, &e.to_string()))?;
         let inside = |area: &roi::Area| area.index().contains(mitosis::Point::new(x, y));
-        Ok(!all.is_empty() && !all.iter().any(|(_, area)| inside(area)))
+        Ok(!all.is_empty() && !all.iter().any(|r| inside(&r.area)))
     }
 
     fn is_candidate(&self, id: usize, key: &str) -> Result<bool, Answer> {
