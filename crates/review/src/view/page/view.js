@@ -627,13 +627,13 @@ async function reviews() {
   f.added = [];
   state.history = [];
   showHistory();
-  commentShown();
+  commentShown(true);
   if (!state.reviewer) return;
   const known = await get(`api/reviews/${state.slide}?reviewer=${encodeURIComponent(state.reviewer)}`);
   for (const e of known.entries) apply(e);
   state.history = known.entries;
   showHistory();
-  commentShown();
+  commentShown(true);
 }
 
 /** Every current verdict, each of which can be taken back. */
@@ -694,8 +694,9 @@ function judge(verdict, morphology = null) {
   return null;
 }
 
-/** Shows the comment on the chosen candidate. */
-function commentShown() {
+/** Shows the comment on the chosen candidate; what is being written stays where the candidate is the same. */
+function commentShown(same = false) {
+  if (same && document.activeElement === $('comment')) return;
   const place = state.selected === null || !state.figures ? null : state.figures.place(state.selected);
   $('comment').value = (place && state.figures.comment.get(place.key)) || '';
 }
