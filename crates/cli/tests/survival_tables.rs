@@ -319,6 +319,7 @@ fn slides_and_patients(folder: &Path) -> (String, String) {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one table whose reading every command shares")]
 fn rows_of_one_patient_become_one_or_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let (patients, slides) = slides_and_patients(folder.path());

@@ -98,6 +98,16 @@ pub struct RiskSource {
     pub protective: bool,
 }
 
+/// A note on resampled rows where clusters have several.
+fn rows_not_valid(frame: &Frame) -> Option<String> {
+    frame.repeated.as_ref().map(|repeated| {
+        format!(
+            "the interval from resampled rows is not valid: {repeated} are not independent; that from resampled \
+             clusters is"
+        )
+    })
+}
+
 /// Judges a risk.
 ///
 /// # Errors
@@ -145,14 +155,7 @@ pub fn c_index(table: &Table, plan: &CIndexPlan) -> Result<CIndex> {
             boots.push(("clusters", pairs.bootstrap_clusters(cluster, draws)?));
         }
     }
-    if let Some(repeated) = &frame.repeated
-        && plan.replicates > 0
-    {
-        notes.push(format!(
-            "the interval from resampled rows is not valid: {repeated} are not independent; that from resampled \
-             clusters is"
-        ));
-    }
+    notes.extend(rows_not_valid(&frame).filter(|_| plan.replicates > 0));
     for (unit, b) in &boots {
         if b.defined < b.replicates {
             warnings.push(format!(

@@ -130,6 +130,7 @@ fn one_region_in_every_format_gives_one_count() {
 
 /// Regions that were drawn in the viewer, the run that they limit, the reviewer's words in it, and its report.
 #[test]
+#[expect(clippy::too_many_lines, reason = "one run whose later steps need the earlier ones")]
 fn from_a_drawn_region_to_the_report() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);

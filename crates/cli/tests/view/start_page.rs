@@ -115,6 +115,7 @@ fn without_the_token_nothing_of_the_disc_is_listed() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one run whose later steps need the earlier ones")]
 fn a_drawn_slide_to_the_end_and_a_broken_one_with_its_reason() {
     let (dir, slides) = slides((900, 700));
     let server = page(dir.path());
