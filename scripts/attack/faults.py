@@ -323,23 +323,30 @@ def no_cell_commands_a_terminal(tool):
 
 
 def no_link_leads_out(tool):
-    """A review log that is a link out of the folder is not written through."""
+    """A review log that is a link out of the folder is not written through; one that is none is written."""
     folder, outside = tool.empty("linked"), tool.base / "outside.jsonl"
     shutil.copytree(run(tool), folder)
     outside.unlink(missing_ok=True)
-    (folder / "reviews").mkdir(exist_ok=True)
-    (folder / "reviews/sym.jsonl").symlink_to(outside)
+    reviews = folder / "reviews"
+    reviews.mkdir(exist_ok=True)
+    (reviews / "sym.jsonl").symlink_to(outside)
     server = Server(tool, ["view", folder, "--no-browser"])
-    word = {"reviewer": "sym", "slide": 0, "key": "+5.00,5.00", "x": 5, "y": 5, "verdict": "figure", "added": True}
+    word = {"slide": 0, "key": "+5.00,5.00", "x": 5, "y": 5, "verdict": "figure", "added": True}
+    answers = {}
     try:
-        post(server, "/api/review", word)
-        answer = "was taken"
-    except OSError as e:
-        answer = e
+        for name in ("plain", "sym"):
+            try:
+                post(server, "/api/review", {"reviewer": name, **word})
+                answers[name] = "was taken"
+            except OSError as e:
+                answers[name] = e
     finally:
         server.process.kill()
         server.process.wait()
-    return not outside.exists() and answer != "was taken", answer
+    kept = reviews / "plain.jsonl"
+    if answers["plain"] != "was taken" or not kept.is_file() or not kept.read_text().strip():
+        return False, f"a log of its own is not written: {answers}"
+    return not outside.exists() and answers["sym"] != "was taken", answers
 
 
 def others_read_no_review(tool):

@@ -34,6 +34,39 @@ pub enum JsonError {
 /// Largest JSON file that is read, bytes.
 pub const LARGEST: u64 = 512 << 20;
 
+/// Paths that JSON can state.
+pub trait Paths {
+    /// What is written.
+    fn written(&self) -> impl Serialize + '_;
+}
+
+impl Paths for PathBuf {
+    fn written(&self) -> impl Serialize + '_ {
+        self.to_string_lossy()
+    }
+}
+
+impl Paths for Option<PathBuf> {
+    fn written(&self) -> impl Serialize + '_ {
+        self.as_deref().map(Path::to_string_lossy)
+    }
+}
+
+impl Paths for Vec<PathBuf> {
+    fn written(&self) -> impl Serialize + '_ {
+        self.iter().map(|p| p.to_string_lossy()).collect::<Vec<_>>()
+    }
+}
+
+/// Writes paths of reports (`serialize_with`): JSON has no bytes outside of UTF-8, so U+FFFD stands for them. What is
+/// read back to open a file keeps serde's own way, which is an error.
+///
+/// # Errors
+/// The serializer's own.
+pub fn lossy<S: serde::Serializer>(paths: &impl Paths, to: S) -> Result<S::Ok, S::Error> {
+    paths.written().serialize(to)
+}
+
 /// Pretty JSON with a final line break.
 ///
 /// # Panics
@@ -49,9 +82,12 @@ pub fn pretty(value: &impl Serialize) -> Vec<u8> {
 /// Writes [`pretty`] JSON, whole or not at all.
 ///
 /// # Errors
-/// [`WriteError`].
+/// [`WriteError`]; for a value without JSON, too.
 pub fn write(path: &Path, value: &impl Serialize) -> Result<(), WriteError> {
-    file::write(path, &pretty(value))
+    let none = |e| WriteError { path: path.to_owned(), source: std::io::Error::other(e) };
+    let mut bytes = serde_json::to_vec_pretty(value).map_err(none)?;
+    bytes.push(b'\n');
+    file::write(path, &bytes)
 }
 
 /// Reads a JSON file.

@@ -22,6 +22,7 @@ mod precision;
 mod pretrain_cli;
 mod privacy;
 mod release;
+mod remedies;
 mod remote;
 mod robustness;
 mod scale;

@@ -224,6 +224,9 @@ fn draw(dir: &Path) -> PathBuf {
 fn the_server_is_for_this_machine_and_tells_nothing() {
     let dir = tempdir().unwrap();
     let out = draw(dir.path());
+    let score = ["audit", "score", out.to_str().unwrap()];
+    let (ok, _, err) = mithras(&score);
+    assert!(!ok && err.contains("see mithras audit serve"), "{err}");
     let server = serve(&out.join("package"));
     let get = |path: &str, host: &str| {
         raw(
@@ -270,6 +273,8 @@ fn the_server_is_for_this_machine_and_tells_nothing() {
     }
     let saved = std::fs::read_to_string(out.join("package/reviews/anna.jsonl")).unwrap();
     assert_eq!(saved.lines().count(), 1);
+    let (ok, _, err) = mithras(&score);
+    assert!(ok, "{err}");
     assert!(get("/log/anna.jsonl", "HOST").ends_with(&saved));
     for path in ["/log/bert.jsonl", "/log/../audit.jsonl", "/log/..%2f..%2fkey.jsonl"] {
         assert!(get(path, "HOST").starts_with("HTTP/1.1 404"), "{path}");

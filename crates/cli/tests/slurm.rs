@@ -238,13 +238,19 @@ fn what_is_wrong_is_refused_before_anything_is_submitted() {
     assert!(code == 1 && log.contains("no column 'slide'"), "{log}");
     assert!(!study.at("bin/calls").exists() && !study.at("other").exists());
     // No Slurm here.
-    let bare = Command::new(env!("CARGO_BIN_EXE_mithras"))
-        .args(["slurm", "--out", "out", "--list"])
-        .arg(study.at("whole.csv"))
-        .current_dir(study.dir.path())
-        .env("PATH", study.at("nothing"))
-        .output()
-        .unwrap();
+    let bare = |more: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_mithras"))
+            .args(["slurm", "--out", "out", "--list"])
+            .arg(study.at("whole.csv"))
+            .args(more)
+            .current_dir(study.dir.path())
+            .env("PATH", study.at("nothing"))
+            .output()
+            .unwrap()
+    };
+    let followed = bare(&["--dry-run"]);
+    assert!(followed.status.success(), "{followed:?}");
+    let bare = bare(&[]);
     let words = String::from_utf8_lossy(&bare.stderr).into_owned();
     assert!(bare.status.code() == Some(1) && words.contains("sbatch cannot be run"), "{words}");
     assert!(words.contains("see --dry-run"), "{words}");

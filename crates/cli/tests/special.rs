@@ -63,6 +63,35 @@ fn place() -> tempfile::TempDir {
     dir
 }
 
+/// A result that is a folder, or that has gone, is one that cannot be read: its slide is named, and not left out as
+/// one that was never detected.
+#[test]
+fn results_that_are_no_files_are_named() {
+    let dir = place();
+    let counts = dir.path().join("run/one/counts.json");
+    let whole = fs::read(&counts).unwrap();
+    fs::remove_file(&counts).unwrap();
+    for folder in [false, true] {
+        if folder {
+            fs::create_dir(&counts).unwrap();
+        }
+        for line in [
+            "recount run --reviews anna --json",
+            "export qupath run --out q",
+            "export dicom run --out d",
+            "gather run",
+            "evaluate detections --predictions run --truth truth.csv",
+        ] {
+            let out = ended(dir.path(), &words(line), None);
+            let printed = output_text(&out);
+            let named = printed.contains("one") && printed.contains("counts.json");
+            assert!(matches!(out.status.code(), Some(1..=3)) && named, "{line}: {printed}");
+        }
+    }
+    fs::remove_dir(&counts).unwrap();
+    fs::write(&counts, whole).unwrap();
+}
+
 const QUICK: &str = "--engine rten --threads 1 -q";
 
 #[test]
@@ -144,6 +173,7 @@ const PRINTING: &[&str] = &[
     "experiment show subtypes",
     "encoders list",
     "export qupath run --out q",
+    "doctor --runs 0",
 ];
 
 #[test]
@@ -177,7 +207,12 @@ fn names_that_are_not_utf8_are_read_or_refused() {
     fs::rename(at.join("run"), named("run")).unwrap();
     let lines = [
         ("slide info @.tiff", true),
-        ("slide info @.tiff --json", false),
+        ("slide info @.tiff --json", true),
+        ("slide info @.tiff --deidentified-check --json", true),
+        ("slide tissue @.tiff --out @tissue2 --json", true),
+        ("quality @.tiff --out @quality2 --json", true),
+        ("recount @run --reviews anna --json", true),
+        ("export qupath @run --out @q2 --json", true),
         ("slide tissue @.tiff --out @tissue", true),
         ("slide thumbnail @.tiff --out @.png", true),
         ("slide deidentify @.tiff @copy.tiff", false),
@@ -210,5 +245,10 @@ fn names_that_are_not_utf8_are_read_or_refused() {
         let printed = output_text(&out);
         let ends = matches!(out.status.code(), Some(0..=3)) && !printed.contains("panicked");
         assert!(ends && (!done || out.status.success()), "{line}: {:?} {printed}", out.status);
+        if done && line.ends_with("--json") {
+            let text = String::from_utf8_lossy(&out.stdout);
+            let _: serde_json::Value = serde_json::from_str(&text).expect(line);
+            assert!(text.contains("caf\u{fffd}"), "{line}: {text}");
+        }
     }
 }

@@ -50,7 +50,10 @@ fn folders_to_folds_to_test_to_package() {
     let (preset, data, run_dir) = (text(&preset), text(&data), text(&run));
     let train = |more: &[&str]| {
         let mut args = vec!["train", "finetune", "--preset", &preset, "--data", &data];
-        args.extend(["--out", &run_dir, "--device", "cpu", "--threads", "1"]);
+        if !more.contains(&"--out") {
+            args.extend(["--out", &run_dir]);
+        }
+        args.extend(["--device", "cpu", "--threads", "1"]);
         for set in [
             "task=\"folder\"",
             "positive=\"marked\"",
@@ -71,6 +74,10 @@ fn folders_to_folds_to_test_to_package() {
     assert!(ok && printed.contains("1 of 3 folds"), "{printed}");
     let (ok, printed) = train(&["--fold", "3"]);
     assert!(!ok && printed.contains("from 0 to 2"), "{printed}");
+    let (ok, printed) = train(&["--fold", "0"]);
+    assert!(!ok && printed.contains("--resume to continue"), "{printed}");
+    let (ok, printed) = train(&["--fold", "1", "--set", "positive=\"nope\""]);
+    assert!(!ok && printed.contains("--set positive=CLASS"), "{printed}");
     let test = ["train", "test", "--run", &run_dir, "--data", &data, "--device", "cpu"];
     let (ok, printed) = mithras(&test);
     assert!(!ok && printed.contains("not trained yet"), "{printed}");
@@ -121,6 +128,16 @@ fn folders_to_folds_to_test_to_package() {
         let (ok, printed) = mithras(again);
         assert!(!ok && printed.contains("scored on this test set before"), "{printed}");
     }
+    let (ok, printed) = mithras(&[&test[..], &["--again"]].concat());
+    assert!(ok, "{printed}");
+    // Weights to start from, where the preset asks for some.
+    let started = text(&dir.path().join("started"));
+    let weights = text(&run.join("final/model.safetensors"));
+    let more = ["--out", &started, "--fold", "0", "--set", "init=\"checkpoint\""];
+    let (ok, printed) = train(&more);
+    assert!(!ok && printed.contains("--init FILE"), "{printed}");
+    let (ok, printed) = train(&[&more[..], &["--init", &weights]].concat());
+    assert!(ok, "{printed}");
     // A note of before there were several.
     let old = &tested["sets"][0];
     let old = serde_json::json!({"test_set_sha256": old["test_set_sha256"], "items": 4});

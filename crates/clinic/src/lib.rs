@@ -55,6 +55,7 @@ pub enum ReportError {
 #[derive(Debug, Serialize)]
 pub struct Written {
     /// The folder.
+    #[serde(serialize_with = "base::json::lossy")]
     pub folder: PathBuf,
     /// The cases, each with the name of its files without suffix.
     pub cases: Vec<(String, String)>,

@@ -83,6 +83,7 @@ impl Line {
 #[derive(Debug, Serialize)]
 pub struct Report {
     /// The corpus.
+    #[serde(serialize_with = "base::json::lossy")]
     pub corpus: PathBuf,
     /// Its digest.
     pub digest: String,

@@ -39,6 +39,7 @@ pub struct Listed {
     /// Its name.
     pub name: String,
     /// Its folder; `None` for one that needs a file of weights.
+    #[serde(serialize_with = "base::json::lossy")]
     pub folder: Option<PathBuf>,
     /// Architecture.
     pub architecture: String,
@@ -189,6 +190,7 @@ pub struct Package {
     /// Version of this format.
     pub schema: &'static str,
     /// Its folder.
+    #[serde(serialize_with = "base::json::lossy")]
     pub folder: PathBuf,
     /// Bytes of the network, of all its files.
     pub bytes: usize,

@@ -4,12 +4,14 @@
 
 mod adapt;
 mod chain;
+mod growth;
 mod limits;
 mod mean;
 mod messages;
 
 pub(crate) use adapt::{Gives, Wanted, adapt, metadata, side};
 pub(crate) use chain::{Link, chain};
+pub(crate) use limits::has_functions;
 pub(crate) use mean::mean;
 
 use messages::{
@@ -179,6 +181,17 @@ impl Values {
         }
         let raw = self.raw_data.as_chunks::<8>().0.iter().map(|b| i64::from_le_bytes(*b));
         self.int64_data.iter().copied().chain(raw).take(LONGEST).collect()
+    }
+}
+
+impl Values {
+    /// Its numbers, if it is a short list of whole ones or of f32.
+    fn numbers(&self) -> Option<Vec<f64>> {
+        if self.data_type == FLOAT {
+            let raw = self.raw_data.as_chunks::<4>().0.iter();
+            return Some(raw.map(|b| f32::from_le_bytes(*b).into()).collect());
+        }
+        (self.data_type == INT64).then(|| self.ints().into_iter().map(|n| n as f64).collect())
     }
 }
 

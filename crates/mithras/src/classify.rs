@@ -46,6 +46,7 @@ pub struct Classified {
     /// Name of the package.
     pub model: String,
     /// The table.
+    #[serde(serialize_with = "base::json::lossy")]
     pub out: PathBuf,
     /// Images in it.
     pub images: usize,

@@ -41,6 +41,7 @@ struct Machine {
 #[derive(Clone, Debug, Serialize)]
 struct Found {
     what: &'static str,
+    #[serde(serialize_with = "base::json::lossy")]
     path: PathBuf,
     found_by: String,
 }

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Serialize)]
 pub struct SlideInfo {
     /// The file.
+    #[serde(serialize_with = "base::json::lossy")]
     pub file: PathBuf,
     /// What reads it.
     pub reader: &'static str,
@@ -166,6 +167,7 @@ pub struct Deidentified {
     /// Version of this format.
     pub schema: &'static str,
     /// The file.
+    #[serde(serialize_with = "base::json::lossy")]
     pub file: PathBuf,
     /// What reads it.
     pub reader: &'static str,
@@ -218,6 +220,7 @@ impl fmt::Display for Deidentified {
 #[derive(Clone, Debug, Serialize)]
 pub struct TissueInfo {
     /// The slide.
+    #[serde(serialize_with = "base::json::lossy")]
     pub file: PathBuf,
     /// Area of the tissue.
     pub area_mm2: f64,
@@ -238,8 +241,10 @@ pub struct TissueInfo {
     /// The settings.
     pub parameters: TissueOptions,
     /// The mask as a picture.
+    #[serde(serialize_with = "base::json::lossy")]
     pub mask: PathBuf,
     /// The outlines.
+    #[serde(serialize_with = "base::json::lossy")]
     pub geojson: PathBuf,
 }
 

@@ -2,6 +2,7 @@
 
 use crate::error::RegionError;
 use crate::read::{DrawnFile, SUFFIXES, stem};
+use base::table::Unmatched;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,14 +36,13 @@ fn file(path: &Path, slides: &[&str], mpp: Option<f64>) -> Result<Assigned, Regi
     }
     let lacking: Vec<&str> =
         slides.iter().copied().filter(|s| !file.regions.iter().any(|r| r.is_of(s))).collect();
-    refuse(path, &lacking, "no regions for")?;
     let strange: Vec<&str> = file
         .regions
         .iter()
         .filter(|r| !slides.iter().any(|s| r.is_of(s)))
         .filter_map(|r| r.image.as_deref())
         .collect();
-    refuse(path, &strange, "regions of slides that are not among the inputs:")?;
+    met(path, &lacking, &strange)?;
     Ok(slides.iter().map(|s| ((*s).to_owned(), Arc::clone(&file))).collect())
 }
 
@@ -74,25 +74,20 @@ fn folder(path: &Path, slides: &[&str], mpp: Option<f64>) -> Result<Assigned, Re
         }
     }
     let lacking: Vec<&str> = slides.iter().copied().filter(|s| !found.contains_key(*s)).collect();
-    refuse(path, &lacking, "no file of regions for")?;
     let strange: Vec<&str> = strange.iter().map(String::as_str).collect();
-    refuse(path, &strange, "files of regions without a slide among the inputs:")?;
+    met(path, &lacking, &strange)?;
     found
         .into_iter()
         .map(|(slide, file)| Ok((slide, Arc::new(DrawnFile::read(&file, mpp)?))))
         .collect()
 }
 
-/// Refuses where there are any, naming the first.
-fn refuse(path: &Path, names: &[&str], what: &str) -> Result<(), RegionError> {
-    if names.is_empty() {
-        return Ok(());
-    }
-    let shown: Vec<&str> = names.iter().copied().take(5).collect();
-    let more = names.len() - shown.len();
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let reason = format!("{what} {}{more}", shown.join(", "));
-    Err(RegionError::Match { path: path.to_owned(), reason })
+/// Refuses slides without regions and regions without a slide, with the rule by which they would meet.
+fn met(path: &Path, slides: &[&str], regions: &[&str]) -> Result<(), RegionError> {
+    let join = Unmatched::from_keys(("the slides", "the regions"), slides, regions);
+    join.map_or(Ok(()), |join| {
+        Err(RegionError::Match { path: path.to_owned(), reason: join.to_string() })
+    })
 }
 
 #[cfg(test)]
@@ -117,8 +112,11 @@ mod tests {
         let found = assign(dir.path(), &["a", "b"], None).unwrap();
         assert_eq!(found.keys().collect::<Vec<_>>(), ["a", "b"]);
         let refused = |slides: &[&str]| assign(dir.path(), slides, None).unwrap_err().to_string();
-        assert!(refused(&["a", "b", "c"]).contains("no file of regions for c"));
-        assert!(refused(&["a"]).contains("without a slide among the inputs: b.svs.json"));
+        assert!(refused(&["a", "b", "c"]).contains("only in the slides, not in the regions ('c')"));
+        assert!(refused(&["a"]).contains("only in the regions, not in the slides ('b.svs.json')"));
+        let join = refused(&["A", "b"]);
+        assert!(join.contains("'A'") && join.contains("'a.geojson'"), "{join}");
+        assert!(join.contains("1 would match ignoring case, the file's ending"), "{join}");
         write("a.json");
         assert!(refused(&["a", "b"]).contains("both of slide `a`"));
     }
@@ -138,8 +136,8 @@ mod tests {
         );
         write(&[feature(Some("a.svs")), feature(Some("b"))]);
         assert_eq!(assign(&path, &["a", "b"], None).unwrap().len(), 2);
-        assert!(refused(&["a", "c"]).contains("no regions for c"));
+        assert!(refused(&["a", "c"]).contains("only in the slides, not in the regions ('c')"));
         write(&[feature(Some("a.svs")), feature(Some("b")), feature(Some("z.svs"))]);
-        assert!(refused(&["a", "b"]).contains("not among the inputs: z.svs"));
+        assert!(refused(&["a", "b"]).contains("only in the regions, not in the slides ('z.svs')"));
     }
 }

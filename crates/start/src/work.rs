@@ -74,6 +74,7 @@ pub struct Progress {
     /// Number of the run since the server began.
     pub number: u64,
     /// Its folder.
+    #[serde(serialize_with = "base::json::lossy")]
     pub out: Option<PathBuf>,
     /// Its slides.
     pub slides: Vec<SlideState>,

@@ -1,5 +1,6 @@
 //! What a run trains on: one fold of a regions dataset.
 
+use base::table::Unmatched;
 use std::path::Path;
 
 use mitosis::Mpp;
@@ -117,12 +118,17 @@ impl Data {
     /// # Errors
     /// An image that is not among those of this fold's training side.
     pub fn mark(&mut self, pseudo: &[Pseudo]) -> Result<()> {
+        let there = self.scenes.unlabelled.iter().flat_map(|u| &u.1).map(|s| s.name.as_str());
+        let listed = pseudo.iter().map(|p| p.frame.as_str());
+        let join =
+            Unmatched::between(("the pseudo-labels", "the unlabelled images"), listed, there)
+                .map_or_else(String::new, |join| format!(": {join}"));
         for p in pseudo {
             let mut scenes = self.scenes.unlabelled.iter_mut().flat_map(|u| u.1.iter_mut());
             let scene = scenes.find(|s| s.name == p.frame).ok_or_else(|| TrainError::Preset {
                 path: "pseudo-labels".into(),
                 reason: format!(
-                    "image {} is not an unlabelled one on the training side of this fold",
+                    "image {} is not an unlabelled one on the training side of this fold{join}",
                     p.frame
                 ),
             })?;

@@ -1,5 +1,6 @@
 //! `mithras train finetune`: the second stage.
 
+use base::table::Unmatched;
 use std::ops::Range;
 use std::path::Path;
 
@@ -251,9 +252,17 @@ pub fn train_on(
     let mut domains = data.domains();
     let mined_at = mined.iter().map(|m| NamedPlace { image: m.frame.clone(), x: m.x, y: m.y });
     let listed: Vec<_> = mined_at.chain(data.mimickers.iter().cloned()).collect();
+    let images: Vec<String> =
+        domains.iter().flat_map(|d| &d.scenes).map(|s| s.name.clone()).collect();
+    let join = || {
+        let listed = listed.iter().map(|place| place.0.as_str());
+        let there = images.iter().map(String::as_str);
+        Unmatched::between(("the places", "the training side"), listed, there)
+            .map_or_else(String::new, |join| format!(": {join}"))
+    };
     Domain::list(&mut domains, &listed).map_err(|no| TrainError::Preset {
         path: "mined places".into(),
-        reason: format!("image {} is not on the training side of this fold", no.0),
+        reason: format!("image {} is not on the training side of this fold{}", no.0, join()),
     })?;
     for m in mined {
         digest.push_str(&format!("+{}:{:.1},{:.1}", m.frame, m.x, m.y));

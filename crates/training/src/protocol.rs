@@ -171,6 +171,7 @@ struct Scored {
     items: usize,
     /// Folder of the results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "base::json::lossy")]
     out: Option<PathBuf>,
 }
 

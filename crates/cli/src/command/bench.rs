@@ -195,5 +195,8 @@ fn encoders(a: &Encoders) -> Result<()> {
     if let Some(out) = &a.out {
         found.write(out, scores.as_ref())?;
     }
+    if let Some(join) = scores.and_then(|scores| found.unmatched(&scores)) {
+        crate::progress::print_message("note", &join.to_string());
+    }
     crate::show::result(a.json, &found)
 }

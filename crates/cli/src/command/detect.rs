@@ -195,6 +195,13 @@ pub fn run(args: Args) -> Result<ExitCode> {
     if let Some(join) = inputs.unmatched("--mpp-table", table.keys())? {
         print_message("note", &join.to_string());
     }
+    for other in &inputs.beside {
+        let other = Shown(other);
+        print_message(
+            "note",
+            &format!("skipped, beside a slide of the same name: {other}, which cannot be read"),
+        );
+    }
     if let Some(first) = inputs.hidden.first() {
         let n = Many(inputs.hidden.len(), "hidden file");
         let first = Shown(first);

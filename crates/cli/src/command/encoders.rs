@@ -23,9 +23,9 @@ pub struct Args {
 #[derive(clap::Subcommand, Debug)]
 #[expect(clippy::large_enum_variant, reason = "parsed once per process")]
 enum Verb {
-    /// Packages in a folder, and what this build makes of weights
+    /// Packages in a folder and in the folders in it, and what this build makes of weights
     List {
-        /// The folder
+        /// The folder; without it, the current one
         #[arg(long = "in", value_name = "DIR", default_value = ".")]
         folder: PathBuf,
     },

@@ -45,6 +45,7 @@ pub struct Looked {
     /// Its name.
     pub name: String,
     /// Its file.
+    #[serde(serialize_with = "base::json::lossy")]
     pub file: PathBuf,
     /// What was measured; none of a slide that cannot be read.
     pub measured: Option<Measured>,

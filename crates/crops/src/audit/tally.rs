@@ -3,6 +3,7 @@
 use super::package::Key;
 use super::review::{BoxSize, Entry, Verdict};
 use crate::error::{CorpusError, Result};
+use base::table::Unmatched;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -57,8 +58,19 @@ pub fn tally(key: &Key, entries: &BTreeMap<String, Entry>) -> Result<Vec<Row>> {
             counts: ReviewCounts::default(),
         })
         .collect();
+    let strange: Vec<&str> =
+        entries.keys().map(String::as_str).filter(|id| !by_id.contains_key(id)).collect();
+    if !strange.is_empty() {
+        let idle: Vec<&str> =
+            by_id.keys().copied().filter(|id| !entries.contains_key(*id)).collect();
+        let join = Unmatched::from_keys(("the verdicts", "the key"), &strange, &idle)
+            .map_or_else(String::new, |join| format!(": {join}"));
+        let why = format!("verdicts on pictures that the key does not know{join}");
+        return Err(CorpusError::Invalid(why));
+    }
     for (id, entry) in entries {
-        let unknown = || CorpusError::Invalid(format!("the key knows no picture `{id}`"));
+        let unknown =
+            || CorpusError::Invalid(format!("the key knows no stratum of picture `{id}`"));
         let &(cohort, stratum) = by_id.get(id.as_str()).ok_or_else(unknown)?;
         let row = rows.iter_mut().find(|r| r.cohort == cohort && r.stratum == stratum);
         let c = &mut row.ok_or_else(unknown)?.counts;

@@ -265,12 +265,10 @@ pub fn evaluate(
 ) -> Result<Evaluation, EvaluateError> {
     let folder = |name: &str| {
         let own = dir.join(name);
-        let is_self =
-            dir.file_name().is_some_and(|f| f == name) && dir.join("counts.json").is_file();
+        let is_self = dir.file_name().is_some_and(|f| f == name) && has_count(dir);
         if is_self { dir.to_owned() } else { own }
     };
-    let lacking: Vec<&String> =
-        truth.keys().filter(|n| !folder(n).join("counts.json").is_file()).collect();
+    let lacking: Vec<&String> = truth.keys().filter(|n| !has_count(&folder(n))).collect();
     if let Some(first) = lacking.first() {
         return Err(EvaluateError::Missing {
             dir: dir.to_owned(),
@@ -395,12 +393,17 @@ fn thresholds(cases: &[Case]) -> Vec<f32> {
     (0..CURVE_POINTS).map(|i| scores[i * (n - 1) / (CURVE_POINTS - 1)]).collect()
 }
 
+/// Whether a folder has a count, of whatever kind: one that cannot be read is an error of that slide.
+fn has_count(folder: &Path) -> bool {
+    folder.join("counts.json").symlink_metadata().is_ok()
+}
+
 /// Slides with predictions below a folder.
 fn predicted(dir: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
     let mut names: Vec<String> = entries
         .flatten()
-        .filter(|e| e.path().join("counts.json").is_file())
+        .filter(|e| has_count(&e.path()))
         .map(|e| e.file_name().to_string_lossy().into_owned())
         .collect();
     names.sort();

@@ -146,10 +146,19 @@ pub fn read_truth(path: &Path, options: &TruthOptions) -> Result<Truth, Evaluate
                     continue;
                 }
                 let cell = table.cell(row, column);
+                let (words, help) = match own.is_empty() {
+                    true => (
+                        "mf, mitotic, mitotic figure, mitosis, figure".into(),
+                        "state the words that mean a figure",
+                    ),
+                    false => (
+                        options.figures.join(", "),
+                        "state it as well if it means a figure, or else write `other` in its place",
+                    ),
+                };
                 let reason = format!(
-                    "'{cell}' is neither a word for a mitotic figure (mf, mitotic, mitotic figure, \
-                     mitosis, figure) nor for something else (mimicker, imposter, non-mitotic, hard \
-                     negative, other, ignore); state the words that mean a figure"
+                    "'{cell}' is neither a word for a mitotic figure ({words}) nor for something else \
+                     (mimicker, imposter, non-mitotic, hard negative, other, ignore); {help}"
                 );
                 return Err(EvaluateError::Word { place: table.place(row, column), reason });
             }

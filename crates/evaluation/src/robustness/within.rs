@@ -1,7 +1,7 @@
 //! Parts of images that count: where an annotator looked, or what was laid out in a margin of its own.
 
 use super::RobustnessError;
-use base::table::{Format, Table};
+use base::table::{Format, Table, Unmatched};
 use mithras::input::stem;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -49,7 +49,12 @@ pub(super) fn areas_in(
     name: &str,
     (w, h): (usize, usize),
 ) -> Result<Vec<[f64; 4]>, String> {
-    let own = areas.get(name).ok_or("no area of it is named, so nothing of it would count")?;
+    let own = areas.get(name).ok_or_else(|| {
+        let all = areas.keys().map(String::as_str);
+        let join = Unmatched::between(("the images", "the table of areas"), [name], all)
+            .map_or_else(String::new, |join| format!(": {join}"));
+        format!("no area of it is named, so nothing of it would count{join}")
+    })?;
     let outside = |a: &&[f64; 4]| a[0] < 0.0 || a[1] < 0.0 || a[2] > w as f64 || a[3] > h as f64;
     match own.iter().find(outside) {
         Some([x0, y0, x1, y1]) => {
@@ -77,6 +82,8 @@ mod tests {
         assert_eq!(areas_in(&areas, "b", (5, 5)).unwrap(), [[0.0, 0.0, 5.0, 5.0]]);
         assert!(areas_in(&areas, "b", (4, 5)).unwrap_err().contains("leaves the image of 4 x 5"));
         assert!(areas_in(&areas, "c", (5, 5)).unwrap_err().contains("no area of it"));
+        let join = areas_in(&areas, "A", (5, 5)).unwrap_err();
+        assert!(join.contains("'a'") && join.contains("ignoring upper and lower case"), "{join}");
     }
 
     #[test]

@@ -52,6 +52,7 @@ pub struct PieceCheck {
     pub what: String,
     /// Where it is.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "base::json::lossy")]
     pub at: Option<PathBuf>,
     /// Numbers.
     pub counts: Vec<Count>,
@@ -85,6 +86,7 @@ pub struct Checked {
 #[derive(Clone, Debug, Serialize)]
 pub struct Check {
     /// The folder.
+    #[serde(serialize_with = "base::json::lossy")]
     pub root: PathBuf,
     /// Set by set.
     pub sets: Vec<Checked>,

@@ -9,7 +9,7 @@ use super::StepOutputs;
 use crate::error::Result;
 use crate::graph::{Dims, envs};
 use crate::spec::{CompareSpec, expand};
-use base::table::{Format, Table};
+use base::table::{Format, Table, Unmatched};
 use serde::Serialize;
 use stats::bootstrap::draw_counts;
 use stats::interval::{holm, quantile_sorted};
@@ -185,7 +185,17 @@ fn paired(
         m.folds.iter().map(|(f, s)| (f.clone(), s.keys().cloned().collect())).collect()
     };
     if names(reference) != names(model) || reference.classes != model.classes {
-        return Err("the two were not scored on the same slides, folds and classes".into());
+        let all = |m: &Model| -> Vec<String> {
+            m.folds.values().flat_map(BTreeMap::keys).cloned().collect()
+        };
+        let (left, right) = (all(reference), all(model));
+        let join = Unmatched::between(
+            ("the reference", "the row"),
+            left.iter().map(String::as_str),
+            right.iter().map(String::as_str),
+        )
+        .map_or_else(String::new, |join| format!(": {join}"));
+        return Err(format!("the two were not scored on the same slides, folds and classes{join}"));
     }
     let mut slides: Vec<&String> = reference.folds.values().flat_map(BTreeMap::keys).collect();
     slides.sort();

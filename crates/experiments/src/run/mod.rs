@@ -70,8 +70,10 @@ pub struct RunNote {
     /// Device that networks were asked to run on.
     pub device: String,
     /// Folder of the data.
+    #[serde(serialize_with = "base::json::lossy")]
     pub data: Option<PathBuf>,
     /// Folder of the encoders.
+    #[serde(serialize_with = "base::json::lossy")]
     pub encoders: Option<PathBuf>,
     /// Steps that could not begin, and why.
     #[serde(default)]

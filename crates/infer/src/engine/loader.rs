@@ -4,6 +4,7 @@ use super::{
     EngineError, EngineOptions, EngineReport, Load, Network, Plug, Provider, Session, Started,
     native, onnxruntime, openvino, rten,
 };
+use crate::onnx;
 use crate::session::Chain;
 use std::fmt;
 
@@ -42,6 +43,17 @@ enum Kernels {
 pub(super) struct Loader {
     kernels: Kernels,
     pub(super) report: EngineReport,
+}
+
+/// What to do where an engine does not run a network: never to take the engine that has just failed.
+pub(super) fn other_engine(failed: &str, functions: bool) -> String {
+    if functions {
+        return "the file calls functions of its own, which not every engine knows: write it without them \
+                (`onnx.inliner.inline_local_functions` of the Python package onnx) and convert it again"
+            .into();
+    }
+    let other = if failed == "rten" { "onnxruntime, which runs all of ONNX" } else { "rten" };
+    format!("take the engine {other}, and report this with the output of `mithras doctor`")
 }
 
 impl Loader {
@@ -126,8 +138,7 @@ impl Loader {
         .map_err(|reason| EngineError::Unavailable {
             what: format!("{}/{}", self.report.engine, self.report.provider),
             reason: format!("the network does not load: {reason}"),
-            remedy: "take the engine rten, and report this with the output of `mithras doctor`"
-                .into(),
+            remedy: other_engine(&self.report.engine, onnx::has_functions(network.onnx)),
         })
     }
 

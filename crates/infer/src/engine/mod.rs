@@ -137,9 +137,12 @@ pub fn open(package: &ModelPackage, options: &EngineOptions) -> Result<Models, E
         _ => Err(EngineError::Unavailable {
             what: "no engine runs".into(),
             reason: reasons(&failures),
-            remedy:
+            remedy: if failures.iter().any(|(b, _)| matches!(b, Backend::Rten)) {
+                "`mithras doctor` shows what is missing; each engine's own remedy is above".into()
+            } else {
                 "take the engine rten, which needs nothing; `mithras doctor` shows what is missing"
-                    .into(),
+                    .into()
+            },
         }),
     }
 }
@@ -265,7 +268,7 @@ fn open_on(
     rehearse(package, &mut models).map_err(|e| EngineError::Unavailable {
         what: backend.to_string(),
         reason: format!("the first run failed: {e}"),
-        remedy: "take the engine rten, and report this with the output of `mithras doctor`".into(),
+        remedy: loader::other_engine(&models.report.engine, false),
     })?;
     Ok(models)
 }

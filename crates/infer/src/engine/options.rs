@@ -49,8 +49,10 @@ pub struct EngineReport {
     /// `cpu`, `openvino`, `cuda`, `tensorrt` or `coreml`.
     pub provider: String,
     /// Shared library, when one was opened.
+    #[serde(serialize_with = "base::json::lossy")]
     pub library: Option<PathBuf>,
     /// Provider plug-in, when one was opened.
+    #[serde(serialize_with = "base::json::lossy")]
     pub plugin: Option<PathBuf>,
     /// Version of the engine.
     pub version: String,
@@ -68,6 +70,9 @@ pub struct EngineReport {
     pub fallback_reason: Option<String>,
 }
 
+/// Letters of the reason for a slower engine that a line of text has room for.
+const LONGEST_REASON: usize = 120;
+
 impl fmt::Display for EngineReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { engine, version, provider, segmenter_precision: s, threads, .. } = self;
@@ -79,7 +84,13 @@ impl fmt::Display for EngineReport {
         }
         write!(f, ", {threads} threads")?;
         match &self.fallback_reason {
-            Some(reason) => write!(f, " (not faster because: {reason})"),
+            Some(reason) => {
+                // All of it is in the run's files.
+                let short: String = reason.chars().take(LONGEST_REASON).collect();
+                let more =
+                    if short.len() < reason.len() { "...; see `mithras doctor`" } else { "" };
+                write!(f, " (not faster because: {}{more})", short.trim_end())
+            }
             None => Ok(()),
         }
     }

@@ -1,7 +1,8 @@
 //! How much a graph may ask of an engine. Engines follow a graph by recursion and run its loops as often
 //! as it states, so what a file asks for is counted before an engine reads it.
 
-use super::messages::{Attribute, Function, Inner, Values};
+use super::growth::{Constants, Growth, Size};
+use super::messages::{Attribute, End, Function, Inner, Values};
 use prost::Message;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 use std::collections::HashMap;
@@ -17,6 +18,9 @@ pub(crate) const DEEPEST: usize = 16;
 /// Nodes that run for one image, with those of loops as often as the loop turns.
 pub(crate) const MOST_STEPS: u64 = 1_000_000;
 
+/// Numbers of one value, for one image: 8 GiB in f32. The largest values of networks have some 10^8.
+pub(crate) const MOST_NUMBERS: u64 = 1 << 31;
+
 const GRAPH: u32 = 7;
 const FUNCTION: u32 = 25;
 
@@ -31,7 +35,7 @@ pub(super) fn limited(onnx: &[u8]) -> Result<(), String> {
         if number == FUNCTION {
             let function =
                 Function::decode(payload).map_err(|e| format!("a damaged function: {e}"))?;
-            all.functions.insert((function.domain, function.name), function.node);
+            all.functions.insert((function.domain.clone(), function.name.clone()), function);
         }
     }
     for field in Fields(onnx) {
@@ -43,24 +47,40 @@ pub(super) fn limited(onnx: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether a file calls functions of its own.
+pub(crate) fn has_functions(onnx: &[u8]) -> bool {
+    Fields(onnx).flatten().any(|(number, _)| number == FUNCTION)
+}
+
 /// What has been counted.
 #[derive(Default)]
 struct Counter {
-    /// By domain and name: their nodes.
-    functions: HashMap<(String, String), Vec<Vec<u8>>>,
+    /// By domain and name.
+    functions: HashMap<(String, String), Function>,
     nodes: u64,
     steps: u64,
 }
 
-/// Whole numbers that are stated in a graph, by name: how often a loop turns.
-type Constants = HashMap<String, i64>;
+/// What a graph takes, gives and states.
+#[derive(Default)]
+struct Frame {
+    input: Vec<String>,
+    output: Vec<String>,
+    constants: Constants,
+}
 
 impl Counter {
-    /// A graph at some depth, which runs `turns` times.
-    fn graph(&mut self, bytes: &[u8], depth: usize, turns: u64) -> Result<(), String> {
+    /// A graph at some depth, which runs `turns` times; by how much what it gives is larger than what it takes.
+    fn graph(&mut self, bytes: &[u8], depth: usize, turns: u64) -> Result<u64, String> {
         const NODE: u32 = 1;
         const INITIALIZER: u32 = 5;
-        let mut constants = Constants::new();
+        const INPUT: u32 = 11;
+        const OUTPUT: u32 = 12;
+        let end = |value: &[u8]| {
+            let end = End::decode(value).map_err(|e| format!("a damaged value: {e}"))?;
+            Ok::<_, String>(end.name)
+        };
+        let mut frame = Frame::default();
         let mut nodes = Vec::new();
         for field in Fields(bytes) {
             match field? {
@@ -72,12 +92,15 @@ impl Counter {
                 (INITIALIZER, weight) if weight.len() < 256 => {
                     let values =
                         Values::decode(weight).map_err(|e| format!("a damaged weight: {e}"))?;
-                    constants.extend(values.ints().first().map(|n| (values.name.clone(), *n)));
+                    let numbers = values.numbers();
+                    frame.constants.extend(numbers.map(|n| (values.name.clone(), n)));
                 }
+                (INPUT, value) => frame.input.push(end(value)?),
+                (OUTPUT, value) => frame.output.push(end(value)?),
                 _ => {}
             }
         }
-        self.nodes(nodes, constants, depth, turns)
+        self.nodes(nodes, frame, depth, turns)
     }
 
     fn room(&self, more: u64) -> Result<(), String> {
@@ -92,10 +115,10 @@ impl Counter {
     fn nodes<'a>(
         &mut self,
         nodes: impl IntoIterator<Item = &'a [u8]>,
-        mut constants: Constants,
+        mut frame: Frame,
         depth: usize,
         turns: u64,
-    ) -> Result<(), String> {
+    ) -> Result<u64, String> {
         if depth > DEEPEST {
             return Err(format!(
                 "more than {DEEPEST} graphs or functions are nested; simplify the network"
@@ -113,8 +136,13 @@ impl Counter {
                     "its loops run more than {MOST_STEPS} nodes for one image; unroll or shorten them"
                 ));
             }
+            let mut growth = Growth::of(&node.op_type, &node.input, &frame.constants);
+            let mut own = 1;
             let turns = match node.op_type.as_str() {
-                "Loop" => turns.saturating_mul(node.turns(&constants)?),
+                "Loop" => {
+                    own = node.turns(&frame.constants)?;
+                    turns.saturating_mul(own)
+                }
                 "Scan" => {
                     return Err("it holds a `Scan`, whose number of turns it does not state; \
                                 export the network with its loops unrolled"
@@ -122,7 +150,7 @@ impl Counter {
                 }
                 "Constant" => {
                     let value = node.constant()?;
-                    constants.extend(node.output.first().cloned().zip(value));
+                    frame.constants.extend(node.output.first().cloned().zip(value));
                     turns
                 }
                 _ => turns,
@@ -131,22 +159,35 @@ impl Counter {
                 let inner = Inner::decode(attribute.as_slice())
                     .map_err(|e| format!("a damaged node: {e}"))?;
                 for graph in inner.graph.iter().chain(&inner.graphs) {
-                    self.graph(graph, depth + 1, turns)?;
+                    let factor = self.graph(graph, depth + 1, turns)?;
+                    if node.op_type == "Loop" {
+                        let turns = u32::try_from(own).unwrap_or(u32::MAX);
+                        growth = Growth::AtLeast(factor.saturating_pow(turns));
+                    }
                 }
             }
             // Functions are put in place of what calls them.
             let called = (node.domain.clone(), node.op_type.clone());
-            if let Some(body) = self.functions.get(&called).cloned() {
-                self.nodes(body.iter().map(Vec::as_slice), Constants::new(), depth + 1, turns)?;
+            if let Some(Function { node, input, output, .. }) = self.functions.get(&called).cloned()
+            {
+                let frame = Frame { input, output, constants: Constants::new() };
+                let nodes = node.iter().map(Vec::as_slice);
+                growth = Growth::Times(self.nodes(nodes, frame, depth + 1, turns)?);
             }
-            chain.add(node, self.nodes - before);
+            chain.add(node, self.nodes - before, growth);
         }
-        match chain.longest() {
-            None => Err("its nodes wait for each other in a circle".into()),
-            Some(n) if n > LONGEST => Err(format!(
+        let open = frame.input.iter().map(|name| (name.clone(), Size::OPEN));
+        let stated = frame.constants.iter().map(|(k, v)| (k.clone(), Size::stated(v.len())));
+        let mut sizes: HashMap<String, Size> = open.chain(stated).collect();
+        match chain.longest(&mut sizes)? {
+            n if n > LONGEST => Err(format!(
                 "{n} of its nodes follow each other, more than {LONGEST}; simplify the network"
             )),
-            Some(_) => Ok(()),
+            _ => Ok(frame
+                .output
+                .iter()
+                .filter_map(|name| sizes.get(name))
+                .fold(1, |most, size| most.max(size.factor()))),
         }
     }
 }
@@ -156,20 +197,25 @@ impl Counter {
 struct Chain {
     made_by: HashMap<String, usize>,
     takes: Vec<Vec<String>>,
+    gives: Vec<Vec<String>>,
     /// Nodes that each counts for.
     weights: Vec<u64>,
+    growths: Vec<Growth>,
 }
 
 impl Chain {
-    fn add(&mut self, node: Asks, weight: u64) {
-        let number = self.takes.len();
-        self.made_by.extend(node.output.into_iter().filter(|o| !o.is_empty()).map(|o| (o, number)));
+    fn add(&mut self, node: Asks, weight: u64, growth: Growth) {
+        let (number, outputs) = (self.takes.len(), node.output.into_iter());
+        let gives: Vec<String> = outputs.filter(|o| !o.is_empty()).collect();
+        self.made_by.extend(gives.iter().map(|o| (o.clone(), number)));
         self.takes.push(node.input);
+        self.gives.push(gives);
         self.weights.push(weight);
+        self.growths.push(growth);
     }
 
-    /// Nodes on the longest way; `None` where one waits for itself.
-    fn longest(&self) -> Option<u64> {
+    /// Nodes on the longest way; the sizes of what is made join those of what comes in.
+    fn longest(&self, sizes: &mut HashMap<String, Size>) -> Result<u64, String> {
         let n = self.takes.len();
         let (mut open, mut next) = (vec![0; n], vec![Vec::new(); n]);
         for (node, inputs) in self.takes.iter().enumerate() {
@@ -184,6 +230,16 @@ impl Chain {
         while let Some(node) = ready.pop() {
             done += 1;
             longest = longest.max(ways[node]);
+            let inputs = self.takes[node].iter().filter(|name| !name.is_empty());
+            let size = self.growths[node]
+                .size(inputs.map(|name| sizes.get(name).copied().unwrap_or(Size::LEAST)));
+            if size.one > MOST_NUMBERS {
+                return Err(format!(
+                    "for one image it makes a value of more than {MOST_NUMBERS} numbers: it repeats or \
+                     enlarges what it has too often; simplify the network"
+                ));
+            }
+            sizes.extend(self.gives[node].iter().map(|name| (name.clone(), size)));
             for after in &next[node] {
                 ways[*after] = ways[*after].max(ways[node].saturating_add(self.weights[*after]));
                 open[*after] -= 1;
@@ -192,7 +248,10 @@ impl Chain {
                 }
             }
         }
-        (done == n).then_some(longest)
+        if done < n {
+            return Err("its nodes wait for each other in a circle".into());
+        }
+        Ok(longest)
     }
 }
 
@@ -214,8 +273,9 @@ struct Asks {
 impl Asks {
     /// How often a loop turns, at most.
     fn turns(&self, constants: &Constants) -> Result<u64, String> {
-        let stated = self.input.first().and_then(|name| constants.get(name));
-        let turns = stated.and_then(|n| u64::try_from(*n).ok());
+        let stated = self.input.first().and_then(|name| constants.get(name)?.first());
+        // A number that a float cannot hold is far above every limit.
+        let turns = stated.filter(|n| **n >= 0.0).map(|n| *n as u64);
         turns.ok_or_else(|| {
             "it holds a `Loop` whose number of turns it does not state; export the network with its \
              loops unrolled"
@@ -223,15 +283,15 @@ impl Asks {
         })
     }
 
-    /// The first whole number of a `Constant`.
-    fn constant(&self) -> Result<Option<i64>, String> {
+    /// The numbers of a `Constant`.
+    fn constant(&self) -> Result<Option<Vec<f64>>, String> {
         for bytes in self.attribute.iter().filter(|a| a.len() < 256) {
             let a =
                 Attribute::decode(bytes.as_slice()).map_err(|e| format!("a damaged node: {e}"))?;
             let value = match a.name.as_str() {
-                "value" => a.tensor.and_then(|t| t.ints().first().copied()),
-                "value_int" => Some(a.i),
-                "value_ints" => a.ints.first().copied(),
+                "value" => a.tensor.and_then(|t| t.numbers()),
+                "value_int" => Some(vec![a.i as f64]),
+                "value_ints" => Some(a.ints.iter().map(|n| *n as f64).collect()),
                 _ => None,
             };
             if value.is_some() {
@@ -346,7 +406,7 @@ mod tests {
     #[test]
     fn functions_count_as_often_as_they_are_called() {
         let function = |name: &str, node: Vec<Vec<u8>>| {
-            let f = Function { name: name.into(), domain: String::new(), node };
+            let f = Function { name: name.into(), node, ..Function::default() };
             let (mut out, bytes) = (Vec::new(), f.encode_to_vec());
             prost::encoding::encode_key(FUNCTION, WireType::LengthDelimited, &mut out);
             prost::encoding::encode_varint(bytes.len() as u64, &mut out);
@@ -363,6 +423,72 @@ mod tests {
         let mut endless = file(calls(&["f"]), vec![]);
         endless.extend(function("f", calls(&["f"])));
         assert!(refused(&endless).contains("are nested"));
+    }
+
+    #[test]
+    fn values_that_grow_without_end_are_refused() {
+        let twice = |a: &str, b: &str| {
+            let input = vec![a.into(), a.into()];
+            Node { input, output: vec![b.into()], op_type: "Concat".into(), attribute: vec![] }
+                .encode_to_vec()
+        };
+        let row = |n: u64, between: &str| {
+            let one = |k: u64| {
+                let (from, half, to) = (format!("v{k}"), format!("h{k}"), format!("v{}", k + 1));
+                [twice(&from, &half), node(between, &half, &to)]
+            };
+            (0..n).flat_map(one).collect::<Vec<_>>()
+        };
+        let backwards = |n: u64| row(n, "Relu").into_iter().rev().collect::<Vec<_>>();
+        assert_eq!(limited(&file(row(31, "Relu"), vec![])), Ok(()));
+        for long in [row(32, "Relu"), backwards(32)] {
+            assert!(refused(&file(long, vec![])).contains("more than 2147483648 numbers"));
+        }
+        // A convolution may make a value small again.
+        assert_eq!(limited(&file(row(60, "Conv"), vec![])), Ok(()));
+
+        let values = |name: &str, ints: Vec<i64>| {
+            Values { name: name.into(), data_type: 7, int64_data: ints, ..Values::default() }
+                .encode_to_vec()
+        };
+        let tile = |repeats: Vec<i64>| {
+            let (input, output) = (vec!["x".into(), "r".into()], vec!["y".into()]);
+            let tile = Node { input, output, op_type: "Tile".into(), attribute: vec![] };
+            file(vec![tile.encode_to_vec()], vec![values("r", repeats)])
+        };
+        assert_eq!(limited(&tile(vec![1, 1, 1 << 10, 1 << 10])), Ok(()));
+        assert!(refused(&tile(vec![1, 1, 1 << 20, 1 << 20])).contains("numbers"));
+        assert!(refused(&tile(vec![i64::MAX; 4])).contains("numbers"));
+
+        // A loop whose value doubles with each turn, and one that adds the same to it.
+        let turning = |turns: i64, added: &str| {
+            let end = |name: &str| ValueInfo::open(name);
+            let join = Node {
+                input: vec!["x".into(), added.into()],
+                output: vec!["y".into()],
+                op_type: "Concat".into(),
+                attribute: vec![],
+            };
+            let body = Graph {
+                node: vec![join.encode_to_vec()],
+                initializer: vec![values("c", vec![1, 2])],
+                input: ["i", "go", "x"].map(end).into(),
+                output: ["go", "y"].map(end).into(),
+                ..Graph::default()
+            };
+            let inner = Inner { graph: Some(body.encode_to_vec()), graphs: vec![] };
+            let asks = Asks {
+                input: vec!["m".into(), String::new(), "image".into()],
+                output: vec!["z".into()],
+                op_type: "Loop".into(),
+                attribute: vec![inner.encode_to_vec()],
+                ..Asks::default()
+            };
+            file(vec![asks.encode_to_vec()], vec![values("m", vec![turns])])
+        };
+        assert_eq!(limited(&turning(31, "x")), Ok(()));
+        assert!(refused(&turning(32, "x")).contains("numbers"));
+        assert_eq!(limited(&turning(100_000, "c")), Ok(()));
     }
 
     #[test]

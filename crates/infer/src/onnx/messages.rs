@@ -67,10 +67,21 @@ pub(super) struct Inner {
 pub(super) struct Function {
     #[prost(string, tag = "1")]
     pub name: String,
+    #[prost(string, repeated, tag = "4")]
+    pub input: Vec<String>,
+    #[prost(string, repeated, tag = "5")]
+    pub output: Vec<String>,
     #[prost(bytes = "vec", repeated, tag = "7")]
     pub node: Vec<Vec<u8>>,
     #[prost(string, tag = "10")]
     pub domain: String,
+}
+
+/// The name of a value that comes in or out.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct End {
+    #[prost(string, tag = "1")]
+    pub name: String,
 }
 
 /// A stored tensor: a weight, or the value of a `Constant`.

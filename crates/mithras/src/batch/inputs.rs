@@ -24,6 +24,8 @@ pub struct Inputs {
     pub skipped: Vec<PathBuf>,
     /// Hidden files inside folders that have the suffix of a slide; skipped, too.
     pub hidden: Vec<PathBuf>,
+    /// Files of a format that cannot be read, beside a slide of the same name; skipped, too.
+    pub beside: Vec<PathBuf>,
 }
 
 impl Inputs {
@@ -195,9 +197,20 @@ pub fn find(
             continue;
         }
         let name = stem(&path);
-        if let Some(first) = names.insert(name.clone(), path.clone()) {
-            return Err(InputError::SameName { name, first, second: path });
+        if let Some(first) = names.get(&name) {
+            // One that nothing here reads must not keep a whole folder from being read.
+            if is_foreign(&path) {
+                found.beside.push(path);
+                continue;
+            }
+            if !is_foreign(first) {
+                let (first, second) = (first.clone(), path);
+                return Err(InputError::SameName { name, first, second });
+            }
+            found.slides.retain(|s| s.path != *first);
+            found.beside.push(first.clone());
         }
+        names.insert(name.clone(), path.clone());
         let own = table.get(&name).or_else(|| table.get(&file_name(&path))).copied();
         let (mpp, own_mpp) = (own.or(mpp), own.is_some());
         found.slides.push(Input { path, name, mpp, own_mpp, columns: Vec::new(), regions: None });
@@ -249,6 +262,11 @@ fn is_slide(path: &Path) -> bool {
             slide::Slide::open(path),
             Err(SlideError::Unsupported { .. } | SlideError::Empty { .. })
         )
+}
+
+/// Whether nothing here reads a file, whatever its suffix.
+fn is_foreign(path: &Path) -> bool {
+    path.is_file() && matches!(slide::Slide::open(path), Err(SlideError::Unsupported { .. }))
 }
 
 /// Suffixes of slides and of pictures that can be slides.
@@ -333,12 +351,25 @@ mod tests {
             std::fs::write(&path, b"x").unwrap();
             path
         };
+        let drawn = testkit::workspace().join("crates/slide/tests/golden/slides/svs_jpeg_420.svs");
         let (a, b) = (file("a.svs"), file("a.tiff"));
+        std::fs::copy(&drawn, &a).unwrap();
+        std::fs::copy(&drawn, &b).unwrap();
         let none = BTreeMap::new();
         assert!(matches!(
             find(&[a.clone(), b], None, &none),
             Err(InputError::SameName { name, .. }) if name == "a"
         ));
+        // Formats that are not read do not stop the others, whichever comes first.
+        let (other, last) = (file("a.isyntax"), file("a.zzz"));
+        for order in [[&a, &other, &last], [&other, &a, &last], [&other, &last, &a]] {
+            let order: Vec<PathBuf> = order.into_iter().cloned().collect();
+            let found = find(&order, None, &none).unwrap();
+            assert_eq!(found.slides.iter().map(|s| &s.path).collect::<Vec<_>>(), [&a]);
+            assert_eq!(found.beside.len(), 2);
+        }
+        // One of them fails by its name.
+        assert_eq!(find(&[other, last], None, &none).unwrap().slides.len(), 1);
         assert_eq!(find(&[a.clone(), a], None, &none).unwrap().slides.len(), 1);
     }
 

@@ -102,6 +102,7 @@ pub struct Done {
     /// The task.
     pub track: Track,
     /// The image.
+    #[serde(serialize_with = "base::json::lossy")]
     pub image: PathBuf,
     /// The package.
     pub model: String,
@@ -112,6 +113,7 @@ pub struct Done {
     /// Of them mitotic figures, or atypical ones.
     pub positive: usize,
     /// The file written.
+    #[serde(serialize_with = "base::json::lossy")]
     pub out: PathBuf,
 }
 

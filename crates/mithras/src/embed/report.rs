@@ -31,6 +31,7 @@ pub struct Line {
     /// How it ended.
     pub status: EmbedStatus,
     /// Its features.
+    #[serde(serialize_with = "base::json::lossy")]
     pub file: Option<PathBuf>,
     /// Vectors in it.
     pub rows: u64,
@@ -71,6 +72,7 @@ pub struct EmbedReport {
     /// What ran it.
     pub engine: String,
     /// File or folder of the features.
+    #[serde(serialize_with = "base::json::lossy")]
     pub out: PathBuf,
     /// Every slide or dataset.
     pub items: Vec<Line>,

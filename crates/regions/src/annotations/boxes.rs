@@ -79,9 +79,11 @@ pub fn check_order(
         BoxOrder::Xywh => ("[x, y, width, height]", "[x1, y1, x2, y2]"),
     };
     if only_other > 0 && only == 0 {
-        let remedy = match expected {
-            BoxOrder::Xyxy => "import it as `coco`",
-            BoxOrder::Xywh => "import it as `midog-json`",
+        let remedy = match (format, expected) {
+            // A table states its order by itself.
+            ("csv", _) => "name its columns x, y, width, height, or state that they are xywh",
+            (_, BoxOrder::Xyxy) => "import it as `coco`",
+            (_, BoxOrder::Xywh) => "import it as `midog-json`",
         };
         return refuse(format!(
             "the boxes are {other_name}, not {name} as `{format}` has them \

@@ -59,6 +59,11 @@ impl Sheet {
         broken(&self.file, reason)
     }
 
+    /// What is uncertain about its boxes.
+    pub fn boxes(&self, reason: &str) -> ImportError {
+        ImportError::Boxes { file: self.file.clone(), reason: reason.into() }
+    }
+
     /// The first of these columns that is there; names are compared without case, blanks,
     /// underscores and hyphens.
     pub fn find(&self, names: &[&str]) -> Option<usize> {

@@ -92,7 +92,7 @@ impl Where {
         let plain = sheet.headers[x].eq_ignore_ascii_case("x");
         match (w.zip(h), stated) {
             (Some((w, h)), Some(BoxOrder::Xywh)) if plain => Ok(Self::Sized([x, y, w, h])),
-            (Some(_), _) if plain => Err(sheet.broken(
+            (Some(_), _) if plain => Err(sheet.boxes(
                 "ambiguous boxes: x, y with width, height may be a corner or a centre; state \
                  that they are xywh if it is the corner, or rename x, y to cx, cy if it is the centre",
             )),
@@ -222,6 +222,16 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
     }
     // The header names corners; widths written under such names would still give themselves away.
     let all_xyxy = boxes.iter().all(|(b, _)| b[2] > b[0] && b[3] > b[1]);
+    let turned = |b: &[f64; 4], [x, y]: [bool; 2]| (b[2] < b[0]) == x && (b[3] < b[1]) == y;
+    for (both, what) in
+        [([true, true], "both"), ([true, false], "xmin and xmax"), ([false, true], "ymin and ymax")]
+    {
+        if boxes.len() > 1 && boxes.iter().all(|(b, _)| turned(b, both)) {
+            return Err(sheet.broken(&format!(
+                "every box ends before it begins: the columns are swapped ({what}); swap their names"
+            )));
+        }
+    }
     if options.boxes.is_none() && !all_xyxy {
         check_order(file, BoxOrder::Xyxy, "csv", &boxes)?;
     }

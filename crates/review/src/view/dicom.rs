@@ -63,6 +63,7 @@ enum Left {
 #[derive(Clone, Debug, Serialize)]
 pub struct Written {
     /// The folder.
+    #[serde(serialize_with = "base::json::lossy")]
     pub folder: PathBuf,
     /// Whether the files identify the patient.
     pub patient: bool,

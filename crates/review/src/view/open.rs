@@ -120,7 +120,7 @@ pub fn open(
 
 /// The slides' folders of a run, by name; empty if the argument is not a run.
 pub(crate) fn run_folders(argument: &Path) -> Result<Vec<PathBuf>, OpenError> {
-    let is_slide = |p: &Path| p.join("counts.json").is_file() || state::is_at(p);
+    let is_slide = |p: &Path| is_counted(p) || state::is_at(p);
     if !argument.is_dir() {
         return Ok(Vec::new());
     }
@@ -133,13 +133,19 @@ pub(crate) fn run_folders(argument: &Path) -> Result<Vec<PathBuf>, OpenError> {
     Ok(folders)
 }
 
-/// Those of them that hold a count.
+/// Whether a folder has a `counts.json`, of whatever kind: one that is a folder or a pipe is a result that cannot be
+/// read, not a slide that was never counted.
+fn is_counted(folder: &Path) -> bool {
+    folder.join("counts.json").symlink_metadata().is_ok()
+}
+
+/// Those of them that hold a count, or are finished and so have lost it.
 ///
 /// # Errors
 /// [`OpenError::NoRun`] where none does.
 pub(super) fn counted_folders(run: &Path) -> Result<Vec<PathBuf>, OpenError> {
     let mut folders = run_folders(run)?;
-    folders.retain(|f| f.join("counts.json").is_file());
+    folders.retain(|f| is_counted(f) || DetectionState::load(f).is_some_and(|s| s.is_done()));
     let none = folders.is_empty().then(|| OpenError::NoRun { path: run.to_owned() });
     none.map_or(Ok(folders), Err)
 }

@@ -73,6 +73,7 @@ pub enum QupathError {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Project {
     /// The folder.
+    #[serde(serialize_with = "base::json::lossy")]
     pub folder: PathBuf,
     /// Slides with a file, by name, and their candidates.
     pub slides: BTreeMap<String, usize>,
@@ -149,6 +150,11 @@ impl Objects {
         }
         let skipped = all.skipped.iter().map(ToString::to_string).collect();
         Ok(Self { of, skipped })
+    }
+
+    /// The slides that there are objects of.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.of.keys().map(String::as_str)
     }
 
     /// The verdicts on a slide: where its objects differ from what was written for it. None for a slide

@@ -10,7 +10,7 @@ use crate::agreement::Agreement;
 use base::file::WriteError;
 use base::json::JsonError;
 use base::remedy::{Remedied, Remedy};
-use base::table::{TableError, Writer};
+use base::table::{TableError, Unmatched, Writer};
 use base::text::{Many, Shown};
 use mithras::export::pictures;
 use mithras::regions::{RegionOutline, outlines};
@@ -21,6 +21,7 @@ use mitosis::{Level0, Mm2, MppError, Point};
 use outcome::{Rule, Scheme};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -51,10 +52,15 @@ pub enum RecountError {
     #[error(transparent)]
     Agreement(#[from] stats::StatsError),
     /// No reviews of this run.
-    #[error("{}: says nothing about the slides of this run", Shown(path))]
+    #[error(
+        "{}: says nothing about the slides of this run{}", Shown(path),
+        join.as_ref().map_or_else(String::new, |join| format!(": {join}"))
+    )]
     NoVerdicts {
         /// The log, or the objects.
         path: PathBuf,
+        /// The names on both sides, where they differ; else it is about other files of these names.
+        join: Option<Box<Unmatched>>,
     },
     /// A slide's count.
     #[error(transparent)]
@@ -207,11 +213,15 @@ pub struct Recount {
     /// How hotspots were graded, if they were.
     pub grading: Option<Grading>,
     /// The table written.
+    #[serde(serialize_with = "base::json::lossy")]
     pub file: PathBuf,
     /// Every slide of the run with a result.
     pub slides: Vec<RecountRow>,
     /// Slides whose results cannot be used, by name, with the reason. They have no row.
     pub failed: BTreeMap<String, String>,
+    /// Names of slides that the reviewer judged and the run lacks, with the rule that would match them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unmatched: Option<String>,
     /// Every two reviewers of the run, over the places that both judged.
     pub agreement: Vec<Agreement>,
 }
@@ -249,6 +259,29 @@ impl Source {
             false => Self::Log(VerdictLog::read(&log)?),
         };
         Ok((source, log))
+    }
+
+    /// The slides that it is about.
+    fn names(&self) -> BTreeSet<&str> {
+        match self {
+            Self::Log(verdicts) => verdicts.keys().map(|of| of.slide.as_str()).collect(),
+            Self::Together(all) => all.verdicts.keys().map(|of| of.slide.as_str()).collect(),
+            Self::Objects(objects) => objects.names().collect(),
+        }
+    }
+
+    /// Its names against those of the run's slides.
+    fn unmatched(&self, folders: &[PathBuf]) -> Option<Unmatched> {
+        let names: Vec<_> =
+            folders.iter().filter_map(|f| f.file_name()).map(OsStr::to_string_lossy).collect();
+        let sides = ("the reviews", "the run");
+        Unmatched::between(sides, self.names(), names.iter().map(AsRef::as_ref))
+    }
+
+    /// The same in words, where it is about slides that the run lacks.
+    fn strange(&self, folders: &[PathBuf]) -> Option<String> {
+        let join = self.unmatched(folders).filter(|join| join.left.1 > 0 && join.has_rule());
+        join.map(|join| join.to_string())
     }
 
     /// The corrections of a slide, with remarks on them.
@@ -344,12 +377,14 @@ pub fn recount(
         slides.push(row);
     }
     if !any {
-        return Err(RecountError::NoVerdicts { path: log });
+        let join = source.unmatched(&folders).map(Box::new);
+        return Err(RecountError::NoVerdicts { path: log, join });
     }
     let reviewer = by(&source, &log, reviews);
     let agreement = agreement(&VerdictLog::read_all(&run.join("reviews"))?)?;
     let file = run.join("recount.csv");
-    let recount = Recount { reviewer, grading, file, slides, failed, agreement };
+    let unmatched = source.strange(&folders);
+    let recount = Recount { reviewer, grading, file, slides, failed, unmatched, agreement };
     table(&recount).write(&recount.file)?;
     for (folder, row) in counted.into_iter().zip(&recount.slides) {
         match row.judged {
@@ -647,6 +682,9 @@ impl fmt::Display for Recount {
             for note in &s.notes {
                 writeln!(f, "  note: {note}")?;
             }
+        }
+        if let Some(join) = &self.unmatched {
+            writeln!(f, "note: {join}")?;
         }
         if let Some(g) = &self.grading {
             let area = g.area_mm2;

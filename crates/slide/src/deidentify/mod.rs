@@ -65,8 +65,10 @@ pub enum DeidentifyError {
 #[derive(Clone, Debug, Serialize)]
 pub struct Deidentification {
     /// The slide.
+    #[serde(serialize_with = "base::json::lossy")]
     pub input: PathBuf,
     /// The files that were written.
+    #[serde(serialize_with = "base::json::lossy")]
     pub output: Vec<PathBuf>,
     /// What was left out, by name; no values.
     pub removed: Vec<String>,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use base::table::{Format, Table, TableError, Writer};
+use base::table::{Format, Table, TableError, Unmatched, Writer};
 use pages::canvas::{Anchor, Axis, Canvas, GRID, INK, PALETTE, log_ticks, tick_label, ticks};
 
 use super::Benchmark;
@@ -68,6 +68,14 @@ impl Benchmark {
         out.into_bytes()
     }
 
+    /// Encoders that were timed and have no score, and scores of others; none where all meet.
+    #[must_use]
+    pub fn unmatched(&self, scores: &Scores) -> Option<Unmatched> {
+        let timed = self.encoders.iter().map(|l| l.encoder);
+        let names = ("the encoders that were timed", "the table of scores");
+        Unmatched::between(names, timed, scores.keys().map(String::as_str))
+    }
+
     /// Writes `encoders.csv`, `encoders.json`, and `encoders.svg` where there are scores.
     ///
     /// # Errors
@@ -76,7 +84,11 @@ impl Benchmark {
         let picture = match scores {
             None => None,
             Some(s) => Some(self.figure(s).ok_or_else(|| {
-                TrainError::run(out, "no encoder that was timed has a score in the table")
+                let join = self.unmatched(s).map_or_else(String::new, |join| format!(": {join}"));
+                TrainError::run(
+                    out,
+                    format!("no encoder that was timed has a score in the table{join}"),
+                )
             })?),
         };
         write_text(&out.join("encoders.csv"), &String::from_utf8_lossy(&self.csv()))?;

@@ -1,8 +1,8 @@
 //! Predictions of other models as targets.
 
-use base::table::{Format, Table};
+use base::table::{Format, Table, Unmatched};
 use regions::task::TrainingSet;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use super::preset::Teaching;
@@ -27,13 +27,21 @@ impl Teacher {
         let mut text = vec![];
         for path in &of.predictions {
             let rows = table(path, classes)?;
+            let all = set.items().iter();
+            let lacking: Vec<&str> =
+                all.map(|i| i.file.as_str()).filter(|f| !rows.contains_key(*f)).collect();
+            if !lacking.is_empty() {
+                let items: HashSet<&str> = set.items().iter().map(|i| i.file.as_str()).collect();
+                let mut idle: Vec<&str> =
+                    rows.keys().map(String::as_str).filter(|k| !items.contains(k)).collect();
+                idle.sort_unstable();
+                let join = Unmatched::from_keys(("the data", "the table"), &lacking, &idle)
+                    .map_or_else(String::new, |join| format!(": {join}"));
+                let why = format!("does not rate every item; it must be of the same data{join}");
+                return Err(TrainError::run(path, why));
+            }
             for (sum, item) in predictions.iter_mut().zip(set.items()) {
-                let row = rows.get(&item.file).ok_or_else(|| {
-                    TrainError::run(
-                        path,
-                        format!("does not rate {}; it must be of the same data", item.file),
-                    )
-                })?;
+                let Some(row) = rows.get(&item.file) else { continue };
                 sum.iter_mut().zip(row).for_each(|(s, p)| *s += p / of.predictions.len() as f64);
             }
             let (_, sha256) =

@@ -73,6 +73,7 @@ pub struct Made {
     /// Version of this format.
     pub schema: &'static str,
     /// Its folder.
+    #[serde(serialize_with = "base::json::lossy")]
     pub folder: PathBuf,
     /// Its card.
     pub card: ModelCard,
