@@ -323,7 +323,7 @@ def no_cell_commands_a_terminal(tool):
 
 
 def no_link_leads_out(tool):
-    """A review log that is a link out of the folder is not written through; one that is none is written."""
+    """A review log that is a link out of the folder is not written through; a plain file is written."""
     folder, outside = tool.empty("linked"), tool.base / "outside.jsonl"
     shutil.copytree(run(tool), folder)
     outside.unlink(missing_ok=True)

@@ -58,7 +58,7 @@ impl Paths for Vec<PathBuf> {
     }
 }
 
-/// Writes paths of reports (`serialize_with`): JSON has no bytes outside of UTF-8, so U+FFFD stands for them. What is
+/// Writes paths of reports (`serialize_with`): JSON has no bytes outside of UTF-8, so U+FFFD takes their place. What is
 /// read back to open a file keeps serde's own way, which is an error.
 ///
 /// # Errors

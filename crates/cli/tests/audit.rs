@@ -159,11 +159,12 @@ impl Drop for Server {
 }
 
 fn serve(package: &Path) -> Server {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_mithras"))
-        .args(["audit", "serve", package.to_str().unwrap(), "--port", "0"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut verb = Command::new(env!("CARGO_BIN_EXE_mithras"));
+    served(verb.args(["audit", "serve", package.to_str().unwrap(), "--port", "0"]))
+}
+
+fn served(verb: &mut Command) -> Server {
+    let mut child = verb.stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     Server { child, url: line.trim().to_owned() }
@@ -284,6 +285,48 @@ fn the_server_is_for_this_machine_and_tells_nothing() {
         let answer = post(&server.url, "/open", &format!(r#"{{"reviewer":"{name}"}}"#));
         assert!(answer.contains(part), "{answer}");
     }
+}
+
+/// More reviewers than there are file handles.
+#[cfg(unix)]
+#[test]
+fn many_reviewers_need_few_file_handles() {
+    let dir = tempdir().unwrap();
+    let package = draw(dir.path()).join("package");
+    let few = "ulimit -n 48; exec \"$0\" \"$@\"";
+    let mut serve = Command::new("bash");
+    serve.args(["-c", few, env!("CARGO_BIN_EXE_mithras"), "audit", "serve"]).arg(&package);
+    let server = served(serve.args(["--port", "0"]));
+    let state = post(&server.url, "/open", r#"{"reviewer":"anna"}"#);
+    let body: Value = serde_json::from_str(state.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    let item = body["items"][0]["id"].as_str().unwrap();
+    for k in 0..60 {
+        let word =
+            format!(r#"{{"reviewer":"r{k}","item":"{item}","entry":{{"verdict":"unsure"}}}}"#);
+        let answer = post(&server.url, "/set", &word);
+        assert!(answer.starts_with("HTTP/1.1 200"), "{k}: {answer}");
+    }
+    let kept = |k: usize| package.join(format!("reviews/r{k}.jsonl")).is_file();
+    assert!((0..60).all(kept));
+
+    // The viewer, with a word on the run of the former release, and then its tiles.
+    let run = crate::upgrading::former();
+    let mut view = Command::new("bash");
+    view.args(["-c", few, env!("CARGO_BIN_EXE_mithras"), "view", "run", "--no-browser"]);
+    let server = served(view.current_dir(run.path()).args(["--port", "0"]));
+    for k in 0..60 {
+        let word = format!(
+            r#"{{"reviewer":"r{k}","slide":0,"key":"+5.00,5.00","x":5,"y":5,"verdict":"figure","added":true}}"#
+        );
+        let answer = post(&server.url, "/api/review", &word);
+        assert!(answer.starts_with("HTTP/1.1 200"), "{k}: {answer}");
+    }
+    let voices = format!(
+        "GET {}api/voices/0 HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n",
+        base(&server.url)
+    );
+    let voices = raw(&server.url, &voices);
+    assert!(voices.starts_with("HTTP/1.1 200") && voices.contains("r59"), "{voices}");
 }
 
 /// Another user of the machine reaches the port, but does not know the address.

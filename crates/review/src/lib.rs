@@ -11,3 +11,6 @@
 pub mod agreement;
 pub mod audit;
 pub mod view;
+
+/// Reviewers' logs that a server holds open at once.
+const OPEN_LOGS: usize = 16;

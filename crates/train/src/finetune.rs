@@ -255,7 +255,7 @@ pub fn train_on(
     let images: Vec<String> =
         domains.iter().flat_map(|d| &d.scenes).map(|s| s.name.clone()).collect();
     let join = || {
-        let listed = listed.iter().map(|place| place.0.as_str());
+        let listed = listed.iter().map(|place| place.image.as_str());
         let there = images.iter().map(String::as_str);
         Unmatched::between(("the places", "the training side"), listed, there)
             .map_or_else(String::new, |join| format!(": {join}"))

@@ -195,11 +195,13 @@ pub fn run(args: Args) -> Result<ExitCode> {
     if let Some(join) = inputs.unmatched("--mpp-table", table.keys())? {
         print_message("note", &join.to_string());
     }
-    for other in &inputs.beside {
+    for other in &inputs.unread {
         let other = Shown(other);
         print_message(
             "note",
-            &format!("skipped, beside a slide of the same name: {other}, which cannot be read"),
+            &format!(
+                "skipped, as there is a slide of the same name: {other}, which cannot be read"
+            ),
         );
     }
     if let Some(first) = inputs.hidden.first() {

@@ -24,8 +24,8 @@ pub struct Inputs {
     pub skipped: Vec<PathBuf>,
     /// Hidden files inside folders that have the suffix of a slide; skipped, too.
     pub hidden: Vec<PathBuf>,
-    /// Files of a format that cannot be read, beside a slide of the same name; skipped, too.
-    pub beside: Vec<PathBuf>,
+    /// Files of a format that cannot be read, of the same name as a slide; skipped, too.
+    pub unread: Vec<PathBuf>,
 }
 
 impl Inputs {
@@ -200,7 +200,7 @@ pub fn find(
         if let Some(first) = names.get(&name) {
             // One that nothing here reads must not keep a whole folder from being read.
             if is_foreign(&path) {
-                found.beside.push(path);
+                found.unread.push(path);
                 continue;
             }
             if !is_foreign(first) {
@@ -208,7 +208,7 @@ pub fn find(
                 return Err(InputError::SameName { name, first, second });
             }
             found.slides.retain(|s| s.path != *first);
-            found.beside.push(first.clone());
+            found.unread.push(first.clone());
         }
         names.insert(name.clone(), path.clone());
         let own = table.get(&name).or_else(|| table.get(&file_name(&path))).copied();
@@ -366,7 +366,7 @@ mod tests {
             let order: Vec<PathBuf> = order.into_iter().cloned().collect();
             let found = find(&order, None, &none).unwrap();
             assert_eq!(found.slides.iter().map(|s| &s.path).collect::<Vec<_>>(), [&a]);
-            assert_eq!(found.beside.len(), 2);
+            assert_eq!(found.unread.len(), 2);
         }
         // One of them fails by its name.
         assert_eq!(find(&[other, last], None, &none).unwrap().slides.len(), 1);

@@ -1,5 +1,6 @@
 //! The reviewer's page.
 
+use crate::OPEN_LOGS;
 use crops::CorpusError;
 use crops::audit::{Entry, Item, Package, Question, ReviewLog};
 use pages::server::{Answer, Request};
@@ -95,6 +96,10 @@ impl Desk {
         work: impl FnOnce(&mut ReviewLog) -> Result<T, CorpusError>,
     ) -> Result<T, Answer> {
         let mut logs = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
+        // Each holds an open file; one that is closed is opened again.
+        if logs.len() >= OPEN_LOGS && !logs.contains_key(reviewer) {
+            logs.clear();
+        }
         let log = match logs.entry(reviewer.to_owned()) {
             Slot::Occupied(o) => o.into_mut(),
             Slot::Vacant(v) => v.insert(

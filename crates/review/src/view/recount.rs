@@ -325,7 +325,7 @@ pub fn recount(
     }
     let (source, log) = Source::read(run, reviews)?;
     let (mut slides, mut counted, mut failed) = (Vec::new(), Vec::new(), BTreeMap::new());
-    let mut any = false;
+    let (mut any, mut unsound) = (false, None);
     let spots = if placed { desk::hotspots(&run.join("reviews"), None)? } else { BTreeMap::new() };
     for folder in &folders {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -333,6 +333,7 @@ pub fn recount(
             Ok(results) => results,
             Err(e) => {
                 failed.insert(name, e.to_string());
+                unsound.get_or_insert(e);
                 continue;
             }
         };
@@ -377,6 +378,10 @@ pub fn recount(
         slides.push(row);
     }
     if !any {
+        // Nothing was asked of the reviews where no slide can be read.
+        if let Some(e) = unsound.filter(|_| counted.is_empty()) {
+            return Err(ReportError::from(e).into());
+        }
         let join = source.unmatched(&folders).map(Box::new);
         return Err(RecountError::NoVerdicts { path: log, join });
     }

@@ -8,6 +8,7 @@ use super::review::{
 use super::settle::{self, Disagreement, disagreements};
 use super::tiles::{TILE, TileAddress, TileError, Tiles, max_level};
 use super::tissue::{self, Area, Rings};
+use crate::OPEN_LOGS;
 use crate::agreement::Agreement;
 use base::digest::sha256;
 use detect::Flaw;
@@ -561,6 +562,10 @@ impl Viewer {
         let mut logs = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (folder.to_owned(), reviewer.to_owned());
         if !logs.contains_key(&key) {
+            // Each holds an open file; one that is closed is opened again.
+            if logs.len() >= OPEN_LOGS {
+                logs.clear();
+            }
             let log = VerdictLog::open(folder, reviewer);
             logs.insert(key.clone(), log.map_err(|e| Answer::refusal(400, &e.to_string()))?);
         }
