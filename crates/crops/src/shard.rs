@@ -20,10 +20,16 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// A crop to be written, with its digest.
+struct Row {
+    crop: Crop,
+    digest: Hash,
+}
+
 /// Streams crops into one Parquet file; memory holds one row group.
 pub(crate) struct ShardWriter<W: Write + Send> {
     writer: SerializedFileWriter<W>,
-    pending: Vec<(Crop, Hash)>,
+    pending: Vec<Row>,
     rows_per_group: usize,
 }
 
@@ -48,7 +54,7 @@ impl<W: Write + Send> ShardWriter<W> {
     }
 
     pub fn push(&mut self, crop: Crop, digest: Hash) -> Result<(), ParquetError> {
-        self.pending.push((crop, digest));
+        self.pending.push(Row { crop, digest });
         if self.pending.len() >= self.rows_per_group { self.flush() } else { Ok(()) }
     }
 
@@ -72,14 +78,14 @@ impl<W: Write + Send> ShardWriter<W> {
 
 fn write_group<W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
-    rows: &[(Crop, Hash)],
+    rows: &[Row],
 ) -> Result<(), ParquetError> {
     let text = |s: &str| ByteArray::from(s.as_bytes().to_vec());
-    let m = || rows.iter().map(|r| &r.0.meta);
+    let m = || rows.iter().map(|r| &r.crop.meta);
     let opt = |s: &Option<String>| s.as_deref().map(text);
     let side = |f: fn(CropBox) -> f32| m().map(move |c| c.bbox.map(f)).collect::<Vec<_>>();
 
-    let images = rows.iter().map(|r| ByteArray::from(r.0.image.clone())).collect();
+    let images = rows.iter().map(|r| ByteArray::from(r.crop.image.clone())).collect();
     nested::<W>(group, images)?;
     nested::<W>(group, m().map(|c| text(&c.path)).collect())?;
     optional::<Int64Type, W>(group, m().map(|c| c.label.code()))?;
@@ -107,7 +113,7 @@ fn write_group<W: Write + Send>(
     )?;
     required::<ByteArrayType, W>(
         group,
-        rows.iter().map(|r| ByteArray::from(r.1.to_vec())).collect(),
+        rows.iter().map(|r| ByteArray::from(r.digest.to_vec())).collect(),
     )
 }
 

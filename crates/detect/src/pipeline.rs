@@ -30,7 +30,7 @@ use crate::result::{SlideCandidate, SlideResult, StageReport, Unclassified, Unre
 use crate::source::{TileSource, WorkingFrame};
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded, unbounded};
 use flow::{Event, Item};
-use mitosis::suppression::suppress_neighbours;
+use mitosis::suppression::{ScoredPoint, suppress_neighbours};
 use mitosis::{Candidate, Classifier, Detection, Microns, Mm2, Physical, Point, Score, Segmenter};
 use shared::{Meter, Shared, StopOnDrop};
 use std::collections::BTreeSet;
@@ -418,7 +418,7 @@ fn separated(
         (0..candidates.len()).filter(|&i| !candidates[i].outside_tissue).collect();
     let scored = inside.iter().map(|&i| {
         let d = &candidates[i].detection;
-        (places[i], d.s_cls.unwrap_or(d.candidate.s_seg))
+        ScoredPoint { at: places[i], score: d.s_cls.unwrap_or(d.candidate.s_seg) }
     });
     let kept = suppress_neighbours(&scored.collect::<Vec<_>>(), radius);
     let mut stays = vec![true; candidates.len()];

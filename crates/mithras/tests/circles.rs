@@ -109,6 +109,13 @@ fn absolute(
     Some(from)
 }
 
+/// Whether a line begins a `use`, which is read elsewhere.
+fn is_use(line: &str) -> bool {
+    let line = line.strip_prefix("pub").unwrap_or(line).trim_start();
+    let line = line.strip_prefix('(').and_then(|l| l.split_once(')')).map_or(line, |(_, l)| l);
+    line.trim_start().starts_with("use ")
+}
+
 /// Paths from `crate` or `super` in the code itself. In an inline module `super` is the file, so its
 /// paths from there are left out.
 fn inline_paths(text: &str) -> impl Iterator<Item = Vec<String>> + '_ {
@@ -121,10 +128,7 @@ fn inline_paths(text: &str) -> impl Iterator<Item = Vec<String>> + '_ {
         let ours = |at: &usize| {
             let before = &line[..*at];
             let joined = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '$');
-            !before.ends_with(joined)
-                && !before.ends_with("in ")
-                && !before.trim_start().starts_with("use ")
-                && !before.trim_start().starts_with("pub")
+            !before.ends_with(joined) && !before.ends_with("in ") && !is_use(before.trim_start())
         };
         let starts = ["crate::", "super::"].into_iter().filter(move |w| *w == "crate::" || !inside);
         let mut found = Vec::new();

@@ -6,25 +6,34 @@
 use crate::{Microns, Physical, Point, Score};
 use std::collections::HashMap;
 
+/// A place, um, and its score.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ScoredPoint {
+    /// Where.
+    pub at: Point<Physical>,
+    /// How likely it is a figure.
+    pub score: Score,
+}
+
 /// For each point whether it is kept: from the highest score down, each suppresses those within `radius` of it. Among
 /// equal scores the first one given stays. The order of the points changes nothing else.
 ///
 /// # Panics
 /// Never for a `radius` above zero.
 #[must_use]
-pub fn suppress_neighbours(points: &[(Point<Physical>, Score)], radius: Microns) -> Vec<bool> {
+pub fn suppress_neighbours(points: &[ScoredPoint], radius: Microns) -> Vec<bool> {
     let mut order: Vec<usize> = (0..points.len()).collect();
-    order.sort_by(|&a, &b| points[b].1.cmp(&points[a].1).then(a.cmp(&b)));
+    order.sort_by(|&a, &b| points[b].score.cmp(&points[a].score).then(a.cmp(&b)));
     let square =
         |p: &Point<Physical>| ((p.x / radius.0).floor() as i64, (p.y / radius.0).floor() as i64);
     let mut kept: HashMap<(i64, i64), Vec<usize>> = HashMap::new();
     let mut stays = vec![false; points.len()];
     for i in order {
-        let at = &points[i].0;
+        let at = &points[i].at;
         let (column, row) = square(at);
         let near = (-1..=1).flat_map(|dx| (-1..=1).map(move |dy| (column + dx, row + dy)));
         let taken = near.filter_map(|s| kept.get(&s)).flatten().any(|&k| {
-            let other = &points[k].0;
+            let other = &points[k].at;
             (other.x - at.x).hypot(other.y - at.y) <= radius.0
         });
         if !taken {
@@ -40,8 +49,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn scored(all: &[(f64, f64, f32)]) -> Vec<(Point<Physical>, Score)> {
-        all.iter().map(|&(x, y, s)| (Point::new(x, y), Score::new(s).unwrap())).collect()
+    fn scored(all: &[(f64, f64, f32)]) -> Vec<ScoredPoint> {
+        let point = |&(x, y, s): &(f64, f64, f32)| ScoredPoint {
+            at: Point::new(x, y),
+            score: Score::new(s).unwrap(),
+        };
+        all.iter().map(point).collect()
     }
 
     #[test]
@@ -71,10 +84,10 @@ mod tests {
             let points = scored(&all);
             let mut left: Vec<usize> = (0..points.len()).collect();
             let mut want = vec![false; points.len()];
-            while let Some(&best) = left.iter().max_by(|&&a, &&b| points[a].1.cmp(&points[b].1).then(b.cmp(&a))) {
+            while let Some(&best) = left.iter().max_by(|&&a, &&b| points[a].score.cmp(&points[b].score).then(b.cmp(&a))) {
                 want[best] = true;
-                let p = &points[best].0;
-                left.retain(|&i| (points[i].0.x - p.x).hypot(points[i].0.y - p.y) > radius);
+                let p = &points[best].at;
+                left.retain(|&i| (points[i].at.x - p.x).hypot(points[i].at.y - p.y) > radius);
             }
             prop_assert_eq!(suppress_neighbours(&points, Microns(radius)), want);
         }

@@ -223,20 +223,14 @@ impl Cohort {
     /// One row per slide: the clinical columns, then [`SLIDE`], [`PATIENT`], [`HOTSPOT`],
     /// [`DENSITY`].
     pub fn per_slide(&self, clinical: &Table) -> Result<Table> {
-        let rows: Vec<(usize, [String; 4])> = self
-            .slides
-            .iter()
-            .map(|s| {
-                let own = [
-                    s.slide.clone(),
-                    s.patient.clone(),
-                    s.hotspot.to_string(),
-                    s.density.to_string(),
-                ];
-                (s.clinical, own)
-            })
-            .collect();
-        extended(clinical, &rows)
+        let row = |s: &Slide| CountRow {
+            clinical: s.clinical,
+            slides: s.slide.clone(),
+            patient: s.patient.clone(),
+            hotspot: s.hotspot,
+            density: s.density,
+        };
+        extended(clinical, &self.slides.iter().map(row).collect::<Vec<_>>())
     }
 
     /// One row per patient, counts combined by `rule`; clinical columns are those of the patient's
@@ -246,15 +240,19 @@ impl Cohort {
         for s in &self.slides {
             patients.entry(&s.patient).or_default().push(s);
         }
-        let rows: Vec<(usize, [String; 4])> = patients
+        let rows: Vec<CountRow> = patients
             .into_iter()
             .map(|(patient, slides)| {
                 let all = |f: fn(&Slide) -> f64| {
-                    rule.combine(&slides.iter().map(|s| f(s)).collect::<Vec<_>>()).to_string()
+                    rule.combine(&slides.iter().map(|s| f(s)).collect::<Vec<_>>())
                 };
-                let names = slides.iter().map(|s| s.slide.as_str()).collect::<Vec<_>>().join(" ");
-                let own = [names, patient.to_owned(), all(|s| s.hotspot), all(|s| s.density)];
-                (slides[0].clinical, own)
+                CountRow {
+                    clinical: slides[0].clinical,
+                    slides: slides.iter().map(|s| s.slide.as_str()).collect::<Vec<_>>().join(" "),
+                    patient: patient.to_owned(),
+                    hotspot: all(|s| s.hotspot),
+                    density: all(|s| s.density),
+                }
             })
             .collect();
         extended(clinical, &rows)
@@ -270,7 +268,17 @@ fn content(table: &Table, reason: String) -> Error {
     Error::Content { path: table.path().to_owned(), reason, setting: None }
 }
 
-fn extended(clinical: &Table, rows: &[(usize, [String; 4])]) -> Result<Table> {
+/// Counts of a slide, or of a patient's slides.
+struct CountRow {
+    /// Row of the clinical table.
+    clinical: usize,
+    slides: String,
+    patient: String,
+    hotspot: f64,
+    density: f64,
+}
+
+fn extended(clinical: &Table, rows: &[CountRow]) -> Result<Table> {
     let mut names = clinical.names().to_vec();
     let added = [SLIDE, PATIENT, HOTSPOT, DENSITY];
     if let Some(name) = names.iter().find(|n| added.contains(&n.as_str())) {
@@ -278,14 +286,15 @@ fn extended(clinical: &Table, rows: &[(usize, [String; 4])]) -> Result<Table> {
         return Err(content(clinical, reason));
     }
     let mut columns: Vec<Vec<String>> = (0..names.len())
-        .map(|j| rows.iter().map(|(r, _)| clinical.raw(*r, j).to_owned()).collect())
+        .map(|j| rows.iter().map(|r| clinical.raw(r.clinical, j).to_owned()).collect())
         .collect();
     names.extend(added.map(str::to_owned));
-    for k in 0..added.len() {
-        columns.push(rows.iter().map(|(_, own)| own[k].clone()).collect());
-    }
-    let origin: Vec<usize> = rows.iter().map(|(r, _)| *r).collect();
-    clinical.derived(names, columns, &origin)
+    columns.push(rows.iter().map(|r| r.slides.clone()).collect());
+    columns.push(rows.iter().map(|r| r.patient.clone()).collect());
+    let counts: [fn(&CountRow) -> f64; 2] = [|r| r.hotspot, |r| r.density];
+    let computed = counts.map(|count| rows.iter().map(count).collect());
+    let origin: Vec<usize> = rows.iter().map(|r| r.clinical).collect();
+    clinical.derived(names, columns, computed.into(), &origin)
 }
 
 fn find(name: &str, rows: &HashMap<&str, usize>) -> Option<(usize, bool)> {

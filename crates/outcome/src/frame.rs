@@ -370,7 +370,7 @@ fn coding(table: &Table, rows: &[usize], j: usize, forced: bool) -> Result<Codin
     let name = &table.names()[j];
     let cells = || rows.iter().filter_map(|&r| table.cell(r, j));
     let numbers = cells().filter(|c| c.parse::<f64>().is_ok()).count();
-    if !forced && numbers == rows.len() {
+    if !forced && (table.is_computed(j) || numbers == rows.len()) {
         return Ok(Coding::Numeric);
     }
     if !forced

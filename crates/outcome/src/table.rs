@@ -15,6 +15,8 @@ pub struct Table {
     path: PathBuf,
     names: Vec<String>,
     columns: Vec<Vec<String>>,
+    /// The values of columns that were computed, not read, by column.
+    computed: BTreeMap<usize, Vec<f64>>,
     /// The line each row starts on; empty for Parquet.
     lines: Vec<u64>,
     /// The row of the file that each row came from.
@@ -134,7 +136,8 @@ impl Table {
             return Err(TableError::NoRows { path: path.to_owned() }.into());
         }
         let origin = (0..columns[0].len()).collect();
-        Ok(Self { path: path.to_owned(), names, columns, lines, origin, missing: Vec::new() })
+        let (computed, missing) = (BTreeMap::new(), Vec::new());
+        Ok(Self { path: path.to_owned(), names, columns, computed, lines, origin, missing })
     }
 
     /// Where it came from.
@@ -201,6 +204,11 @@ impl Table {
         (!missing).then_some(cell)
     }
 
+    /// Whether a column was computed, not read: all its cells are numbers.
+    pub(crate) fn is_computed(&self, column: usize) -> bool {
+        self.computed.contains_key(&column)
+    }
+
     /// The cell as it was written.
     #[must_use]
     pub fn raw(&self, row: usize, column: usize) -> &str {
@@ -220,18 +228,22 @@ impl Table {
         words
     }
 
-    /// A table made from this one: its path and missing codes, other columns. Row i was made from row
-    /// `origin[i]` of this one.
+    /// A table made from this one: its path and missing codes, other columns, the last of which are the `computed` ones.
+    /// Row i was made from row `origin[i]` of this one.
     pub(crate) fn derived(
         &self,
         names: Vec<String>,
-        columns: Vec<Vec<String>>,
+        mut columns: Vec<Vec<String>>,
+        computed: Vec<Vec<f64>>,
         origin: &[usize],
     ) -> Result<Self> {
+        let first = columns.len();
+        columns.extend(computed.iter().map(|c| c.iter().map(f64::to_string).collect()));
         let lines = origin.iter().filter_map(|&r| self.lines.get(r).copied()).collect();
         let mut table = Self::checked(&self.path, names, columns, lines)?;
         table.origin = origin.iter().map(|&r| self.origin[r]).collect();
         table.missing.clone_from(&self.missing);
+        table.computed = (first..).zip(computed).collect();
         Ok(table)
     }
 
@@ -259,8 +271,12 @@ impl Table {
     /// [`Error::Cell`] with the place.
     pub fn number(&self, row: usize, column: usize) -> Result<f64> {
         let cell = &self.columns[column][row];
-        match cell.parse::<f64>() {
-            Ok(v) if v.is_finite() => Ok(v),
+        let value = match self.computed.get(&column) {
+            Some(values) => Some(values[row]),
+            None => cell.parse::<f64>().ok(),
+        };
+        match value {
+            Some(v) if v.is_finite() => Ok(v),
             _ => Err(self.wrong(row, column, format!("'{cell}' is not a finite number"))),
         }
     }

@@ -49,16 +49,27 @@ struct Class {
     color: [u8; 3],
 }
 
+/// Polygons of one class, in level-0 px.
+#[derive(Clone, Copy, Debug)]
+pub struct Layer<'a> {
+    /// The class.
+    pub name: &'static str,
+    /// Its colour.
+    pub color: [u8; 3],
+    /// The polygons.
+    pub polygons: &'a [Polygon],
+}
+
 impl Outlines {
     /// The tissue; `offset` (level-0 px) is taken off every coordinate.
     pub(crate) fn new(polygons: &[Polygon], offset: (i64, i64)) -> Self {
-        Self::from_layers([("Tissue", [0, 128, 0], polygons)], offset)
+        Self::from_layers([Layer { name: "Tissue", color: [0, 128, 0], polygons }], offset)
     }
 
-    /// Polygons in level-0 px by class and its colour; `offset` (level-0 px) is taken off every coordinate.
+    /// Polygons by class; `offset` (level-0 px) is taken off every coordinate.
     #[must_use]
     pub fn from_layers<'a>(
-        layers: impl IntoIterator<Item = (&'static str, [u8; 3], &'a [Polygon])>,
+        layers: impl IntoIterator<Item = Layer<'a>>,
         offset: (i64, i64),
     ) -> Self {
         let shift = |ring: &Vec<[f64; 2]>| -> Vec<[f64; 2]> {
@@ -78,7 +89,7 @@ impl Outlines {
                 },
             }
         };
-        let layer = |(name, color, polygons): (_, _, &'a [Polygon])| {
+        let layer = |Layer { name, color, polygons }: Layer<'a>| {
             polygons.iter().map(move |p| feature(name, color, p))
         };
         let features = layers.into_iter().flat_map(layer).collect();

@@ -27,6 +27,12 @@ pub(crate) struct Axis {
     pub(crate) extent: u64,
 }
 
+/// A source pixel and its share of an output pixel.
+struct Tap {
+    at: i64,
+    weight: f64,
+}
+
 /// Taps of a run of output pixels.
 pub(crate) struct Taps {
     /// First source pixel any tap needs.
@@ -57,7 +63,7 @@ impl Axis {
         let mut weights = Vec::new();
         let mut starts = Vec::with_capacity(n);
         let outputs = self.outputs() as i64;
-        let mut real: Vec<(i64, f64)> = Vec::new();
+        let mut real: Vec<Tap> = Vec::new();
         for k in 0..n {
             let i = first.saturating_add(k as i64);
             if i < 0 || i >= outputs {
@@ -68,7 +74,7 @@ impl Axis {
             self.weigh(i, &mut real);
             let first_weight = weights.len() as u32;
             quantise(&real, &mut weights);
-            let (a, b) = (real[0].0, real[real.len() - 1].0);
+            let (a, b) = (real[0].at, real[real.len() - 1].at);
             lo = lo.min(a);
             hi = hi.max(b);
             spans.push((0, first_weight, real.len() as u32));
@@ -86,7 +92,7 @@ impl Axis {
     }
 
     /// Real weights of output pixel `i` over contiguous source pixels, clamped to the extent.
-    fn weigh(&self, i: i64, out: &mut Vec<(i64, f64)>) {
+    fn weigh(&self, i: i64, out: &mut Vec<Tap>) {
         out.clear();
         let last = self.extent as i64 - 1;
         let r = self.ratio;
@@ -94,8 +100,8 @@ impl Axis {
         let mut add = |s: i64, w: f64| {
             let s = s.clamp(0, last);
             match out.last_mut() {
-                Some((t, v)) if *t == s => *v += w,
-                _ => out.push((s, w)),
+                Some(tap) if tap.at == s => tap.weight += w,
+                _ => out.push(Tap { at: s, weight: w }),
             }
         };
         if r >= 1.0 {
@@ -126,11 +132,11 @@ impl Axis {
 
 /// Rounds the cumulated weights to fixed point, so that they sum to exactly [`ONE`] and no tap
 /// carries the rounding of all others.
-fn quantise(real: &[(i64, f64)], out: &mut Vec<i32>) {
-    let total: f64 = real.iter().map(|(_, w)| w).sum();
+fn quantise(real: &[Tap], out: &mut Vec<i32>) {
+    let total: f64 = real.iter().map(|t| t.weight).sum();
     let (mut sum, mut before) = (0.0, 0);
-    for (k, (_, w)) in real.iter().enumerate() {
-        sum += w;
+    for (k, tap) in real.iter().enumerate() {
+        sum += tap.weight;
         let here =
             if k + 1 == real.len() { ONE } else { (sum / total * f64::from(ONE)).round() as i32 };
         out.push(here - before);

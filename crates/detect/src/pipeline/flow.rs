@@ -5,6 +5,7 @@ use crate::checkpoint::Scored;
 use crate::error::ReadError;
 use crate::flaw::Verdicts;
 use crate::grid::WindowAt;
+use mitosis::ProbMap;
 
 /// A window to read.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +31,13 @@ pub(super) enum Event {
 pub(super) struct Stored {
     pub(super) next_row: u32,
     pub(super) extractor: Extractor,
+}
+
+/// The probabilities of a window; none where it could not be read.
+pub(super) struct Segmented {
+    /// Index of the window.
+    pub(super) item: usize,
+    pub(super) map: Option<ProbMap>,
 }
 
 /// A read result: pixels and what is wrong with them, or the reader's words.

@@ -1,6 +1,6 @@
 //! First stage: read windows, segment them, stitch and extract.
 
-use super::flow::{Event, Item, Stored, Tile};
+use super::flow::{Event, Item, Segmented, Stored, Tile};
 use super::shared::{Meter, Shared};
 use crate::candidates::{Extractor, Region, SparseRow};
 use crate::error::DetectError;
@@ -83,7 +83,7 @@ impl Segment<'_> {
         model: &mut dyn Segmenter,
         tiles: &Receiver<Tile>,
         tokens: &Sender<()>,
-        out: &Sender<(usize, Option<ProbMap>)>,
+        out: &Sender<Segmented>,
         control: &Shared,
     ) -> Result<(), DetectError> {
         let mut early: BTreeMap<usize, _> = BTreeMap::new();
@@ -135,7 +135,7 @@ impl Segment<'_> {
                 let mut maps = maps.into_iter();
                 for (i, read) in held.drain(..) {
                     let map = if read { maps.next() } else { None };
-                    if out.send((i, map)).is_err() {
+                    if out.send(Segmented { item: i, map }).is_err() {
                         return Ok(());
                     }
                 }
@@ -240,7 +240,7 @@ impl Assemble<'_> {
         self,
         first_row: u32,
         extractor: Extractor,
-        maps: &Receiver<(usize, Option<ProbMap>)>,
+        maps: &Receiver<Segmented>,
         out: &Sender<StageOutput>,
         control: &Shared,
     ) -> Result<(), DetectError> {
@@ -253,7 +253,7 @@ impl Assemble<'_> {
             Stitcher::new(self.recipe.grid, self.recipe.overlap, self.frame, first_row);
         let mut rows = Rows::new(self.recipe, self.frame, first_row, extractor);
         for (i, item) in self.items.iter().enumerate() {
-            let Ok((at, map)) = maps.recv() else { return Ok(()) };
+            let Ok(Segmented { item: at, map }) = maps.recv() else { return Ok(()) };
             assert_eq!(at, i, "windows come in order");
             let read = usize::from(map.is_some());
             self.meter.time(read, || {

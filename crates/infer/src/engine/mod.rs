@@ -118,7 +118,7 @@ fn order(options: &EngineOptions) -> Result<Vec<Backend>, EngineError> {
 /// [`EngineError`] when a network does not fit its card, or nothing that was asked for runs; the
 /// error states what to install.
 pub fn open(package: &ModelPackage, options: &EngineOptions) -> Result<Models, EngineError> {
-    let mut failures: Vec<(Backend, EngineError)> = Vec::new();
+    let mut failures: Vec<Failed> = Vec::new();
     for backend in order(options)? {
         match open_on(package, options, backend) {
             Ok(mut models) => {
@@ -128,12 +128,12 @@ pub fn open(package: &ModelPackage, options: &EngineOptions) -> Result<Models, E
                 return Ok(models);
             }
             Err(e @ EngineError::Model { .. }) => return Err(e),
-            Err(e) => failures.push((backend, e)),
+            Err(e) => failures.push(Failed { backend, error: e }),
         }
     }
     // The wanted engine's own error; where several were tried, each with its reason.
     match failures.len() {
-        1 => Err(failures.swap_remove(0).1),
+        1 => Err(failures.swap_remove(0).error),
         _ => Err(EngineError::Unavailable {
             what: "no engine runs".into(),
             reason: reasons(&failures),
@@ -147,9 +147,16 @@ pub fn open(package: &ModelPackage, options: &EngineOptions) -> Result<Models, E
     }
 }
 
-fn reasons(failures: &[(Backend, EngineError)]) -> String {
-    let each =
-        failures.iter().map(|(b, e)| format!("{b}: {}", e.to_string().replace("\n  ", "; ")));
+/// An engine that did not start.
+struct Failed {
+    backend: Backend,
+    error: EngineError,
+}
+
+fn reasons(failures: &[Failed]) -> String {
+    let each = failures
+        .iter()
+        .map(|f| format!("{}: {}", f.backend, f.error.to_string().replace("\n  ", "; ")));
     each.collect::<Vec<_>>().join(" | ")
 }
 

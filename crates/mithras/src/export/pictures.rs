@@ -6,6 +6,7 @@ use crate::regions;
 use detect::Flaw;
 use image::codecs::jpeg::JpegEncoder;
 use mitosis::{Mpp, RgbTile};
+use slide::outline::Layer;
 use slide::{Outlines, Slide, TissueMask};
 use std::path::Path;
 
@@ -94,7 +95,7 @@ fn flaws(record: &SlideRecord) -> Outlines {
         layer(Flaw::Dirt, [60, 60, 60]),
     ];
     let offset = record.slide.bounds_offset;
-    let layers = layers.iter().map(|(name, color, p)| (*name, *color, &p[..]));
+    let layers = layers.iter().map(|&(name, color, ref polygons)| Layer { name, color, polygons });
     Outlines::from_layers(layers, (offset[0], offset[1]))
 }
 

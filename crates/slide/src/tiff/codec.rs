@@ -195,18 +195,23 @@ pub(crate) fn decode(
     Ok((cut_rgb(&image.data, (image.width, image.height), size)?, doubt))
 }
 
-/// Decodes one piece of a plain scheme row by row: `planes` holds the bytes of each plane and their
-/// number (one plane for chunky samples), `sink` gets `size.1` rows of `3 * size.0` bytes.
+/// The stored bytes of a plane, and their number.
+pub(crate) struct PlaneBytes<'a> {
+    pub(crate) bytes: Box<dyn BufRead + 'a>,
+    pub(crate) len: u64,
+}
+
+/// Decodes one piece of a plain scheme row by row: one plane for chunky samples, `sink` gets `size.1` rows of `3 * size.0` bytes.
 pub(crate) fn rows<'a>(
     c: &Coding,
-    planes: Vec<(Box<dyn BufRead + 'a>, u64)>,
+    planes: Vec<PlaneBytes<'a>>,
     stored: (usize, usize),
     size: (usize, usize),
     sink: &mut dyn FnMut(&[u8]) -> Result<(), String>,
 ) -> Result<(), Fault> {
     let per_plane = if c.planar { 1 } else { c.samples };
     let mut readers = Vec::with_capacity(planes.len());
-    for (bytes, n) in planes {
+    for PlaneBytes { bytes, len: n } in planes {
         let needed = stored.0 as u64 * stored.1 as u64 * per_plane as u64;
         // Far above what each scheme can reach: a size that is costs no time.
         let most = match c.compression {

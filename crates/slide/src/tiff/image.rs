@@ -199,7 +199,7 @@ impl TiffImage {
             let planes: Result<Vec<_>, Fault> = (0..planes)
                 .map(|p| {
                     let (at, n) = place(p);
-                    Ok((self.ifd.stream(at, n)?, n))
+                    Ok(codec::PlaneBytes { bytes: self.ifd.stream(at, n)?, len: n })
                 })
                 .collect();
             codec::rows(&self.coding, planes?, stored, (width, height), sink)?;

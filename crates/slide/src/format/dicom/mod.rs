@@ -48,7 +48,8 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
     };
     let members = series::members(&probe.path, &probe.file, &options.limits).map_err(fail)?;
     let mut groups = series::group(&members);
-    let (mut levels, mut associated) = (Vec::new(), Vec::new());
+    let mut levels = Vec::new();
+    let mut associated: Vec<(AssociatedImage, Result<Image, Fault>)> = Vec::new();
     groups.sort_by_key(|g| std::cmp::Reverse(g[0].header.size.0));
     for group in &groups {
         let header = &group[0].header;
@@ -60,7 +61,8 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
             })?;
             levels.push((group[0], image));
         } else {
-            let named = name(&header.flavour, &associated);
+            let taken: Vec<&str> = associated.iter().map(|(a, _)| a.name.as_str()).collect();
+            let named = name(&header.flavour, &taken);
             let (width, height) = header.size;
             let image = Image::new(group, &options.limits);
             let unreadable = image.as_ref().err().map(Fault::reason);
@@ -134,14 +136,14 @@ impl Source for Series {
 }
 
 /// What an image next to the pyramid is called, as OpenSlide calls it; each name once.
-fn name(flavour: &str, others: &[(AssociatedImage, Result<Image, Fault>)]) -> String {
+fn name(flavour: &str, taken: &[&str]) -> String {
     let word = match flavour {
         // The second is the older word.
         "OVERVIEW" | "LOCALIZER" => "macro".to_owned(),
         "" => "image".to_owned(),
         other => other.to_ascii_lowercase(),
     };
-    let free = |n: &String| others.iter().all(|(o, _)| o.name != *n);
+    let free = |n: &String| !taken.contains(&n.as_str());
     let more = (2..).map(|i| format!("{word}-{i}"));
     std::iter::once(word.clone()).chain(more).find(free).unwrap_or(word)
 }
