@@ -46,6 +46,7 @@ pub(crate) struct Run<'a> {
 }
 
 /// See [`Detector::run`](crate::Detector::run); `resume` is checked, not trusted.
+#[expect(clippy::too_many_lines, reason = "the stages and their channels, joined in one place")]
 pub(crate) fn run(
     of: &Run<'_>,
     segmenter: &mut dyn Segmenter,
