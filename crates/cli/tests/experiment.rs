@@ -173,6 +173,7 @@ fn columns(file: &Path) -> std::collections::BTreeMap<String, Vec<String>> {
 /// fine-tuning, detectors over three folds, slides, statistics. One number of each report is computed here again.
 #[cfg(feature = "train")]
 #[test]
+#[expect(clippy::too_many_lines, reason = "one run, and one number of each of its reports")]
 fn every_experiment_runs_whole_on_drawn_slides() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();

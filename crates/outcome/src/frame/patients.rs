@@ -170,5 +170,5 @@ pub(super) fn one_row_each(
         ));
     }
     let origin: Vec<usize> = order.iter().map(|of| of[0]).collect();
-    table.derived(table.names().to_vec(), columns, &origin)
+    table.derived(table.names().to_vec(), columns, Vec::new(), &origin)
 }
