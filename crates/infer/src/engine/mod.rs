@@ -137,7 +137,7 @@ pub fn open(package: &ModelPackage, options: &EngineOptions) -> Result<Models, E
         _ => Err(EngineError::Unavailable {
             what: "no engine runs".into(),
             reason: reasons(&failures),
-            remedy: if failures.iter().any(|(b, _)| matches!(b, Backend::Rten)) {
+            remedy: if failures.iter().any(|f| matches!(f.backend, Backend::Rten)) {
                 "`mithras doctor` shows what is missing; each engine's own remedy is above".into()
             } else {
                 "take the engine rten, which needs nothing; `mithras doctor` shows what is missing"
