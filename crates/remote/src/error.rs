@@ -33,6 +33,15 @@ pub enum RemoteError {
         /// HTTP status.
         status: u16,
     },
+    /// The answer is packed, so that places in it are not those of the file.
+    #[error(
+        "the server sends the file packed ({encoding}), although it was asked for it as it is; download the \
+         slide first, or have the server leave out slides from compression"
+    )]
+    Packed {
+        /// As the server names it.
+        encoding: String,
+    },
     /// It is not the object any more that was opened.
     #[error(
         "{what} changed on the server while it was read; run it again once it is written whole"

@@ -183,8 +183,12 @@ impl Client {
         let total = range.rsplit('/').next().and_then(|t| t.parse::<u64>().ok());
         let length = of("content-length").and_then(|n| n.parse::<u64>().ok());
         let encoded = of("content-encoding").is_some_and(|e| e != "identity");
+        if encoded && (200..300).contains(&status) {
+            let encoding = of("content-encoding").unwrap_or_default().to_owned();
+            return Err(RemoteError::Packed { encoding }.into());
+        }
         match status {
-            206 if range.starts_with(&format!("bytes {from}-")) && !encoded => {
+            206 if range.starts_with(&format!("bytes {from}-")) => {
                 let Some(len) = total else { return Err(RemoteError::NoRanges { status }.into()) };
                 let last = range.split(['-', '/']).nth(1).and_then(|n| n.parse::<u64>().ok());
                 let last = last.filter(|last| (from..len).contains(last));
@@ -197,7 +201,7 @@ impl Client {
             200 if length == Some(0) => Ok(found(0, None, 0, 0)),
             416 if total == Some(0) => Ok(found(0, None, 0, 0)),
             // A small file comes whole from some servers, whatever was asked for.
-            200 if !encoded && length.is_some_and(|n| n <= SMALL && from < n) => {
+            200 if length.is_some_and(|n| n <= SMALL && from < n) => {
                 let len = length.unwrap_or(0);
                 let found = found(len, None, from, len - from);
                 Ok(Answer { body: Some(answer.into_body()), ..found })

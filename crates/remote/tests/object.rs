@@ -165,6 +165,12 @@ fn what_cannot_be_read_says_why() {
     let large = server.put("/large.svs", bytes(2_000_000));
     let whole = open(&client, &large).unwrap_err();
     assert!(whole.to_string().contains("download the slide first"), "{whole}");
+    // A small file, one in parts, and one whole.
+    for (no_ranges, url) in [(false, &url), (true, &url), (true, &large)] {
+        server.faults(Faults { no_ranges, encoding: Some("br"), ..Faults::default() });
+        let packed = open(&client, url).unwrap_err();
+        assert_eq!(packed, RemoteError::Packed { encoding: "br".into() }, "{packed}");
+    }
     for (status, word) in [(403, "refuses access (403 TestCode)"), (418, "418"), (404, "404")] {
         server.faults(Faults { status: Some(status), ..Faults::default() });
         let e = open(&client, &format!("{url}?token=hush")).unwrap_err().to_string();

@@ -25,6 +25,8 @@ pub struct Faults {
     pub needs_key: bool,
     /// At most so many bytes in one answer, whose range states that.
     pub most: Option<usize>,
+    /// `content-encoding` of answers, whose bytes stay as they are.
+    pub encoding: Option<&'static str>,
     /// No ETag in answers.
     pub no_etag: bool,
     /// Where to go instead: status and the value of `Location`.
@@ -166,7 +168,10 @@ impl Server {
         if request.headers.get("if-match").is_some_and(|t| *t != tag) {
             return fail(412, "");
         }
-        let etag = if faults.no_etag { String::new() } else { format!("etag: {tag}\r\n") };
+        let mut etag = if faults.no_etag { String::new() } else { format!("etag: {tag}\r\n") };
+        if let Some(encoding) = faults.encoding {
+            etag += &format!("content-encoding: {encoding}\r\n");
+        }
         let range = request.headers.get("range").and_then(|r| {
             let (from, to) = r.strip_prefix("bytes=")?.split_once('-')?;
             Some((from.parse::<usize>().ok()?, to.parse::<usize>().ok()?))

@@ -201,6 +201,7 @@ struct Chain {
     /// Nodes that each counts for.
     weights: Vec<u64>,
     growths: Vec<Growth>,
+    ops: Vec<String>,
 }
 
 impl Chain {
@@ -212,6 +213,7 @@ impl Chain {
         self.gives.push(gives);
         self.weights.push(weight);
         self.growths.push(growth);
+        self.ops.push(node.op_type);
     }
 
     /// Nodes on the longest way; the sizes of what is made join those of what comes in.
@@ -235,8 +237,9 @@ impl Chain {
                 .size(inputs.map(|name| sizes.get(name).copied().unwrap_or(Size::LEAST)));
             if size.one > MOST_NUMBERS {
                 return Err(format!(
-                    "for one image it makes a value of more than {MOST_NUMBERS} numbers: it repeats or \
-                     enlarges what it has too often; simplify the network"
+                    "for one image its `{}` makes a value of more than {MOST_NUMBERS} numbers: it \
+                     repeats or enlarges what it has too often; simplify the network",
+                    self.ops[node]
                 ));
             }
             sizes.extend(self.gives[node].iter().map(|name| (name.clone(), size)));
