@@ -387,8 +387,7 @@ pub fn recount(
     }
     let reviewer = by(&source, &log, reviews);
     let agreement = agreement(&VerdictLog::read_all(&run.join("reviews"))?)?;
-    let file = run.join("recount.csv");
-    let unmatched = source.strange(&folders);
+    let (file, unmatched) = (run.join("recount.csv"), source.strange(&folders));
     let recount = Recount { reviewer, grading, file, slides, failed, unmatched, agreement };
     table(&recount).write(&recount.file)?;
     for (folder, row) in counted.into_iter().zip(&recount.slides) {
