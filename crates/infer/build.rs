@@ -22,7 +22,7 @@ fn main() {
     let version = locked(&fs::read_to_string(&lock).unwrap_or_default(), "rten");
     println!("cargo::rustc-env=RTEN_VERSION={version}");
 
-    let external = env::var_os("CARGO_FEATURE_WEIGHTS_BESIDE").is_some();
+    let external = env::var_os("CARGO_FEATURE_EXTERNAL_WEIGHTS").is_some();
     let (mut code, mut packages) = (String::new(), String::new());
     let mut seen: Vec<(Vec<u8>, String)> = vec![];
     for package in children(&models) {

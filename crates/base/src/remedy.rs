@@ -147,8 +147,6 @@ pub enum Setting {
     Covariates,
     /// Case weights.
     Weights,
-    /// Independent units.
-    Cluster,
     /// The column of patients, whose rows are not independent.
     Patient,
     /// How the rows of a patient become one.

@@ -185,7 +185,6 @@ fn setting_flag(setting: Setting) -> &'static str {
         Setting::Categorical => "--categorical",
         Setting::Covariates => "--covariates, and --base or --add for nested models",
         Setting::Weights => "--weights",
-        Setting::Cluster => "--cluster",
         Setting::Patient => {
             "--patient COLUMN for one row per patient, or --cluster COLUMN for robust errors of cox, km, cindex and \
              lrt"

@@ -56,11 +56,11 @@ const TABLES: &[Case] = &[
     case(
         "Weights",
         "survival logrank {T} --covariates g --weights w",
-        "use a Cox model",
+        "a Cox model with clusters",
         "survival cox {T} --covariates g --weights w",
     ),
     case(
-        "Cluster",
+        "Patient",
         "survival logrank {T} --covariates g --cluster p",
         "use a Cox model",
         "survival cox {T} --covariates g --cluster p",
@@ -348,6 +348,11 @@ const CORPORA: &[Case] = &[
 
 /// Remedies that need a training, a server, a signal or a scheduler: the file and the test that provokes and follows each.
 const ELSEWHERE: &[(&str, &str, &str)] = &[
+    (
+        "PatientRule",
+        "crates/outcome/tests/km_times.rs",
+        "sums_of_a_patients_rows_belong_to_a_study",
+    ),
     (
         "Package",
         "crates/cli/tests/view/start_page.rs",

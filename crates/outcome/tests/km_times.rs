@@ -1,6 +1,7 @@
 //! `at` equals R's `summary(survfit, times =)`: golden values in `golden/km_times.txt`.
 
-use outcome::{CurveAt, CurvesPlan, Roles, Table, kaplan_meier};
+use base::remedy::{Remedied, Remedy, Setting};
+use outcome::{CurveAt, CurvesPlan, PatientRule, Roles, Table, kaplan_meier};
 use std::path::Path;
 
 fn golden(name: &str) -> Vec<(Vec<f64>, Vec<usize>)> {
@@ -73,4 +74,24 @@ fn spans_are_open_at_their_start_and_the_curve_goes_on_after_its_end() {
     let left: Vec<(f64, f64)> = at.iter().map(|a| (a.events, a.censored)).collect();
     assert_eq!(left, [(1.0, 0.0), (1.0, 0.0), (0.0, 1.0), (2.0, 0.0), (0.0, 1.0), (1.0, 0.0)]);
     assert_eq!((at[5].at_risk, at[5].survival, at[5].se), (0.0, 0.0, None));
+}
+
+#[test]
+fn sums_of_a_patients_rows_belong_to_a_study() {
+    let text = "patient,months,died\na,5,1\na,5,1\nb,9,0\nc,12,1\n";
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t.csv");
+    std::fs::write(&file, text).unwrap();
+    let table = Table::read(&file, &[]).unwrap();
+    let plan = |patient_rule| {
+        let (time, event) = ("months".into(), "died".into());
+        let patient = Some("patient".into());
+        CurvesPlan {
+            roles: Roles { time, event, patient, patient_rule, ..Roles::default() },
+            ..CurvesPlan::default()
+        }
+    };
+    let refused = kaplan_meier(&table, &plan(PatientRule::Sum)).unwrap_err();
+    assert_eq!(refused.remedy(), Some(Remedy::Change(Setting::PatientRule)), "{refused}");
+    assert_eq!(kaplan_meier(&table, &plan(PatientRule::Max)).unwrap().summary.n, 3);
 }

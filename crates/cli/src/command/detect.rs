@@ -229,14 +229,13 @@ pub fn run(args: Args) -> Result<ExitCode> {
         let classes = Classes { include: region_class.clone(), exclude: exclude_class.clone() };
         inputs.restrict(regions, &classes, *regions_mpp)?;
     }
-    let limits = args.limits.limits()?;
     let stages = if args.stages == 1 { Stages::One } else { Stages::Two };
     let (package, builder) = args.engine.builder()?;
     let mut detectors = builder
         .stages(stages)
         .thresholds(args.operating_point.unwrap_or_default())
         .max_unread_share(args.max_unread)
-        .limits(limits)
+        .limits(args.limits.limits()?)
         .openslide(args.openslide.clone())
         .force_mpp(args.force_mpp)
         .any_mpp(args.any_mpp)
