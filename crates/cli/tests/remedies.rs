@@ -56,13 +56,13 @@ const TABLES: &[Case] = &[
     case(
         "Weights",
         "survival logrank {T} --covariates g --weights w",
-        "a Cox model with clusters",
+        "use a Cox model",
         "survival cox {T} --covariates g --weights w",
     ),
     case(
         "Patient",
         "survival logrank {T} --covariates g --cluster p",
-        "use a Cox model",
+        "a Cox model with clusters",
         "survival cox {T} --covariates g --cluster p",
     ),
     case(

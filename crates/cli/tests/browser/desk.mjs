@@ -53,6 +53,7 @@ try {
   await a.call('Input.insertText', { text: 'plate seen from the side' });
   await a.key('Enter');
   await a.until(`${text('history')}.includes('plate seen from the side')`, 'a comment');
+  await a.until(`${text('reviewed')} === '1 reviewed'`, 'a count of the comment');
   // A verdict keeps the comment, and a comment keeps verdict and morphology.
   const kept = () => a.run("fetch('api/reviews/0?reviewer=anna').then((r) => r.json()).then((r) => r.entries)");
   await a.key('m');

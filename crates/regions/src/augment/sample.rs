@@ -226,7 +226,7 @@ impl SegmentPool {
     }
 
     /// From now on at most this share of the figures drawn from frames comes from one slide
-    /// ([`capped_weights`]).
+    /// (`capped_weights`).
     pub fn cap_slides(&mut self, most: f32) {
         let slide = |p: &SampledPlace| self.frames[p.scene].source.as_str();
         let slides: Vec<&str> = self.figures.iter().map(slide).collect();

@@ -668,6 +668,8 @@ function apply(e, f = state.figures) {
 function record(entry) {
   if (!named()) return false;
   const slide = state.slide;
+  // The next verdict keeps the comment, even one given before this is on disk.
+  if (entry.key && entry.comment) state.figures.comment.set(entry.key, entry.comment);
   state.queue = state.queue.then(async () => {
     try {
       await post('api/review', { reviewer: state.reviewer, slide, ...entry });
@@ -911,10 +913,13 @@ $('add').onclick = () => {
 };
 // Enter ends the name: the next key is a verdict, not a letter of the name.
 $('reviewer').onkeydown = (e) => { if (e.key === 'Enter') { e.preventDefault(); $('reviewer').blur(); } };
-$('reviewer').onchange = async () => {
+$('reviewer').onchange = () => {
   state.reviewer = $('reviewer').value.trim();
   memory.set('reviewer', state.reviewer);
-  try { await reviews(); refresh(); } catch (e) { notify(e.message); }
+  // What is recorded meanwhile comes after what is loaded.
+  state.queue = state.queue.then(async () => {
+    try { await reviews(); refresh(); } catch (e) { notify(e.message); }
+  });
 };
 for (const b of document.querySelectorAll('[data-verdict]')) b.onclick = () => judge(b.dataset.verdict);
 for (const [id, name] of [['toggle-list', 'no-list'], ['toggle-side', 'no-side']]) {
