@@ -27,6 +27,14 @@ cargo test --workspace --doc --features cli/train --locked
 export OMP_NUM_THREADS=1
 
 step "tests"
+# Most tests of the command line take the program that most users have, built without training. Of the crates that
+# the tests are built on, none is built again for it.
+target=${CARGO_TARGET_DIR:-target}
+cargo build --locked -p cli -p python --bin mithras --features python/as-tested
+mkdir -p "$target/plain"
+cp "$target/debug/mithras" "$target/plain/mithras"
+MITHRAS_TEST_PROGRAM=$(realpath "$target/plain/mithras")
+export MITHRAS_TEST_PROGRAM
 if cargo nextest --version >/dev/null 2>&1; then
     cargo nextest run --workspace --features cli/train --locked --no-fail-fast
 else
@@ -36,18 +44,18 @@ fi
 # A minute of the campaigns of scripts/attack.sh, on the binary that the tests have just used, and next to it, on the
 # other core, links, commands and quoted errors of all pages, and the tutorials; `--quick` leaves out training a detector.
 step "attack and site"
-binary=${CARGO_TARGET_DIR:-target}/debug/mithras log=${CARGO_TARGET_DIR:-target}/attack.log
-scripts/attack.sh --minutes 1 --binary "$binary" >"$log" 2>&1 &
+binary=$target/debug/mithras log=$target/attack.log
+scripts/attack.sh --minutes 1 --binary "$MITHRAS_TEST_PROGRAM" >"$log" 2>&1 &
 attack=$!
 trap 'kill $attack 2>/dev/null || true' EXIT
 python3 scripts/site_test.py
 scripts/site.py --quick --binary "$binary"
-"$venv/bin/python" scripts/oddities.py check --binary "$binary"
+"$venv/bin/python" scripts/oddities.py check --binary "$MITHRAS_TEST_PROGRAM"
 wait $attack || { cat "$log"; exit 1; }
 trap - EXIT
 tail -n 3 "$log"
 
 if [ "${1:-}" != --no-wheel ]; then
     step "wheel"
-    scripts/wheel.sh --profile dev --out "${CARGO_TARGET_DIR:-target}/wheels"
+    scripts/wheel.sh --profile dev --out "$target/wheels"
 fi

@@ -85,7 +85,7 @@ fn end_quietly_on_a_closed_pipe() {
     }));
 }
 
-fn main() -> ExitCode {
+fn main() -> ! {
     end_quietly_on_a_closed_pipe();
     let words = command::start::words(std::env::args_os().collect(), cfg!(windows));
     let typed = examples::with_examples(Cli::command()).get_matches_from(words);

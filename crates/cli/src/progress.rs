@@ -5,7 +5,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 #[cfg(feature = "train")]
 use mithras::progress::Reporter;
 use mithras::progress::{Event, JsonLog, Listener};
-use std::io::{IsTerminal, stderr};
+use std::io::{IsTerminal, Write, stderr, stdout};
 use std::process::ExitCode;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -52,21 +52,20 @@ pub fn begin(mut typed: &ArgMatches) {
         typed = verb;
     }
     if matches!(typed.try_get_one::<String>("log"), Ok(Some(form)) if form == "json") {
-        let (program, command) = (
-            mithras::program(),
-            words().iter().map(|w| mithras::without_query(w)).collect::<Vec<_>>(),
-        );
-        let (program, command, process) = (&*program, &*command, std::process::id());
+        let (program, process) = (&*mithras::program(), std::process::id());
+        let command = &*words().iter().map(|w| mithras::without_query(w)).collect::<Vec<_>>();
         let log = JSON.get_or_init(|| JsonLog::new(stderr()));
         log.write(&Event::Started { program, command, process });
     }
 }
 
-/// Ends it.
-pub fn end(code: ExitCode) -> ExitCode {
+/// Ends it, and the process. What runs at the end of one is left out: libtorch takes itself apart for as long as it
+/// took to start.
+pub fn end(code: ExitCode) -> ! {
     let number = (0..=u8::MAX).find(|n| ExitCode::from(*n) == code).unwrap_or(u8::MAX);
     JSON.get().inspect(|log| log.end(number));
-    code
+    let _ = stdout().flush();
+    signal_hook::low_level::exit(i32::from(number))
 }
 
 /// Prints a `note`, `warning`, `error` or `hint` on standard error.

@@ -2,6 +2,8 @@
 //!
 //! One binary for all files here: linking each by itself takes minutes.
 
+use std::sync::LazyLock;
+
 mod audit;
 mod challenge;
 mod classify;
@@ -13,8 +15,6 @@ mod corpus_cli;
 mod detectors;
 mod doctor;
 mod embed_cli;
-#[cfg(feature = "train")]
-mod encoder_weights;
 mod experiment;
 mod names;
 mod nextflow;
@@ -34,3 +34,11 @@ mod tables;
 mod train_protocol;
 mod upgrading;
 mod view;
+
+/// The program. scripts/test.sh names in `MITHRAS_TEST_PROGRAM` the one that most users have: it was built without
+/// training, and starts without libtorch, which takes 0.2 s. Tests of training take `CARGO_BIN_EXE_mithras`.
+fn program() -> &'static str {
+    static NAMED: LazyLock<Option<String>> =
+        LazyLock::new(|| std::env::var("MITHRAS_TEST_PROGRAM").ok());
+    NAMED.as_deref().unwrap_or(env!("CARGO_BIN_EXE_mithras"))
+}

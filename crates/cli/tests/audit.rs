@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tempfile::tempdir;
 
 fn mithras(args: &[&str]) -> (bool, String, String) {
-    let out = Command::new(env!("CARGO_BIN_EXE_mithras")).args(args).output().unwrap();
+    let out = Command::new(crate::program()).args(args).output().unwrap();
     (
         out.status.success(),
         String::from_utf8_lossy(&out.stdout).into_owned(),
@@ -159,7 +159,7 @@ impl Drop for Server {
 }
 
 fn serve(package: &Path) -> Server {
-    let mut verb = Command::new(env!("CARGO_BIN_EXE_mithras"));
+    let mut verb = Command::new(crate::program());
     served(verb.args(["audit", "serve", package.to_str().unwrap(), "--port", "0"]))
 }
 
@@ -295,7 +295,7 @@ fn many_reviewers_need_few_file_handles() {
     let package = draw(dir.path()).join("package");
     let few = "ulimit -n 48; exec \"$0\" \"$@\"";
     let mut serve = Command::new("bash");
-    serve.args(["-c", few, env!("CARGO_BIN_EXE_mithras"), "audit", "serve"]).arg(&package);
+    serve.args(["-c", few, crate::program(), "audit", "serve"]).arg(&package);
     let server = served(serve.args(["--port", "0"]));
     let state = post(&server.url, "/open", r#"{"reviewer":"anna"}"#);
     let body: Value = serde_json::from_str(state.split("\r\n\r\n").nth(1).unwrap()).unwrap();
@@ -312,7 +312,7 @@ fn many_reviewers_need_few_file_handles() {
     // The viewer, with a word on the run of the former release, and then its tiles.
     let run = crate::upgrading::former();
     let mut view = Command::new("bash");
-    view.args(["-c", few, env!("CARGO_BIN_EXE_mithras"), "view", "run", "--no-browser"]);
+    view.args(["-c", few, crate::program(), "view", "run", "--no-browser"]);
     let server = served(view.current_dir(run.path()).args(["--port", "0"]));
     for k in 0..60 {
         let word = format!(
@@ -466,7 +466,7 @@ fn a_full_disk_is_no_saved_verdict() {
     let mut child = match Command::new("unshare")
         .args(["-rm", "sh", "-c", script, "sh"])
         .arg(&reviews)
-        .arg(env!("CARGO_BIN_EXE_mithras"))
+        .arg(crate::program())
         .arg(&package)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

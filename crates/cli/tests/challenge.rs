@@ -12,7 +12,7 @@ use tiff::encoder::{TiffEncoder, colortype::RGB8};
 const MPP: f64 = 0.25;
 
 fn run(args: &[&str], folders: &[(&str, &Path)]) -> (bool, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
+    let mut command = Command::new(crate::program());
     command.args(args).args(["--engine", "native", "--threads", "2"]);
     for (flag, folder) in folders {
         command.arg(flag).arg(folder);

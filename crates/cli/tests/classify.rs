@@ -10,7 +10,7 @@ fn tiny() -> PathBuf {
 }
 
 fn classify(inputs: &[&Path], out: &Path, more: &[&str]) -> (bool, String, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
+    let mut command = Command::new(crate::program());
     command.arg("classify").args(inputs).arg("--out").arg(out).args(["--engine", "rten"]);
     if !more.contains(&"--model") {
         command.arg("--model").arg(tiny());
@@ -146,7 +146,7 @@ fn what_detection_costs_is_held_against_the_peak() {
     assert_ne!(likely, text);
     fs::write(&card, likely).unwrap();
     let bench = |more: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
+        let mut command = Command::new(crate::program());
         let output = command
             .args(["bench", "detect", "--runs", "1", "--model"])
             .arg(dir.path())

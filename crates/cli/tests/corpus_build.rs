@@ -14,14 +14,12 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use tempfile::tempdir;
 
-const BIN: &str = env!("CARGO_BIN_EXE_mithras");
-
 fn s(p: &Path) -> &str {
     p.to_str().unwrap()
 }
 
 fn run(args: &[&str]) -> (bool, String, String) {
-    let out = Command::new(BIN).args(args).output().unwrap();
+    let out = Command::new(crate::program()).args(args).output().unwrap();
     let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
     (out.status.success(), text(&out.stdout), text(&out.stderr))
 }
@@ -45,7 +43,7 @@ fn slides(dir: &Path, n: u64) -> PathBuf {
 fn with_kills(args: &[&str], kills: usize) -> (usize, Value) {
     let mut rng = ChaCha8Rng::seed_from_u64(5);
     for struck in 0..kills {
-        let mut child = Command::new(BIN)
+        let mut child = Command::new(crate::program())
             .args(args)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -392,9 +390,10 @@ fn a_full_disk_loses_nothing() {
     (0..40).for_each(|i| text += &format!("a.png,{},{},mf\n", 100 + 5 * i, 300 - 5 * i));
     std::fs::write(&table, text).unwrap();
     let (good, out) = (dir.path().join("good"), dir.path().join("out"));
+    let program = crate::program();
     let import = |out: &Path, limit: &str| {
         let line = format!(
-            "trap '' XFSZ; ulimit -f {limit}; exec {BIN} corpus import --format csv {} --images {} \
+            "trap '' XFSZ; ulimit -f {limit}; exec {program} corpus import --format csv {} --images {} \
              --mpp 0.25 --out {} --json",
             s(&table),
             s(&folder),
@@ -414,7 +413,7 @@ fn a_full_disk_loses_nothing() {
     // A corpus that is there outlives a failed merge and a failed second import.
     let merged = dir.path().join("m");
     let line = format!(
-        "trap '' XFSZ; ulimit -f 200; exec {BIN} corpus merge {} --out {}",
+        "trap '' XFSZ; ulimit -f 200; exec {program} corpus merge {} --out {}",
         s(&good),
         s(&merged)
     );

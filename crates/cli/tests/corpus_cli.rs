@@ -6,7 +6,7 @@ use std::process::Command;
 use tempfile::tempdir;
 
 fn mithras(args: &[&str]) -> (bool, String, String) {
-    let out = Command::new(env!("CARGO_BIN_EXE_mithras")).args(args).output().unwrap();
+    let out = Command::new(crate::program()).args(args).output().unwrap();
     (
         out.status.success(),
         String::from_utf8_lossy(&out.stdout).into_owned(),
@@ -219,7 +219,7 @@ fn shortcuts_of_a_pasted_cue_are_named_and_a_clean_dataset_passes() {
     assert!(text.contains("together, all"), "{text}");
 
     let cued = labelled_noise(&dir.path().join("cued"), true);
-    let strict = Command::new(env!("CARGO_BIN_EXE_mithras"))
+    let strict = Command::new(crate::program())
         .args(["corpus", "shortcuts", s(&cued), "--strict", "--json"])
         .output()
         .unwrap();

@@ -13,7 +13,7 @@ fn onnx() -> PathBuf {
 }
 
 fn run(args: &[&str], paths: &[(&str, &Path)]) -> (bool, String, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
+    let mut command = Command::new(crate::program());
     command.args(args);
     paths.iter().for_each(|(flag, path)| {
         if !flag.is_empty() {

@@ -50,7 +50,7 @@ fn results_stay_below_the_folder_and_nothing_is_a_command() {
     }
     let out = results.join("out");
     let run = |more: &[&str]| {
-        Command::new(env!("CARGO_BIN_EXE_mithras"))
+        Command::new(crate::program())
             .args([
                 "detect",
                 "--engine",

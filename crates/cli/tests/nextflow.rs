@@ -70,7 +70,7 @@ fn task(dir: &Path, name: &str, text: &str) -> PathBuf {
     fs::create_dir(&folder).unwrap();
     common::draw(&folder.join("case.tiff"), 700, 600, 1, 2);
     fs::write(folder.join(".command.sh"), text).unwrap();
-    let bin = Path::new(env!("CARGO_BIN_EXE_mithras")).parent().unwrap();
+    let bin = Path::new(crate::program()).parent().unwrap();
     let ran = Command::new("bash")
         .args(["-ue", ".command.sh"])
         .current_dir(&folder)

@@ -40,7 +40,7 @@ fn compare(frames: &Path, engine: &str, names: &[&str]) {
     let mut found = Vec::new();
     for precision in ["f32", "bf16"] {
         let out = dir.path().join(precision);
-        let run = Command::new(env!("CARGO_BIN_EXE_mithras"))
+        let run = Command::new(crate::program())
             .args(["detect", "--mpp", "0.2456", "--engine", engine, "--quiet"])
             .args(["--precision", precision, "--out"])
             .arg(&out)
@@ -105,7 +105,7 @@ fn slides_of_two_engines_stand_in_one_table_and_are_no_further_apart_than_said()
     }
     // With the bundled weights; those of the other tests have no meaning to be moved.
     let detect = |slides: &[std::path::PathBuf], out: &str, engine: &str, more: &[&str]| {
-        let run = Command::new(env!("CARGO_BIN_EXE_mithras"))
+        let run = Command::new(crate::program())
             .args(["detect", "--quiet", "--threads", "1", "--engine", engine, "--out"])
             .arg(dir.path().join(out))
             .args(slides)

@@ -8,7 +8,7 @@ use tiff::encoder::{TiffEncoder, colortype::RGB8};
 use tiff::tags::Tag;
 
 fn mithras(args: &[&str], file: &Path) -> (Option<i32>, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
+    let mut command = Command::new(crate::program());
     let output = command.args(args).arg(file).output().unwrap();
     let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     (output.status.code(), text)
@@ -116,7 +116,7 @@ fn slides_that_need_a_library_fail_as_rows_that_say_so() {
     picture.save_with_format(slides.join("c.mrxs"), image::ImageFormat::Jpeg).unwrap();
     picture.save(slides.join("good.png")).unwrap();
     let out = dir.path().join("out");
-    let output = Command::new(env!("CARGO_BIN_EXE_mithras"))
+    let output = Command::new(crate::program())
         .args(["detect", "--engine", "rten", "--mpp", "0.25", "--model"])
         .arg(testkit::workspace().join("crates/infer/tests/golden/tiny"))
         .arg(&slides)

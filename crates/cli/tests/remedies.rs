@@ -451,7 +451,9 @@ fn run(at: &Path, line: &str) -> Output {
             words.drain(first..first + 2);
         }
     }
-    Command::new(env!("CARGO_BIN_EXE_mithras")).current_dir(at).args(words).output().unwrap()
+    let trains = words.iter().any(|w| ["train", "experiment"].contains(&w.as_str()));
+    let program = if trains { env!("CARGO_BIN_EXE_mithras") } else { crate::program() };
+    Command::new(program).current_dir(at).args(words).output().unwrap()
 }
 
 fn follow(at: &Path, cases: &[Case]) {

@@ -13,7 +13,7 @@ const SECRETS: [&str; 3] = ["husher-schluessel", "hushes-zeichen", "hushe-frage"
 
 /// Exit code and output of a process with these credentials and no others.
 fn mithras(server: &Server, args: &[&str]) -> (i32, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
+    let mut command = Command::new(crate::program());
     let foreign = std::env::vars().filter(|(n, _)| n.starts_with("AWS_")).map(|(n, _)| n);
     for name in foreign {
         command.env_remove(name);

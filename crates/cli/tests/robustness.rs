@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 fn mithras(args: &[&str]) -> (bool, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_mithras")).args(args).output().unwrap();
+    let output = Command::new(crate::program()).args(args).output().unwrap();
     let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
     (output.status.success(), text(&output.stdout), text(&output.stderr))
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 const SLIDES: u64 = 6;
 
 fn mithras(verb: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
+    let mut command = Command::new(crate::program());
     command.arg(verb).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

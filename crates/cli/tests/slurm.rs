@@ -69,7 +69,7 @@ impl Study {
 
     fn command(&self, verb: &str, out: &str, more: &[&str], kill: &str) -> Command {
         let path = format!("{}:{}", self.at("bin").display(), std::env::var("PATH").unwrap());
-        let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
+        let mut command = Command::new(crate::program());
         command
             .args([verb, "--log", "json", "--list"])
             .arg(self.at("slides.csv"))
@@ -239,7 +239,7 @@ fn what_is_wrong_is_refused_before_anything_is_submitted() {
     assert!(!study.at("bin/calls").exists() && !study.at("other").exists());
     // No Slurm here.
     let bare = |more: &[&str]| {
-        Command::new(env!("CARGO_BIN_EXE_mithras"))
+        Command::new(crate::program())
             .args(["slurm", "--out", "out", "--list"])
             .arg(study.at("whole.csv"))
             .args(more)
@@ -255,7 +255,7 @@ fn what_is_wrong_is_refused_before_anything_is_submitted() {
     assert!(bare.status.code() == Some(1) && words.contains("sbatch cannot be run"), "{words}");
     assert!(words.contains("see --dry-run"), "{words}");
     // A flag that detect has not.
-    let output = Command::new(env!("CARGO_BIN_EXE_mithras"))
+    let output = Command::new(crate::program())
         .args(["slurm", "--list", "x", "--out", "y", "--", "--stage", "1"])
         .output()
         .unwrap();

@@ -16,7 +16,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 
 /// Runs a verb; one that does not end is a failure of the test.
 fn ended(dir: &Path, words: &[OsString], stdout: Option<fs::File>) -> Output {
-    let mut verb = Command::new(env!("CARGO_BIN_EXE_mithras"));
+    let mut verb = Command::new(crate::program());
     verb.current_dir(dir).args(words).stderr(Stdio::piped()).stdin(Stdio::null());
     verb.stdout(stdout.map_or_else(Stdio::piped, Stdio::from));
     let (mut child, start) = (verb.spawn().unwrap(), Instant::now());
@@ -189,7 +189,7 @@ fn a_full_standard_output_is_an_error_in_every_verb() {
         assert!(printed.contains("standard output cannot be written"), "{line}: {printed}");
         // A closed one is how other tools end a pipe.
         let shell = format!("\"$0\" {line} | true; exit ${{PIPESTATUS[0]}}");
-        let words = ["-c", &shell, env!("CARGO_BIN_EXE_mithras")].map(OsString::from);
+        let words = ["-c", &shell, crate::program()].map(OsString::from);
         let out = Command::new("bash").current_dir(dir.path()).args(words).output().unwrap();
         assert!(matches!(out.status.code(), Some(0 | 141)), "{line}: {out:?}");
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 fn mithras(args: &[&str]) -> (bool, String, String) {
-    let output = Command::cargo_bin("mithras").unwrap().args(args).output().unwrap();
+    let output = Command::new(crate::program()).args(args).output().unwrap();
     let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
     (output.status.success(), text(&output.stdout), text(&output.stderr))
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 fn km(dir: &Path, text: &[u8], more: &[&str]) -> (Option<i32>, String) {
     let path = dir.join("t.csv");
     fs::write(&path, text).unwrap();
-    let out = Command::new(env!("CARGO_BIN_EXE_mithras"))
+    let out = Command::new(crate::program())
         .args(["survival", "km", "--table", path.to_str().unwrap()])
         .args(more)
         .output()
@@ -81,7 +81,7 @@ fn special_files_and_sparse_ones_are_refused() {
     for (path, words) in
         [("/dev/zero", "not a regular file"), (table.to_str().unwrap(), "larger than")]
     {
-        let out = Command::new(env!("CARGO_BIN_EXE_mithras"))
+        let out = Command::new(crate::program())
             .args(["corpus", "import", "--format", "csv", path])
             .output()
             .unwrap();
@@ -102,7 +102,7 @@ fn more_covariates_than_rows_are_refused() {
     for (rows, most) in [(20, 20), (400, 200)] {
         let rows: String = (1..=rows).map(row).collect();
         fs::write(&path, format!("t,e,{}\n{rows}", many.join(","))).unwrap();
-        let out = Command::new(env!("CARGO_BIN_EXE_mithras"))
+        let out = Command::new(crate::program())
             .args(["survival", "cox", "--table", path.to_str().unwrap(), "--time", "t"])
             .args(["--event", "e", "--covariates", &many.join(",")])
             .output()

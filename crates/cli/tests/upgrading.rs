@@ -36,7 +36,7 @@ pub(crate) fn former() -> tempfile::TempDir {
 }
 
 fn mithras(dir: &Path, words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_mithras")).current_dir(dir).args(words).output().unwrap()
+    Command::new(crate::program()).current_dir(dir).args(words).output().unwrap()
 }
 
 pub(crate) fn output_text(out: &Output) -> String {
@@ -123,7 +123,7 @@ fn the_page_on_upgrading_works_as_written() {
                 assert_eq!((&line["status"], &line["kept"]), (&"finished".into(), &true.into()));
             }
             "view" => {
-                let mut view = Command::new(env!("CARGO_BIN_EXE_mithras"));
+                let mut view = Command::new(crate::program());
                 view.current_dir(at).args(&words).args(["--port", "0", "--no-browser"]);
                 let server = crate::view::made::start(&mut view).expect("an address");
                 let page = server.get("");
@@ -203,7 +203,7 @@ fn a_full_standard_output_is_an_error() {
     let (dir, _) = two();
     for words in [&["gather", "run", "--json"][..], &["slide", "info", "one.tiff"]] {
         let full = fs::File::options().write(true).open("/dev/full").unwrap();
-        let mut verb = Command::new(env!("CARGO_BIN_EXE_mithras"));
+        let mut verb = Command::new(crate::program());
         let out = verb.current_dir(dir.path()).args(words).stdout(full).output().unwrap();
         let printed = output_text(&out);
         assert_eq!(out.status.code(), Some(1), "{words:?}: {printed}");
@@ -222,7 +222,7 @@ fn a_name_that_is_not_utf8_and_one_of_a_table_are_slides_as_others() {
     fs::copy(dir.path().join("one.tiff"), dir.path().join("counts.csv.tiff")).unwrap();
     let (model, slides) = (tiny(), ["counts.csv.tiff"]);
     let words = detect(&model, &slides, &["-q"]);
-    let mut verb = Command::new(env!("CARGO_BIN_EXE_mithras"));
+    let mut verb = Command::new(crate::program());
     let out = verb.current_dir(dir.path()).args(words).arg(&odd).output().unwrap();
     assert_eq!(out.status.code(), Some(0), "{}", output_text(&out));
     assert!(dir.path().join("run/counts.csv").is_file());
@@ -236,7 +236,7 @@ fn results_keep_the_umask() {
     let (dir, model) = (former(), tiny());
     fs::remove_dir_all(dir.path().join("run")).unwrap();
     let words = detect(&model, &["one.tiff"], &["-q"]).join(" ");
-    let line = format!("umask 077; exec {} {words}", env!("CARGO_BIN_EXE_mithras"));
+    let line = format!("umask 077; exec {} {words}", crate::program());
     let out = Command::new("sh").current_dir(dir.path()).args(["-c", &line]).output().unwrap();
     assert!(out.status.success(), "{}", output_text(&out));
     for file in ["counts.csv", "summary.html", "one/counts.json", "one/thumbnail.jpg"] {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 fn mithras(args: &[&str], paths: &[(&str, &Path)]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
+    let mut command = Command::new(crate::program());
     command.args(args);
     for (flag, path) in paths {
         command.args(Some(flag).filter(|f| !f.is_empty())).arg(path);
@@ -89,7 +89,7 @@ fn candidates_of_a_run_are_drawn_and_cut_from_its_slides() {
 #[test]
 fn two_reviewers_of_a_run_in_a_real_browser() {
     let (_made, out) = drawn();
-    let mut serve = Command::new(env!("CARGO_BIN_EXE_mithras"));
+    let mut serve = Command::new(crate::program());
     let serve = serve.args(["audit", "serve", "--port", "0"]).arg(out.join("package"));
     let server = start(serve).expect("an address");
     let shots = std::env::var_os("MITHRAS_SCREENSHOTS");

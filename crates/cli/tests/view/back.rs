@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 pub fn mithras(args: &[&str]) -> Result<String, String> {
-    let out = Command::new(env!("CARGO_BIN_EXE_mithras")).args(args).output().unwrap();
+    let program = if args[0] == "train" { env!("CARGO_BIN_EXE_mithras") } else { crate::program() };
+    let out = Command::new(program).args(args).output().unwrap();
     match out.status.success() {
         true => Ok(String::from_utf8(out.stdout).unwrap()),
         false => Err(String::from_utf8_lossy(&out.stderr).into_owned()),

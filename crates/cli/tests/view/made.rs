@@ -254,7 +254,7 @@ impl Drop for Server {
 }
 
 pub fn serve(args: &[&Path]) -> Server {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
+    let mut command = Command::new(crate::program());
     command.arg("view").args(args).args(["--port", "0", "--no-browser"]);
     start(&mut command).expect("an address")
 }

@@ -365,7 +365,7 @@ fn a_full_disk_is_no_saved_word() {
         exec "$2" view "$3" --port 0"#;
     let mut command = Command::new("unshare");
     command.args(["-rm", "sh", "-c", script, "sh"]);
-    command.arg(&reviews).arg(env!("CARGO_BIN_EXE_mithras")).arg(&made.run);
+    command.arg(&reviews).arg(crate::program()).arg(&made.run);
     let Some(server) = start(&mut command) else {
         return eprintln!("SKIPPED: no small disk can be made here");
     };
@@ -427,7 +427,7 @@ fn recount(made: &made::Made, reviews: &str) -> Result<Value, String> {
 }
 
 fn recount_with(made: &made::Made, reviews: &str, more: &[&str]) -> Result<Value, String> {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
+    let mut command = Command::new(crate::program());
     command.arg("recount").arg(&made.run).args(["--reviews", reviews, "--json"]).args(more);
     let out = command.output().unwrap();
     match out.status.success() {
@@ -551,7 +551,7 @@ fn a_recount_is_what_a_hand_counts() {
 
 #[test]
 fn what_is_not_there_is_not_shown() {
-    let out = Command::new(env!("CARGO_BIN_EXE_mithras")).args(["view", "no-such-run"]).output();
+    let out = Command::new(crate::program()).args(["view", "no-such-run"]).output();
     let out = out.unwrap();
     let printed = String::from_utf8_lossy(&out.stderr);
     assert!(

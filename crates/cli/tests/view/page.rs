@@ -160,7 +160,7 @@ fn a_reviewer_in_a_real_browser() {
         return;
     }
     // What the page showed as saved is on disk: one figure taken out, one added.
-    let out = Command::new(env!("CARGO_BIN_EXE_mithras"))
+    let out = Command::new(crate::program())
         .arg("recount")
         .arg(&made.run)
         .args(["--reviews", "anna", "--json"])
@@ -208,7 +208,7 @@ fn hotspot_regions_comments_and_signature_in_a_real_browser() {
         .collect();
     assert_eq!(logs, ["anna.jsonl"]);
     // The count with the hotspot that she placed.
-    let out = Command::new(env!("CARGO_BIN_EXE_mithras"))
+    let out = Command::new(crate::program())
         .arg("recount")
         .arg(&made.run)
         .args(["--reviews", "anna", "--hotspot", "reviewed", "--json"])

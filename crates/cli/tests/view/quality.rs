@@ -56,7 +56,7 @@ fn what_is_wrong_with_a_cohort_is_said() {
     let dir = tempfile::tempdir().unwrap();
     let folded = slides(dir.path());
     let out = dir.path().join("quality");
-    let made = Command::new(env!("CARGO_BIN_EXE_mithras"))
+    let made = Command::new(crate::program())
         .arg("quality")
         .arg(dir.path())
         .arg("--out")

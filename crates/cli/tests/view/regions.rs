@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 fn mithras(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_mithras")).args(args).output().unwrap()
+    Command::new(crate::program()).args(args).output().unwrap()
 }
 
 fn text(path: &Path) -> &str {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 fn mithras(args: &[&str]) -> String {
-    let out = Command::new(env!("CARGO_BIN_EXE_mithras")).args(args).output().unwrap();
+    let out = Command::new(crate::program()).args(args).output().unwrap();
     assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
     String::from_utf8_lossy(&out.stdout).into_owned()
 }

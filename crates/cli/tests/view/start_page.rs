@@ -12,7 +12,7 @@ use tempfile::TempDir;
 /// A server with seeded weights of no meaning.
 fn page(out: &Path) -> Server {
     let model = testkit::workspace().join("crates/infer/tests/golden/tiny");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
+    let mut command = Command::new(crate::program());
     command.args(["start", "--no-browser", "--engine", "rten", "--threads", "1"]);
     command.arg("--model").arg(model).arg("--out").arg(out);
     start(&mut command).expect("an address")
@@ -232,7 +232,7 @@ fn a_package_without_a_segmenter_is_refused_with_the_flag_that_gives_another() {
     let card = format!("{head}[classifier]{classifier}").replace("seg = 0.3", "seg = 0.0");
     std::fs::write(dir.path().join("card.toml"), card).unwrap();
     std::fs::copy(tiny.join("classifier.onnx"), dir.path().join("classifier.onnx")).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
+    let mut command = Command::new(crate::program());
     command.args(["start", "--no-browser", "--model"]).arg(dir.path());
     let ran = command.output().unwrap();
     let words = String::from_utf8_lossy(&ran.stderr);
