@@ -33,6 +33,9 @@ def contestants(a, slide, out):
     table = {
         "peer: PyTorch eager": peer,
         "peer: PyTorch eager, channels-last, batch 1": [*peer, "--channels-last", "--batch", "1"],
+        "mithras native bf16": [*ours, "--engine", "native", "--precision", "bf16"],
+        "mithras native f32": [*ours, "--engine", "native", "--precision", "f32"],
+        "mithras auto": ours,
         "mithras openvino bf16": [*ours, "--engine", "openvino", "--precision", "bf16"],
         "mithras openvino f32": [*ours, "--engine", "openvino", "--precision", "f32"],
         "mithras onnxruntime/openvino": [*ours, "--engine", "onnxruntime", "--provider", "openvino"],
