@@ -73,7 +73,7 @@ def sheets(a, models):
     for k in [m[5:] for m in models if m != "final"]:
         out = a.out / "sheets" / k
         yield out / "truth.csv", [
-            "corpus", "export", "--data", a.set, "--format", "sheets", "--folds", a.run / "folds.json", "--fold", k,
+            "corpus", "export", a.set, "--format", "sheets", "--folds", a.run / "folds.json", "--fold", k,
             "--source", "ami_br MIDOG21", "--mirror", "32", "--out", out]
 
 

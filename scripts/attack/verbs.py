@@ -140,7 +140,7 @@ def writing(tool, out):
         ["corpus", "merge", crops, crops, "--out", out / "merged"],
         ["corpus", "split", dataset(tool), "--folds", "2", "--out", out / "folds.json"],
         ["corpus", "import", *fields, "--exhaustive", "all", "--out", out / "regions"],
-        ["corpus", "labelled", "--data", dataset(tool), "--folds", folds(tool), "--out", out / "labelled"],
+        ["corpus", "labelled", dataset(tool), "--folds", folds(tool), "--out", out / "labelled"],
         ["audit", "sample", crops, "--out", out / "sample", "--allow-short"],
         robustness(tool, out / "robust"),
         ["survival", "study", *study, "--out", out / "study"],

@@ -47,7 +47,7 @@ for k in 0 1 2; do
     foreign=$(python3 -c 'import json, sys
 groups = json.load(open(sys.argv[1]))["groups"]
 print(",".join(g["name"] for g in groups if g["place"] == {"fold": int(sys.argv[2])} and g["name"].startswith("TCGA-")))' "$run/folds.json" "$k")
-    once "$out/mirrored/$k" mithras corpus export --data "$out/sets/all" --format sheets --folds "$run/folds.json" --fold "$k" \
+    once "$out/mirrored/$k" mithras corpus export "$out/sets/all" --format sheets --folds "$run/folds.json" --fold "$k" \
         --source "ami_br MIDOG21" --mirror 32 --out "$out/mirrored/$k"
     once "$out/rob/patches-$k" mithras evaluate robustness --images "$out/mirrored/$k" --truth "$out/mirrored/$k/truth.csv" \
         --within "$out/mirrored/$k/regions.csv" --mpp 0.25 --model "$out/pkg/$k" --out "$out/rob/patches-$k"

@@ -13,7 +13,7 @@ name=${1:?name an objective; see the head of this file}
 out=${2:-runs/pretraining}
 mkdir -p "$out"
 
-[ -e "$out/corpus" ] || mithras corpus labelled --data "$SET" --folds "$FOLDS" --fold 0 --out "$out/corpus"
+[ -e "$out/corpus" ] || mithras corpus labelled "$SET" --folds "$FOLDS" --fold 0 --out "$out/corpus"
 mithras train pretrain --preset "presets/pretrain-cpu-$name-vit-tiny.toml" --corpus "$out/corpus" --out "$out/$name" --threads 1 --workers 1
 cargo run --release -p train --example probe -- "$out/corpus" untrained "$out/$name/encoder.safetensors" --threads 1
 

@@ -87,15 +87,27 @@ pub fn begin(mut command: &Command, mut typed: &ArgMatches) {
     FLAGS.get_or_init(|| command.get_arguments().filter_map(long).collect());
 }
 
-/// Prints hints, but those that begin with a flag of other verbs.
+/// Prints what of hints holds for the verb that was typed.
 pub fn print_hints<'a>(hints: impl IntoIterator<Item = &'a &'a str>) {
-    for hint in hints {
-        let flag = hint.strip_prefix("--").and_then(|h| h.split([' ', ',']).next());
-        let has = |flag| FLAGS.get().is_none_or(|all| all.iter().any(|f| f == flag));
-        if flag.is_none_or(has) {
-            print_message("hint", &format!("see {hint}"));
-        }
+    let has = |flag: &str| FLAGS.get().is_none_or(|all| all.iter().any(|f| f == flag));
+    for hint in hints.into_iter().filter_map(|hint| fitting(hint, has)) {
+        print_message("hint", &format!("see {hint}"));
     }
+}
+
+/// A hint up to the first flag that the verb lacks, from which on it is about other verbs; none where that is the first one.
+fn fitting(hint: &str, has: impl Fn(&str) -> bool) -> Option<&str> {
+    if !hint.starts_with("--") {
+        return Some(hint);
+    }
+    let name = |at: usize| hint[at..].split([' ', ',', ')']).next().unwrap_or_default();
+    let lacking = hint.match_indices("--").find(|(at, _)| !has(name(at + 2)));
+    let Some((at, _)) = lacking else { return Some(hint) };
+    // Without the words that lead to it: ", and " and the like.
+    let ends = [", and ", " and ", ", or ", " or ", ", "];
+    let kept = &hint[..at];
+    let kept = ends.iter().find_map(|e| kept.strip_suffix(e)).unwrap_or_else(|| kept.trim_end());
+    (!kept.is_empty()).then_some(kept)
 }
 
 /// The flag that a remedy is on the command line.
@@ -206,5 +218,30 @@ fn setting_flag(setting: Setting) -> &'static str {
         Setting::Positive => "--positive",
         Setting::Threshold => "--threshold",
         Setting::Key => "--key",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_names_no_flag_that_the_verb_lacks() {
+        let force = flag(Remedy::ForceResolution);
+        for (hint, flags, kept) in [
+            (force, &["mpp", "force-mpp"][..], Some(force)),
+            (force, &["mpp"], Some("--mpp")),
+            (force, &["out"], None),
+            (flag(Remedy::Engine), &["engine"], Some("--engine")),
+            (flag(Remedy::Engine), &["engine", "provider"], Some("--engine, --provider")),
+            (flag(Remedy::DrawnFigures), &["figures"], Some("--figures")),
+            (flag(Remedy::OtherFolderOrReplace), &["out"], Some("--out for another folder")),
+            (flag(Remedy::GiveResolution), &["mpp"], Some("--mpp, e.g. --mpp 0.25")),
+            // Of another verb, which is named.
+            (flag(Remedy::FilterResolution), &[], Some("`encoders convert --mpp`")),
+            (flag(Remedy::ContinueDetection), &[], Some("mithras detect --resume")),
+        ] {
+            assert_eq!(fitting(hint, |f| flags.contains(&f)), kept, "{hint}");
+        }
     }
 }

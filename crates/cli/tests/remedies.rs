@@ -338,6 +338,12 @@ const CORPORA: &[Case] = &[
         "audit sample c64 --allow-short --out au4 --slides pics",
     ),
     case(
+        "GiveResolution",
+        "audit sample cflat --allow-short --out au5 --slides twin",
+        "--mpp, e.g. --mpp 0.25",
+        "audit sample cflat --allow-short --out au5 --slides twin --mpp 0.25",
+    ),
+    case(
         "AnyCohort",
         "{B} --out b2 --cohort DRAWN",
         "--any-cohort",
@@ -620,6 +626,9 @@ fn remedies_of_corpora_and_labels_help() {
     fs::create_dir(at.join("pics")).unwrap();
     fs::copy(at.join("small.svs"), at.join("pics/small.svs")).unwrap();
     let cut = "corpus import --format csv small.csv --assume mf --images pics --crop 64 --out c64";
+    let made = run(at, cut);
+    assert!(made.status.success(), "{}", output_text(&made));
+    let cut = "corpus import --format csv bare.csv --assume mf --images twin --mpp 0.25 --crop 64 --out cflat";
     let made = run(at, cut);
     assert!(made.status.success(), "{}", output_text(&made));
     write("turned.json", &boxes([[310, 220, 360, 270], [340, 200, 390, 250]]));

@@ -112,6 +112,28 @@ fn parquet_table(path: &Path) {
     writer.close().unwrap();
 }
 
+/// Files of other programs are packed in ways that this one does not unpack: that is said, not "damaged".
+#[test]
+fn a_parquet_file_packed_in_another_way_is_not_called_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.parquet");
+    parquet_table(&path);
+    let plain = std::fs::read(&path).unwrap();
+    // In the description of a column (Thrift, compact): the list of its one name, then its codec; 0 is no packing.
+    let described = |codec: u8| [&[0x19, 0x18, 1, b'x', 0x15][..], &[codec]].concat();
+    let from = described(0);
+    let at: Vec<usize> = (0..plain.len()).filter(|i| plain[*i..].starts_with(&from)).collect();
+    assert_eq!(at.len(), 1, "where the codec of column x is");
+    for (number, name) in [(7, "LZ4"), (5, "LZ4"), (4, "BROTLI"), (2, "GZIP"), (3, "LZO")] {
+        let mut packed = plain.clone();
+        packed[at[0] + from.len() - 1] = 2 * number;
+        std::fs::write(&path, packed).unwrap();
+        let (good, _, err) = command("cox", path.to_str().unwrap(), &["--covariates", "x"]);
+        assert!(!good && err.contains(name) && err.contains("compress"), "{err}");
+        assert!(!err.contains("damaged") && err.contains("t.parquet"), "{err}");
+    }
+}
+
 #[test]
 fn codes_of_events_follow_the_whole_column() {
     let folder = tempfile::tempdir().unwrap();

@@ -96,6 +96,16 @@ fn a_run_of_the_former_release_goes_through_every_verb() {
     assert!(at.join("q/one.geojson").is_file());
     fs::write(at.join("truth.csv"), "slide,x,y\none,375,335\n").unwrap();
     ends(at, 0, &["evaluate", "detections", "--predictions", "run", "--truth", "truth.csv"]);
+    // A truth that would be a missed figure, or count twice, without a word.
+    for (rows, words) in [
+        ("one,375,335\none,90000,335\n", "90000.0, 335.0 px, outside the slide of"),
+        ("one,375,335\none,10,10\none,375,335\n", "row 3 (line 4): the slide has this place already"),
+    ] {
+        fs::write(at.join("bad.csv"), format!("slide,x,y\n{rows}")).unwrap();
+        let bad = ["evaluate", "detections", "--predictions", "run", "--truth", "bad.csv"];
+        let refused = ends(at, 1, &bad);
+        assert!(refused.contains(words), "{words}: {refused}");
+    }
 }
 
 /// The commands of `docs/upgrading.md`, in the order of the page, on the run of the former release.
@@ -182,6 +192,44 @@ fn a_damaged_or_foreign_result_is_named_done_again_and_stops_no_other() {
     assert!(ends(at, 3, &["gather", "run", "--json"]).contains("mithras.state/9"));
     let refused = ends(at, 1, &detect(&model, &["one.tiff", "two.tiff"], &["--resume", "-q"]));
     assert!(refused.contains("use the version that wrote it"), "{refused}");
+}
+
+/// Whoever reads a density in one file of a run and computes it from another gets the same number, to the last digit.
+#[test]
+fn the_density_is_one_number_in_every_file_of_a_run() {
+    let (dir, _) = two();
+    let at = dir.path();
+    fs::write(at.join("list.csv"), "slide,case\none.tiff,K1\ntwo.tiff,K2\n").unwrap();
+    ends(at, 0, &["gather", "run", "--list", "list.csv"]);
+    fs::create_dir(at.join("run/reviews")).unwrap();
+    fs::write(at.join("run/reviews/anna.jsonl"), review_of(at)).unwrap();
+    let recount = ends(at, 0, &["recount", "run", "--reviews", "anna", "--json"]);
+    let recount: Value = serde_json::from_str(&recount).unwrap();
+    let csv = |file: &str, column: &str| {
+        let mut table = csv::Reader::from_path(at.join("run").join(file)).unwrap();
+        let k = table.headers().unwrap().iter().position(|h| h == column).unwrap();
+        table.records().next().unwrap().unwrap()[k].parse::<f64>().unwrap()
+    };
+    let (name, counts, run) =
+        ("density_per_20_mm2", json(&at.join("run/one/counts.json")), json(&at.join("run/run.json")));
+    let [figures, area] = ["figures", "analysed_mm2"].map(|k| counts[k].as_f64().unwrap());
+    assert!(figures > 0.0 && area > 0.0, "{counts}");
+    let density = counts[name].as_f64().unwrap();
+    assert!((density - figures / area * 20.0).abs() <= 5e-7, "{density} of {figures} in {area}");
+    let all = [
+        ("counts.csv", csv("counts.csv", name)),
+        ("cases.csv", csv("cases.csv", name)),
+        ("run.json", run["slides"][0]["counts"][name].as_f64().unwrap()),
+        ("run.json, case", run["cases"][0]["model"][name].as_f64().unwrap()),
+        ("recount", recount["slides"][0]["model"][name].as_f64().unwrap()),
+        ("recount.csv", csv("recount.csv", name)),
+    ];
+    for (file, other) in all {
+        assert!(other.to_bits() == density.to_bits(), "{file}: {other} is not {density}");
+    }
+    for file in ["counts.csv", "cases.csv", "recount.csv"] {
+        assert_eq!(csv(file, "analysed_mm2").to_bits(), area.to_bits(), "{file}");
+    }
 }
 
 #[test]

@@ -7,11 +7,13 @@
 //! | [`picture`] | slide, hotspot and figures as pictures |
 //! | [`pdf`] | the blocks as PDF, fonts inside |
 //! | [`html`] | the blocks as HTML |
+//! | `earlier` | pages of an earlier report of the same run |
 //! | [`quality`] | what is wrong with the slides of a cohort, before anything is counted |
 
 #![forbid(unsafe_code)]
 
 pub mod case;
+mod earlier;
 pub mod html;
 pub mod page;
 pub mod pdf;
@@ -21,6 +23,7 @@ pub mod quality;
 use base::remedy::{Remedied, Remedy};
 use case::{Case, CaseError};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -41,6 +44,9 @@ pub enum ReportError {
     /// A page cannot be written.
     #[error(transparent)]
     Write(#[from] base::file::WriteError),
+    /// The list of pages that are there already.
+    #[error(transparent)]
+    Earlier(#[from] base::json::JsonError),
     /// The folder.
     #[error("{}: {source}", path.display())]
     Folder {
@@ -59,12 +65,22 @@ pub struct Written {
     pub folder: PathBuf,
     /// The cases, each with the name of its files without suffix.
     pub cases: Vec<(String, String)>,
+    /// Files of an earlier report of the same run that were taken away: their cases are gone, or have another name now.
+    pub removed: Vec<String>,
+    /// Files of an earlier report that are left, each with the reason.
+    pub left: Vec<String>,
 }
 
 impl fmt::Display for Written {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (case, file) in &self.cases {
             writeln!(f, "{}: {file}.pdf, {file}.html", base::text::plain(case))?;
+        }
+        for file in &self.removed {
+            writeln!(f, "removed, as its case is gone: {}", base::text::plain(file))?;
+        }
+        for file in &self.left {
+            writeln!(f, "note: of a case that is gone: {}", base::text::plain(file))?;
         }
         writeln!(f, "{} in {}", base::text::Many(self.cases.len(), "case"), self.folder.display())
     }
@@ -80,7 +96,8 @@ fn file_name(case: &str, earlier: &[(String, String)]) -> String {
 }
 
 /// Writes `CASE.pdf` and `CASE.html` into a folder for every case of a run; a slide without a case is one of its own. `slides` is
-/// the folder of the slides' files, if they have moved, for pictures of the hotspot; `grading` adds a mitotic score.
+/// the folder of the slides' files, if they have moved, for pictures of the hotspot; `grading` adds a mitotic score. Pages that an
+/// earlier report of the run wrote for cases that it has no longer are taken away.
 ///
 /// # Errors
 /// [`ReportError`].
@@ -93,18 +110,23 @@ pub fn report(
     let cases = Case::all(run, slides)?;
     std::fs::create_dir_all(out)
         .map_err(|source| ReportError::Folder { path: out.to_owned(), source })?;
-    let mut written = Written { folder: out.to_owned(), cases: Vec::new() };
+    let earlier = earlier::Pages::read(out)?;
+    let (mut written, mut pages) = (Vec::new(), BTreeMap::new());
     for case in &cases {
         let page = page::page(case, grading);
-        let name = file_name(&case.name, &written.cases);
+        let name = file_name(&case.name, &written);
         let fail = |reason: pdf::PdfError| ReportError::Page { case: case.name.clone(), reason };
         let fit = pdf::fit(&page).map_err(fail)?;
         let pdf = pdf::bytes(&page).map_err(fail)?;
-        base::file::write(&out.join(format!("{name}.pdf")), &pdf)?;
-        base::file::write(&out.join(format!("{name}.html")), html::text(&page, fit).as_bytes())?;
-        written.cases.push((case.name.clone(), name));
+        let html = html::text(&page, fit).into_bytes();
+        for (file, bytes) in [(format!("{name}.pdf"), pdf), (format!("{name}.html"), html)] {
+            base::file::write(&out.join(&file), &bytes)?;
+            pages.insert(file, bytes);
+        }
+        written.push((case.name.clone(), name));
     }
-    Ok(written)
+    let earlier::Removed { removed, left } = earlier.replace(out, run, &pages)?;
+    Ok(Written { folder: out.to_owned(), cases: written, removed, left })
 }
 
 impl Remedied for ReportError {

@@ -239,7 +239,7 @@ fn slides(case: &Case) -> Block {
         vec![
             s.name.clone(),
             format!("{:.3}", c.resolution.x),
-            c.slide.vendor.clone(),
+            c.scanner.clone().unwrap_or_else(|| "not stated".into()),
             c.regions.as_ref().map_or_else(
                 || "whole slide".into(),
                 |r| format!("{}, {:.2} mm\u{b2}", r.list.len(), r.area_mm2),

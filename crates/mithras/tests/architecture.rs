@@ -487,6 +487,34 @@ fn json_is_written_from_types() {
     assert!(found.is_empty(), "derive Serialize instead: {found:#?}");
 }
 
+/// What [`base::json::lossy`] wrote is another name where a name is not UTF-8: no type that is read back may open it. These are read
+/// back and show the path alone: what ran the networks, the note on an experiment's run.
+const SHOWN: [&str; 3] = [
+    "experiments/src/run/mod.rs: RunNote",
+    "infer/src/engine/options.rs: EngineReport",
+    "training/src/protocol.rs: Scored",
+];
+
+#[test]
+fn paths_that_are_read_back_are_written_as_they_are() {
+    let (mut attributes, mut reads, mut name) = (String::new(), false, String::new());
+    let mut found = BTreeSet::new();
+    for (_, file, _, line) in sources() {
+        let code = line.trim();
+        if code.starts_with("#[derive(") {
+            attributes = code.to_owned();
+        } else if let Some((_, rest)) = code.split_once("struct ").filter(|_| !code.starts_with("//"))
+        {
+            name = last_name(rest).to_owned();
+            reads = std::mem::take(&mut attributes).contains("Deserialize");
+        } else if code.contains("json::lossy\"") && reads {
+            found.insert(format!("{file}: {name}"));
+        }
+    }
+    let allowed = SHOWN.map(str::to_owned).into();
+    assert_eq!(found, allowed, "serde's own way is an error for a name that is not UTF-8");
+}
+
 /// Verbs of the command line with training; a test of the examples of each verb (`cli/src/examples.rs`) counts them.
 const VERBS: usize = 72;
 

@@ -20,6 +20,9 @@ const MOST: usize = 128;
 /// Where all places are taken, a connection that has not sent the token keeps its own for this time.
 const CHANCE: Duration = Duration::from_millis(100);
 
+/// What browsers ask every server for, outside of any page: no secret, and so without the token.
+const ICON: (&str, &[u8]) = ("/favicon.ico", include_bytes!("icon.svg"));
+
 /// A whole request.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -242,6 +245,9 @@ impl Place {
         if !request.is_own(self.door.anywhere) {
             return Err(Answer::text(403, "only from this machine"));
         }
+        if request.path == ICON.0 {
+            return Err(Answer { status: 200, kind: "image/svg+xml", body: ICON.1.to_vec() });
+        }
         let below = below_token(&request.path, &self.door.token)
             .ok_or_else(|| Answer::refusal(403, "the address is not whole"))?;
         self.held.known.store(true, Ordering::SeqCst);
@@ -393,6 +399,30 @@ mod tests {
         for path in ["", "/", "/secret", "/secreT/", "//secret/", "secret/", "/secretx/", "/sécré/"]
         {
             assert_eq!(below_token(path, "secret"), None, "{path}");
+        }
+    }
+
+    /// A console full of errors about an icon hides the errors that matter.
+    #[test]
+    fn the_icon_is_given_without_the_token_and_nothing_else_is() {
+        let server = Server::bind(IpAddr::from([127, 0, 0, 1]), 0).unwrap();
+        let address = server.listener.local_addr().unwrap();
+        std::thread::spawn(move || server.serve(|_| Answer::text(200, "secret")));
+        let ask = |path: &str, host: &str| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            answer
+        };
+        let icon = ask("/favicon.ico", "localhost");
+        assert!(icon.starts_with("HTTP/1.1 200 OK"), "{icon}");
+        assert!(icon.contains("Content-Type: image/svg+xml") && icon.contains("<svg"), "{icon}");
+        assert!(!icon.contains("secret"), "{icon}");
+        for (path, host) in
+            [("/", "localhost"), ("/favicon.ico/", "localhost"), ("/favicon.ico", "evil.example")]
+        {
+            assert!(ask(path, host).starts_with("HTTP/1.1 403"), "{path} of {host}");
         }
     }
 

@@ -30,8 +30,8 @@ struct About {
     mpp: Option<[f64; 2]>,
     /// Where that was read.
     mpp_source: Option<String>,
-    /// The scanner's maker, as the file states it.
-    scanner: String,
+    /// The scanner's maker; none where the file states none.
+    scanner: Option<&'static str>,
     /// What reads the file.
     reader: &'static str,
     levels: usize,
@@ -64,7 +64,7 @@ pub fn look(input: &Input, opener: &Opener) -> Look {
             height: info.height,
             mpp,
             mpp_source,
-            scanner: info.vendor,
+            scanner: slide.scanner(),
             reader: info.reader,
             levels: info.levels.len(),
             warnings,

@@ -19,6 +19,8 @@ pub enum Kind {
     Slide,
     /// By its suffix regions.
     Regions,
+    /// By its suffix a table.
+    Table,
     /// Anything else.
     Other,
 }
@@ -134,6 +136,7 @@ fn kind(path: &Path) -> Kind {
     }
     match path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase).as_deref() {
         Some("geojson" | "json" | "xml") => Kind::Regions,
+        Some("csv" | "tsv") => Kind::Table,
         _ => Kind::Other,
     }
 }

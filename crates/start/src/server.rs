@@ -136,6 +136,9 @@ struct LookAt {
 struct Go {
     slides: Vec<usize>,
     regions: Option<PathBuf>,
+    /// A table of cases.
+    #[serde(default)]
+    table: Option<PathBuf>,
     model: String,
     point: Option<String>,
     mpp: Option<f64>,
@@ -363,6 +366,11 @@ impl Start {
         };
         let mpp = g.mpp.map(Mpp::new).transpose()?;
         let mut found = batch::find(&paths, mpp, &BTreeMap::new())?;
+        let mut remarks = Vec::new();
+        if let Some(table) = &g.table {
+            let note = found.take_columns(table, &mithras::report::COLUMNS)?;
+            remarks.extend(note.map(|n| base::text::plain_lines(&n.to_string())));
+        }
         if let Some(regions) = &g.regions {
             found.restrict(regions, &Classes::default(), None)?;
         }
@@ -377,7 +385,7 @@ impl Start {
         let (engine, command) = (self.settings.engine.clone(), self.settings.command.clone());
         let out = g.out.clone();
         let slides = found.slides;
-        let plan = Plan { slides, package, thresholds, out, existing, engine, command };
+        let plan = Plan { slides, package, thresholds, out, existing, engine, command, remarks };
         let progress = self.desk.begin(plan)?;
         // A viewer opened before shows what was there then.
         held(&self.viewers).0.retain(|v| v.run != g.out);

@@ -82,6 +82,8 @@ pub struct Progress {
     pub done: usize,
     /// Seconds that the slides not yet begun will take; none before one is done.
     pub eta_seconds: Option<f64>,
+    /// What of the choice of slides and tables is to be seen.
+    pub remarks: Vec<String>,
     /// What runs the networks, and other lines.
     pub notes: Vec<String>,
     /// Why it did not start, or has no tables.
@@ -106,6 +108,8 @@ pub struct Plan {
     pub engine: EngineOptions,
     /// The command line that the run's files name.
     pub command: Vec<String>,
+    /// What of the choice is to be seen beside the run.
+    pub remarks: Vec<String>,
 }
 
 /// The desk at which one run at a time is done.
@@ -146,7 +150,8 @@ impl Desk {
             let number = held.0.number + 1;
             let slides = plan.slides.iter().map(|s| waiting(&s.name)).collect();
             let (phase, out) = (Phase::Opening, Some(plan.out.clone()));
-            held.0 = Progress { phase, number, out, slides, ..Progress::default() };
+            let remarks = plan.remarks.clone();
+            held.0 = Progress { phase, number, out, slides, remarks, ..Progress::default() };
             held.1 = cancel.clone();
             held.0.clone()
         };

@@ -53,7 +53,7 @@ export async function start(chromium) {
       if (m.sessionId !== sessionId) return;
       if (m.method === 'Runtime.exceptionThrown') troubles.push(m.params.exceptionDetails.exception?.description ?? m.params.exceptionDetails.text);
       if (m.method === 'Runtime.consoleAPICalled' && m.params.type === 'error') troubles.push(JSON.stringify(m.params.args));
-      if (m.method === 'Log.entryAdded' && m.params.entry.level === 'error' && !/favicon/.test(m.params.entry.url || '')) {
+      if (m.method === 'Log.entryAdded' && m.params.entry.level === 'error') {
         troubles.push(`${m.params.entry.text} ${m.params.entry.url || ''}`);
       }
     });

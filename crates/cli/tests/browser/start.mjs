@@ -35,6 +35,11 @@ try {
   // What was chosen is still there after a reload.
   await p.run("document.body.dataset.ready = 'false'; location.reload()");
   await p.until("document.body.dataset.ready === 'true' && !document.getElementById('start').disabled", 'the page again');
+  // Her table of cases, by the keyboard from the list of the folder.
+  await p.run("[...document.querySelectorAll('#entries button')].find((b) => b.ariaLabel === 'Use cases.csv as table').focus()");
+  await p.key('Enter');
+  assert.match(await p.run("document.getElementById('table').value"), /cases\.csv$/);
+  assert.equal(await p.run('document.activeElement.id'), 'table');
   await p.run("document.getElementById('start').focus()");
   await p.key('Enter');
   await p.until(`${text('phase')} === 'Done.'`, 'the end of the run');
@@ -62,9 +67,11 @@ try {
   await p.key('Enter');
   await p.until(`document.querySelectorAll('#links a').length > 0 || ${text('results-error')}`, 'a report');
   assert.equal(await p.run(text('results-error')), '');
+  assert.match(await p.run(text('links')), /Case 7/);
+  assert.match(await p.run(text('remarks')), /'third'/);
   await judged(p, 'results of the start page');
   const order = await walked(p, 'results of the start page');
-  for (const id of ['path', 'regions', 'model', 'out', 'start', 'view', 'report', 'reveal']) assert.ok(order.includes(id), `${id}: ${order}`);
+  for (const id of ['path', 'regions', 'table', 'model', 'out', 'start', 'view', 'report', 'reveal']) assert.ok(order.includes(id), `${id}: ${order}`);
   // What is there already is refused, with two ways on, and the page says so.
   await p.run("document.getElementById('start').focus()");
   await p.key('Enter');

@@ -108,6 +108,68 @@ fn the_page_knows_who_differs_and_what_it_counts() {
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
 }
 
+/// The keys that a page's script answers: `a: () => ...` and `'?': () => ...` in its table of keys.
+fn answered(script: &str) -> Vec<String> {
+    let table = script.split_once("const KEYS = {\n").unwrap().1.split_once("\n};").unwrap().0;
+    let words: Vec<&str> = table.split_whitespace().collect();
+    let keys = words.windows(2).filter_map(|pair| {
+        let key = pair[0].strip_suffix(':')?.trim_matches('\'');
+        let acts = pair[1] == "()" || pair[1] == "name,";
+        (key.chars().count() == 1 && acts).then(|| key.to_owned())
+    });
+    keys.collect()
+}
+
+#[test]
+fn every_key_of_the_viewer_is_in_its_help_and_in_the_guide() {
+    let text = |path: &Path| std::fs::read_to_string(path).unwrap();
+    let (script, html) = (text(&page_file("view.js")), text(&page_file("index.html")));
+    let guide = text(&testkit::workspace().join("docs/view.md"));
+    let guide = guide.split_once("\n## Keys\n").unwrap().1.split_once("\n## ").unwrap().0;
+    let keys = answered(&script);
+    assert!(keys.len() >= 20 && keys.contains(&"?".into()), "{keys:?}");
+    let is_named = |cells: &str, key: &String| {
+        cells.split([',', ' ', '|']).map(str::trim).any(|word| word == key)
+    };
+    let help: Vec<&str> = html
+        .split("<dt>")
+        .skip(1)
+        .map(|part| part.split_once("</dt>").unwrap().0)
+        .chain(html.split_once("Keys (").unwrap().1.split(')').take(1))
+        .collect();
+    let rows: Vec<&str> =
+        guide.lines().filter_map(|l| l.strip_prefix("| ")?.split_once(" | ")).map(|r| r.0).collect();
+    for key in &keys {
+        assert!(help.iter().any(|h| is_named(h, key)), "`{key}` is not in the viewer's help");
+        assert!(rows.iter().any(|r| is_named(r, key)), "`{key}` is not in docs/view.md");
+    }
+}
+
+/// What is drawn in a colour of its own has a line in the legend, in that colour.
+#[test]
+fn every_mark_of_the_viewer_is_in_its_legend() {
+    let text = |name: &str| std::fs::read_to_string(page_file(name)).unwrap();
+    let (marks, html, css) = (text("marks.js"), text("index.html"), text("view.css"));
+    let legend = html.split_once("class=\"legend\"").unwrap().1.split_once("</ul>").unwrap().0;
+    let list = marks.split_once("Object.fromEntries([").unwrap().1.split_once(']').unwrap().0;
+    let drawn: Vec<&str> = list.split(", ").map(|w| w.trim_matches('\'')).collect();
+    assert!(drawn.len() >= 8, "{drawn:?}");
+    for name in drawn.into_iter().chain(["region", "heat", "unread"]) {
+        assert!(legend.contains(&format!("class=\"mark {name}"))
+            || legend.contains(&format!("class=\"mark area {name}")), "{name}: {legend}");
+    }
+    // The colours of areas come with the run.
+    let flaws = testkit::workspace().join("crates/mithras/src/export/pictures.rs");
+    let flaws = std::fs::read_to_string(flaws).unwrap();
+    for (flaw, name) in [("OutOfFocus", "focus"), ("Pen", "pen"), ("Dirt", "dirt")] {
+        let colour = flaws.split_once(&format!("Flaw::{flaw}, [")).unwrap().1;
+        let colour = colour.split_once(']').unwrap().0;
+        assert!(legend.contains(&format!("class=\"mark area {name}")), "{name}: {legend}");
+        let rule = format!(".mark.{name} {{ background: rgba({colour}, .35); }}");
+        assert!(css.contains(&rule), "{rule}");
+    }
+}
+
 /// axe-core in the active Python environment, where `scripts/setup.sh` puts it.
 fn axe() -> Option<PathBuf> {
     let lib = PathBuf::from(std::env::var_os("VIRTUAL_ENV")?).join("lib");

@@ -124,6 +124,7 @@ fn a_case_of_two_slides_has_one_page() {
         "Operating point balanced",
         "Reviewer nobody",
         "Signed not signed",
+        "not stated",
         "mithras-",
         "Research use only: not for diagnosis",
     ] {
@@ -149,6 +150,16 @@ fn a_case_of_two_slides_has_one_page() {
     mithras(&["report", &run, "--out", &out, "--mitotic-score", "gist"]);
     assert_eq!(std::fs::read(at("pages/Müller & Sön.pdf")).unwrap(), pdf);
     assert!(at("pages/B_2.pdf").is_file());
+    // A case with another name leaves no page under its former one; what others put there stays.
+    std::fs::write(at("pages/letter.pdf"), b"by hand").unwrap();
+    let list = std::fs::read_to_string(at("list.csv")).unwrap();
+    std::fs::write(at("renamed.csv"), list.replace("B/2", "B 3")).unwrap();
+    mithras(&["gather", &run, "--list", at("renamed.csv").to_str().unwrap()]);
+    let answer = mithras(&["report", &run, "--out", &out]);
+    assert!(answer.contains("removed, as its case is gone: B_2.pdf"), "{answer}");
+    let there = |name: &str| at("pages").join(name).is_file();
+    assert!(there("B 3.pdf") && there("B 3.html") && there("letter.pdf"));
+    assert!(there("Müller & Sön.pdf") && !there("B_2.pdf") && !there("B_2.html"));
 
     // Reviewed and signed, as the page shows.
     let server = serve(&[Path::new(&run)]);

@@ -60,6 +60,8 @@ fn slides(size: (u32, u32)) -> (TempDir, PathBuf) {
     common::draw(&slides.join("good.tiff"), size.0, size.1, 3, 2);
     std::fs::write(slides.join("broken.svs"), b"no slide at all").unwrap();
     std::fs::write(slides.join("note.txt"), b"text").unwrap();
+    let cases = "slide,case,age\ngood.tiff,Case 7,61\nbroken.svs,Case 8,\nthird.svs,Case 9,50\n";
+    std::fs::write(slides.join("cases.csv"), cases).unwrap();
     (dir, slides)
 }
 
@@ -102,7 +104,12 @@ fn without_the_token_nothing_of_the_disc_is_listed() {
     let listed = given(&server, "api/list", &json!({"path": slides}));
     let kinds: Vec<_> =
         listed["entries"].as_array().unwrap().iter().map(|e| (&e["name"], &e["kind"])).collect();
-    let expected = [("broken.svs", "slide"), ("good.tiff", "slide"), ("note.txt", "other")];
+    let expected = [
+        ("broken.svs", "slide"),
+        ("cases.csv", "table"),
+        ("good.tiff", "slide"),
+        ("note.txt", "other"),
+    ];
     assert_eq!(kinds.len(), expected.len());
     assert!(
         kinds.iter().zip(expected).all(|(k, e)| (k.0, k.1) == (&json!(e.0), &json!(e.1))),
@@ -120,7 +127,7 @@ fn a_drawn_slide_to_the_end_and_a_broken_one_with_its_reason() {
     let (dir, slides) = slides((900, 700));
     let server = page(dir.path());
     let chosen = given(&server, "api/choose", &json!({"paths": [slides]}));
-    assert_eq!((&chosen["skipped"], chosen["slides"].as_array().unwrap().len()), (&json!(1), 2));
+    assert_eq!((&chosen["skipped"], chosen["slides"].as_array().unwrap().len()), (&json!(2), 2));
     assert_eq!(
         chosen["out"],
         json!(dir.path().join("F\u{e4}lle-2")),
@@ -138,6 +145,7 @@ fn a_drawn_slide_to_the_end_and_a_broken_one_with_its_reason() {
         (&good["usable"], &good["width"], &good["mpp"]),
         (&json!(true), &json!(900), &json!([0.25, 0.25]))
     );
+    assert_eq!(good["scanner"], Value::Null, "a drawn slide is of no scanner");
     let picture = server.get("picture/1.jpg");
     let picture = image::load_from_memory(&picture.body).unwrap();
     assert_eq!((picture.width(), picture.height()), (320, 249));
@@ -152,10 +160,17 @@ fn a_drawn_slide_to_the_end_and_a_broken_one_with_its_reason() {
     assert!(wrong("out", json!("relative")).contains("whole path"));
     assert!(wrong("slides", json!([])).contains("no slide"));
     assert!(wrong("regions", json!(slides.join("none.geojson"))).contains("none.geojson"));
+    assert!(wrong("table", json!(slides.join("none.csv"))).contains("none.csv"));
+    let other = dir.path().join("other.csv");
+    std::fs::write(&other, "slide,case\nGOOD,1\n").unwrap();
+    let refused = wrong("table", json!(other));
+    assert!(refused.contains("other.csv") && refused.contains("'good'"), "{refused}");
+    go["table"] = json!(slides.join("cases.csv"));
     assert_eq!(server.get("api/run").json()["phase"], "idle", "nothing was started");
     assert!(!out.exists());
     let begun = given(&server, "api/start", &go);
     assert_eq!((&begun["phase"], &begun["number"]), (&json!("opening"), &json!(1)));
+    assert!(begun["remarks"][0].as_str().unwrap().contains("'third'"), "{begun}");
     let ended = until(&server, |now| !is_busy(now));
     assert_eq!((&ended["phase"], &ended["done"]), (&json!("done"), &json!(2)), "{ended}");
     let slide = |k: usize| &ended["slides"][k];
@@ -204,12 +219,15 @@ fn a_drawn_slide_to_the_end_and_a_broken_one_with_its_reason() {
     let report =
         given(&server, "api/report", &json!({"path": out, "scheme": null, "field_diameter": null}));
     let pdf = server.get(
-        report["pages"].as_array().unwrap().iter().find(|p| p["name"] == "good").unwrap()["url"]
+        report["pages"].as_array().unwrap().iter().find(|p| p["name"] == "Case 7").unwrap()["url"]
             .as_str()
             .unwrap(),
     );
     assert!(pdf.status == 200 && pdf.body.starts_with(b"%PDF"));
-    assert!(out.join("reports/good.pdf").is_file());
+    // The table's case is that of the report and of the tables.
+    assert!(out.join("reports/Case 7.pdf").is_file());
+    let cases = std::fs::read_to_string(out.join("cases.csv")).unwrap();
+    assert!(cases.contains("\nCase 7,1,"), "{cases}");
 
     // Results that are there are kept until it was decided what to do with them.
     go["existing"] = json!("refuse");
@@ -290,5 +308,7 @@ fn a_pathologist_in_a_real_browser() {
         )
         .unwrap();
         assert_eq!((&run["done"], &run["failed"]), (&json!(1), &json!(1)));
+        let good = run["slides"].as_array().unwrap().iter().find(|s| s["name"] == "good").unwrap();
+        assert_eq!(good["columns"], json!([["case", "Case 7"], ["age", "61"]]), "{good}");
     }
 }

@@ -30,8 +30,10 @@ const FOLD: (f64, f64) = (2.2, 0.7);
 pub struct Measured {
     /// um/px across and down.
     pub mpp: [f64; 2],
-    /// The scanner's maker as the file states it.
+    /// Vendor of the format.
     pub vendor: String,
+    /// Maker of the scanner, where the file states it.
+    pub scanner: Option<&'static str>,
     /// Width and height, px.
     pub size: [u64; 2],
     /// Levels in the file.
@@ -100,6 +102,7 @@ pub fn measure(file: &Path, mpp: Option<Mpp>) -> Result<Measured, SlideError> {
     Ok(Measured {
         mpp: [own.x.get(), own.y.get()],
         vendor: slide.vendor().to_owned(),
+        scanner: slide.scanner(),
         size: [w, h],
         levels: slide.levels().len(),
         tissue_mm2: mask.area_mm2(),

@@ -211,7 +211,7 @@ pub fn write(cohort: &Cohort, out: &Path) -> Result<(), WriteError> {
 
 fn table(cohort: &Cohort) -> Writer {
     let mut header = vec!["slide", "file", "flags", "distance", "mpp_x", "mpp_y", "vendor"];
-    header.extend(["width", "height", "levels", "tissue_mm2", "out_of_focus", "pen", "dirt"]);
+    header.extend(["scanner", "width", "height", "levels", "tissue_mm2", "out_of_focus", "pen", "dirt"]);
     header.extend(["folds", "haematoxylin_r", "haematoxylin_g", "haematoxylin_b", "eosin_r"]);
     header.extend(["eosin_g", "eosin_b", "stain_from_cohort", "stain_from_training"]);
     header.extend(["missing_tiles", "label", "personal", "seconds"]);
@@ -226,7 +226,7 @@ fn table(cohort: &Cohort) -> Writer {
             None => cells.extend(std::iter::repeat_n(String::new(), empty)),
             Some(m) => {
                 cells.extend(m.mpp.map(number));
-                cells.push(m.vendor.clone());
+                cells.extend([m.vendor.clone(), m.scanner.unwrap_or_default().to_owned()]);
                 cells.extend(m.size.map(|v| v.to_string()));
                 cells.extend([m.levels.to_string(), number(m.tissue_mm2), maybe(m.out_of_focus)]);
                 cells.extend([m.pen, m.dirt, m.folds].map(number));
@@ -261,6 +261,7 @@ mod tests {
         let measured = Measured {
             mpp: [0.25; 2],
             vendor: "made".into(),
+            scanner: None,
             size: [1000; 2],
             levels: 3,
             tissue_mm2: 50.0,

@@ -101,8 +101,8 @@ fn row(out: &mut String, s: &Looked) -> std::fmt::Result {
     };
     let percent = |v: f64| Some(100.0 * v);
     number(Some(m.mpp[0]), 4)?;
-    let vendor = escape(&m.vendor);
-    write!(out, "<td data-v=\"{vendor}\">{vendor}</td>")?;
+    let scanner = escape(m.scanner.unwrap_or_default());
+    write!(out, "<td data-v=\"{scanner}\">{scanner}</td>")?;
     let mut number = |value: Option<f64>, digits: usize| match value {
         Some(v) => write!(out, "<td class=\"n\" data-v=\"{v}\">{v:.digits$}</td>"),
         None => write!(out, "<td></td>"),

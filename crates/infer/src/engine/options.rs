@@ -95,3 +95,32 @@ impl fmt::Display for EngineReport {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_reason_takes_one_line_of_text_and_stays_whole_in_the_files() {
+        let report = |reason: &str| EngineReport {
+            engine: "rten".into(),
+            provider: "cpu".into(),
+            library: None,
+            plugin: None,
+            version: "1".into(),
+            segmenter_precision: "f32".into(),
+            classifier_precision: "f32".into(),
+            threads: 2,
+            segmenter_batch: 1,
+            classifier_batch: 1,
+            fallback_reason: Some(reason.into()),
+        };
+        let long = "openvino: über neun Bibliotheken fehlen; ".repeat(40);
+        let text = report(&long).to_string();
+        assert!(text.chars().count() < 230 && text.contains("not faster because"), "{text}");
+        assert!(text.ends_with("...; see `mithras doctor`)"), "{text}");
+        let kept = serde_json::to_string(&report(&long)).unwrap();
+        assert!(kept.contains(&long), "{kept}");
+        assert!(report("no AVX").to_string().ends_with("(not faster because: no AVX)"));
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::inputs::{InputError, Inputs};
 use crate::input::{Input, stem};
-use base::table::{Format, Table, TableError, uncell};
+use base::table::{Format, Table, TableError, Unmatched, uncell};
 use mitosis::Mpp;
 use remote::Address;
 use std::collections::BTreeMap;
@@ -79,6 +79,33 @@ pub fn read_list(path: &Path, mpp: Option<Mpp>, taken: &[&str]) -> Result<Inputs
     Ok(found)
 }
 
+impl Inputs {
+    /// Gives slides the columns of a list of [`read_list`], and its um/px to those for which it states one; slides are found by
+    /// the names of their files. A note on what does not meet.
+    ///
+    /// # Errors
+    /// Those of [`read_list`]; [`InputError::NoneNamed`] where no row is one of the slides.
+    pub fn take_columns(
+        &mut self,
+        list: &Path,
+        taken: &[&str],
+    ) -> Result<Option<Unmatched>, InputError> {
+        let listed = read_list(list, None, taken)?.slides;
+        let names: Vec<String> = listed.iter().map(|i| i.name.clone()).collect();
+        let note = self.unmatched(&list.display().to_string(), names.iter())?;
+        let rows: BTreeMap<String, Input> =
+            listed.into_iter().map(|i| (i.name.clone(), i)).collect();
+        for slide in &mut self.slides {
+            let Some(row) = rows.get(&slide.name) else { continue };
+            slide.columns.clone_from(&row.columns);
+            if row.own_mpp {
+                (slide.mpp, slide.own_mpp) = (row.mpp, true);
+            }
+        }
+        Ok(note)
+    }
+}
+
 /// A complaint about a column's name.
 fn header(path: &Path, column: usize, reason: &str) -> TableError {
     let place = format!("{}, header, column {}", path.display(), column + 1);
@@ -116,6 +143,39 @@ mod tests {
         assert_eq!(two.path.to_str().unwrap(), "/b/two.svs");
         assert_eq!((two.mpp.unwrap().get(), two.own_mpp), (0.5, false));
         assert_eq!(two.columns, of([("patient", "P1"), ("cohort", ""), ("p-T", "=1+1")]));
+    }
+
+    #[test]
+    fn slides_that_were_found_take_the_columns_of_a_list() {
+        let dir = tempfile::tempdir().unwrap();
+        let list = dir.path().join("cases.csv");
+        let given = Some(Mpp::new(0.5).unwrap());
+        let mut found = Inputs::default();
+        for name in ["x/001.svs", "x/002.svs", "x/003.svs"] {
+            found.slides.push(Input { mpp: given, ..Input::new(Path::new(name)) });
+        }
+        let take = |found: &mut Inputs, text: &str| {
+            std::fs::write(&list, text).unwrap();
+            found.take_columns(&list, &["slide", "figures"]).map_err(|e| e.to_string())
+        };
+        // The folder in the list is of another computer; the slides are found by name.
+        let text = "slide,case,mpp\nZ/002.svs,K1,0.25\n001.svs,K2,\n009.svs,K9,\n";
+        let note = take(&mut found, text).unwrap().unwrap().to_string();
+        assert!(note.contains("'009'") && note.contains("'003'"), "{note}");
+        let of = |k: usize| {
+            let s = &found.slides[k];
+            (s.columns.iter().map(|c| c.1.as_str()).collect::<String>(), s.mpp.unwrap().get())
+        };
+        assert_eq!([of(0), of(1), of(2)].map(|(c, m)| format!("{c} {m}")), ["K2 0.5", "K1 0.25", " 0.5"]);
+        for (text, words) in [
+            ("slide,case\n1.svs,K1\n", "leading zeros"),
+            ("file,case\n001.svs,K1\n", "no column 'slide'"),
+            ("slide,figures\n001.svs,3\n", "is called 'figures'"),
+        ] {
+            let error = take(&mut found, text).unwrap_err();
+            assert!(error.contains(words) && error.contains("cases.csv"), "{error}");
+        }
+        assert_eq!(found.slides[1].columns[0].1, "K1", "a list that is refused changes nothing");
     }
 
     #[test]

@@ -85,3 +85,39 @@ fn bytes(record: &SlideRecord) -> Result<Vec<u8>, ExportError> {
     }
     out.into_inner().map_err(|e| fail(&e))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One row with these scores.
+    fn row(s_seg: &str, s_cls: &str, atypical: &str) -> Result<Vec<DetectionRow>, TableError> {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("detections.csv");
+        let zeros = vec!["0"; COLUMNS.len() - 1].join(",");
+        let text = format!(
+            "x_px,y_px,x_um,y_um,s_seg,s_cls,accepted,{}\n1,2,0.25,0.5,{s_seg},{s_cls},true,{atypical},{zeros}\n",
+            COLUMNS.join(",")
+        );
+        std::fs::write(&path, text).expect("a file");
+        read(&path)
+    }
+
+    #[test]
+    fn a_score_outside_of_0_to_1_is_refused_with_its_place() {
+        let rows = row("1", "0", "1").unwrap();
+        assert_eq!((rows[0].s_seg, rows[0].s_cls), (1.0, Some(0.0)));
+        for (cells, column, value) in [
+            (["2.0", "0.5", "0"], "s_seg", "2.0"),
+            (["0.5", "2.0", "0"], "s_cls", "2.0"),
+            (["0.5", "-0.1", "0"], "s_cls", "-0.1"),
+            (["nan", "0.5", "0"], "s_seg", "nan"),
+            (["0.5", "0.5", "2.0"], COLUMNS[0], "2.0"),
+        ] {
+            let error = row(cells[0], cells[1], cells[2]).unwrap_err().to_string();
+            let said = format!("'{value}' is not a score in [0, 1]");
+            assert!(error.contains(&said) && error.contains(column), "{error}");
+            assert!(error.contains("line 2"), "{error}");
+        }
+    }
+}

@@ -13,7 +13,7 @@ use mithras::batch::{InputError, find};
 use mithras::input::stem;
 use mithras::report::{ReportError, results};
 use mitosis::{Level0, Mpp, Point, RgbTile, Score};
-use slide::{Slide, SlideError};
+use slide::{MppRule, OpenOptions, Slide, SlideError};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -46,6 +46,8 @@ pub struct SampleRequest<'a> {
     /// Folder of slides: for a run whose slides were moved, and for crops of a corpus, which are shown
     /// without their surroundings otherwise.
     pub slides: Option<&'a Path>,
+    /// um/px of slides of a corpus that state none; a run knows those of its slides.
+    pub mpp: Option<Mpp>,
 }
 
 /// Why a sample cannot be drawn.
@@ -116,7 +118,7 @@ pub fn sample(from: &Path, out: &Path, request: &SampleRequest<'_>) -> Result<Ke
     let Some(folder) = request.slides else {
         return Ok(crops::audit::sample(&corpus, out, &options)?);
     };
-    let mut around = Surroundings::new(folder)?;
+    let mut around = Surroundings::new(folder, request.mpp)?;
     sample_wider(&corpus, out, &options, |meta, crop| around.cut(meta, crop).map(Some))
 }
 
@@ -229,14 +231,15 @@ fn cut(slide: &Slide, mpp: Mpp, place: Point<Level0>, side: u32) -> Result<RgbTi
 struct Surroundings {
     folder: PathBuf,
     files: BTreeMap<String, PathBuf>,
+    mpp: Option<Mpp>,
     open: Option<(PathBuf, Slide)>,
 }
 
 impl Surroundings {
-    fn new(folder: &Path) -> Result<Self, SampleError> {
+    fn new(folder: &Path, mpp: Option<Mpp>) -> Result<Self, SampleError> {
         let found = find(&[folder.to_owned()], None, &BTreeMap::new())?;
         let files = found.slides.iter().map(|s| (stem(&s.path), s.path.clone())).collect();
-        Ok(Self { folder: folder.to_owned(), files, open: None })
+        Ok(Self { folder: folder.to_owned(), files, mpp, open: None })
     }
 
     /// The crop's place and what is around it, at the crop's um/px.
@@ -251,7 +254,14 @@ impl Surroundings {
         let fail = |reason| SampleError::Slide { slide: meta.slide.clone(), reason };
         let slide = match self.open.take() {
             Some((path, slide)) if path == file => slide,
-            _ => Slide::open(&file).map_err(fail)?,
+            _ => {
+                let options = OpenOptions {
+                    mpp: self.mpp,
+                    mpp_rule: MppRule::Fill,
+                    ..OpenOptions::default()
+                };
+                Slide::open_with(&file, &options).map_err(fail)?
+            }
         };
         let own = meta.width.max(meta.height).max(Question::MitoticFigure.least_side());
         let side = (WIDER * own).min(MOST).max(own);
@@ -298,6 +308,8 @@ impl Remedied for SampleError {
             Self::Results(e) => e.remedy(),
             Self::Input(e) => e.remedy(),
             Self::Gone { .. } => Some(Remedy::MovedSlides),
+            // What is given fills a gap, and settles what the file says in two ways.
+            Self::Slide { reason, .. } => reason.remedy().map(|_| Remedy::GiveResolution),
             Self::Counts(_) => Some(Remedy::SampleCounts),
             _ => None,
         }

@@ -89,16 +89,16 @@ function entry(e) {
       results.onclick = () => results_of(e.path);
       li.append(results);
     }
-  } else if (e.kind === 'regions' || e.kind === 'other') {
+  } else if (e.kind === 'regions' || e.kind === 'table' || e.kind === 'other') {
     li.append(make('span', e.name, { className: 'name' }));
   } else {
     const label = make('label', undefined, { className: 'name' });
     label.append(make('input', undefined, { type: 'checkbox', value: e.path }), ` ${e.name}`);
     li.append(label);
   }
-  if (e.kind === 'regions') {
-    const use = make('button', 'Use as regions', { type: 'button', ariaLabel: `Use ${e.name} as regions` });
-    use.onclick = () => { $('regions').value = e.path; $('regions').focus(); };
+  if (e.kind === 'regions' || e.kind === 'table') {
+    const use = make('button', `Use as ${e.kind}`, { type: 'button', ariaLabel: `Use ${e.name} as ${e.kind}` });
+    use.onclick = () => { $(e.kind).value = e.path; $(e.kind).focus(); };
     li.append(use);
   }
   if (e.size !== null) li.append(make('span', bytes(e.size), { className: 'soft' }));
@@ -175,7 +175,7 @@ function line(c) {
   button.onclick = async () => { chosen = chosen.filter((o) => o !== c); keep(); table(); $('h-choose').focus(); await propose(); };
   off.append(button);
   const mpp = l?.mpp ? [...new Set(l.mpp.map((v) => v.toFixed(4)))].join(' × ') : l?.width ? 'not stated' : '';
-  tr.append(picture, make('td', c.name, { title: c.path }), make('td', l?.width ? `${l.width} × ${l.height} px` : ''), make('td', mpp, { title: l?.mpp_source ?? '' }), make('td', l?.scanner ?? ''), remarks, off);
+  tr.append(picture, make('td', c.name, { title: c.path }), make('td', l?.width ? `${l.width} × ${l.height} px` : ''), make('td', mpp, { title: l?.mpp_source ?? '' }), make('td', l?.width ? l.scanner ?? 'not stated' : ''), remarks, off);
   return tr;
 }
 
@@ -199,7 +199,8 @@ async function begin(existing) {
   await attempt('start-error', async () => {
     $('exists').hidden = true;
     const ask = {
-      slides: chosen.map((c) => c.id), regions: $('regions').value.trim() || null, model: $('model').value, point: $('point').value || null,
+      slides: chosen.map((c) => c.id), regions: $('regions').value.trim() || null,
+      table: $('table').value.trim() || null, model: $('model').value, point: $('point').value || null,
       mpp: decimal('mpp', 'µm per pixel'), out: $('out').value.trim(), existing,
     };
     show(await post('api/start', ask));
@@ -259,6 +260,7 @@ function show(s) {
     facts.push(`about ${time(left)} left${all ? '' : ' for this slide'}`);
   }
   $('rate').textContent = busy ? facts.join('; ') : '';
+  words('remarks', s.remarks.join(' '));
   $('slides').tBodies[0].replaceChildren(...s.slides.map((x) => {
     const tr = make('tr');
     const cell = make('td', STATES[x.status] ?? x.status);

@@ -2,6 +2,7 @@
 
 use base::text::Many;
 use crops::audit::{Question, StratumBy};
+use mitosis::Mpp;
 use review::audit::{SampleRequest, sample};
 use std::path::PathBuf;
 
@@ -37,6 +38,9 @@ pub struct Args {
     /// tissue around them.
     #[arg(long, value_name = "DIR")]
     slides: Option<PathBuf>,
+    /// With --slides, of a corpus: um/px of slides that state none.
+    #[arg(long, value_name = "X", value_parser = crate::command::detect::mpp, requires = "slides")]
+    mpp: Option<Mpp>,
 }
 
 /// Runs `audit sample`.
@@ -48,6 +52,7 @@ pub fn run(a: &Args) -> anyhow::Result<()> {
         seed: a.seed,
         allow_short: a.allow_short,
         slides: a.slides.as_deref(),
+        mpp: a.mpp,
     };
     let key = sample(&a.from, &a.out, &request)?;
     key.strata.iter().for_each(|s| println!("{s}"));

@@ -456,6 +456,9 @@ mod tests {
             ("truth,class\nMitosis,mitosis\nother,other\n", "'Mitosis' (1 true, 0 predicted)"),
             ("truth,class\n1,1.0\n0,0\n", "'1.0' (0 true, 1 predicted)"),
             ("truth,p_a,p_b\na,0.9,0.1\nb,12,88\n", "12 is not a probability"),
+            ("truth,p_a,p_b\na,0.9,0.1\nb,2.0,0.1\n", "2 is not a probability"),
+            ("truth,p_a,p_b\na,0.9,0.1\nb,0.5,-0.5\n", "-0.5 is not a probability"),
+            ("truth,p_a,p_b\na,1.0000001,0.1\nb,0.5,0.5\n", "1.0000001 is not a probability"),
         ] {
             let error = run(text);
             assert!(error.contains(words), "{words}: {error}");

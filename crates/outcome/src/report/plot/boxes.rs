@@ -63,9 +63,7 @@ pub fn boxes(title: &str, value_label: &str, group_label: &str, groups: &[BoxGro
         let low = g.values.iter().copied().find(|v| *v >= q1 - reach).unwrap_or(q1);
         let high = g.values.iter().rev().copied().find(|v| *v <= q3 + reach).unwrap_or(q3);
         for (k, &v) in g.values.iter().enumerate() {
-            // A fixed scatter: the same picture for the same data.
-            let spread = ((k * 7919 + 13) % 101) as f64 / 101.0 - 0.5;
-            c.dot((x + spread * 1.7 * half, y.at(v)), 1.9, colour, 0.35);
+            c.dot((x + scatter(k) * 1.7 * half, y.at(v)), 1.9, colour, 0.35);
         }
         c.line((x, y.at(low)), (x, y.at(q1)), INK, 1.2);
         c.line((x, y.at(q3)), (x, y.at(high)), INK, 1.2);
@@ -95,4 +93,40 @@ pub fn boxes(title: &str, value_label: &str, group_label: &str, groups: &[BoxGro
     let middle = (26.0, (top + bottom) / 2.0);
     c.styled(middle, value_label, 13, Anchor::Middle, INK, false, Some(-90.0));
     c
+}
+
+/// Where the dot of a sorted value lies across its box, from -0.5 to 0.5: the same for the same data. Neighbours in the order
+/// must not follow a pattern, or their dots join to stripes that mean nothing, so the bits are mixed (the finaliser of SplitMix64,
+/// Steele et al., OOPSLA 2014).
+fn scatter(k: usize) -> f64 {
+    let mut z = (k as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64 - 0.5
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Dots of a long run of different values must not lie on lines: no dot foretells where one of the next fifty lies.
+    #[test]
+    fn dots_of_a_box_draw_no_stripes() {
+        const N: usize = 600;
+        let at: Vec<f64> = (0..N).map(scatter).collect();
+        assert!(at.iter().all(|v| (-0.5..0.5).contains(v)));
+        for part in 0..10 {
+            let low = f64::from(part) / 10.0 - 0.5;
+            let n = at.iter().filter(|v| (low..low + 0.1).contains(*v)).count();
+            assert!((30..=90).contains(&n), "{n} of {N} dots in tenth {part} of the width");
+        }
+        for lag in 1..=50 {
+            let pairs = at.iter().zip(&at[lag..]);
+            // Steps from one dot to the other: of no pattern they are all over the width, of a stripe nearly all alike.
+            let mut steps: Vec<f64> = pairs.map(|(a, b)| (b - a).rem_euclid(1.0)).collect();
+            steps.sort_by(f64::total_cmp);
+            let middle = quantile_sorted(&steps, 0.75) - quantile_sorted(&steps, 0.25);
+            assert!((0.35..0.65).contains(&middle), "dots {lag} apart are {middle} apart");
+        }
+    }
 }

@@ -47,9 +47,10 @@ pub fn kaplan_meier(
     let last = |k: &PlottedCurve| k.km.points.last().map_or(0.0, |p| p.time);
     let end = curves.iter().map(last).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
     let x = Axis { low: 0.0, high: end, from: left, to: right, log: false };
-    let y = Axis { low: 0.0, high: 1.0, from: bottom, to: top, log: false };
+    let low = lower_end(curves);
+    let y = Axis { low, high: 1.0, from: bottom, to: top, log: false };
     let times = ticks(0.0, end, 7);
-    let marks = ticks(0.0, 1.0, 5);
+    let marks = ticks(low, 1.0, 5);
     for (&v, label) in marks.iter().zip(tick_labels(&marks)) {
         c.line((left, y.at(v)), (right, y.at(v)), GRID, 0.8);
         c.line((left - 5.0, y.at(v)), (left, y.at(v)), INK, 1.0);
@@ -82,7 +83,12 @@ pub fn kaplan_meier(
     c.line((left, top), (left, bottom), INK, 1.2);
     c.text(((left + right) / 2.0, bottom + 38.0), time_label, 13, Anchor::Middle);
     let middle = (left - 46.0, (top + bottom) / 2.0);
-    c.styled(middle, "Survival probability", 13, Anchor::Middle, INK, false, Some(-90.0));
+    let mut label = "Survival probability".to_owned();
+    if low > 0.0 {
+        // Whoever compares pictures has to see it.
+        label += &format!(" (axis from {low})");
+    }
+    c.styled(middle, &label, 13, Anchor::Middle, INK, false, Some(-90.0));
     let mut at = 50.0;
     for (lines, colour) in legends.iter().zip(PALETTE.iter().cycle()) {
         c.line((left, at - 4.0), (left + 26.0, at - 4.0), colour, 2.6);
@@ -110,6 +116,14 @@ pub fn kaplan_meier(
         at += 5.0;
     }
     c
+}
+
+/// Where the axis of survival begins: at 0, unless the curves with their intervals would lie in the upper half of the picture
+/// alone, as those of a cohort with few events do.
+fn lower_end(curves: &[PlottedCurve]) -> f64 {
+    let points = curves.iter().flat_map(|c| &c.km.points);
+    let lowest = points.map(|p| p.lower.unwrap_or(p.survival)).fold(1.0, f64::min);
+    [0.95, 0.9, 0.8, 0.5].into_iter().find(|low| *low <= lowest).unwrap_or(0.0)
 }
 
 fn draw_band(c: &mut Canvas, km: &KaplanMeier, x: &Axis, y: &Axis, colour: &str) {
@@ -179,4 +193,39 @@ pub fn calibration(title: &str, horizon: &str, groups: &[CalibrationGroup]) -> C
     let middle = (24.0, (top + bottom) / 2.0);
     c.styled(middle, &text, 13, Anchor::Middle, INK, false, Some(-90.0));
     c
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stats::survival::Survival;
+    use stats::survival::km::{IntervalType, KaplanMeierOptions, kaplan_meier as fit};
+
+    /// `events` deaths, one a month, among `n` patients who were followed for 100 months.
+    fn cohort(n: usize, events: usize) -> PlottedCurve {
+        let time = |i| if i < events { i as f64 + 1.0 } else { 100.0 };
+        let time: Vec<f64> = (0..n).map(time).collect();
+        let died: Vec<bool> = (0..n).map(|i| i < events).collect();
+        let options =
+            KaplanMeierOptions { interval: IntervalType::LogLog, ..KaplanMeierOptions::default() };
+        let km = fit(&Survival::new(&time, &died).unwrap(), &options).unwrap();
+        PlottedCurve { name: "all".into(), km }
+    }
+
+    #[test]
+    fn curves_of_few_events_fill_the_picture_and_say_so() {
+        for (n, events, low) in [(1000, 10, 0.95), (500, 25, 0.9), (400, 60, 0.8), (60, 20, 0.5)] {
+            let curves = [cohort(n, events)];
+            assert_eq!(lower_end(&curves), low, "{events} of {n}");
+            let last = curves[0].km.points.last().unwrap().lower.unwrap();
+            assert!(last >= low, "an interval must not be cut");
+            let svg = kaplan_meier("t", "time", "months", &curves, "").svg();
+            assert!(svg.contains(&format!("Survival probability (axis from {low})")), "{svg}");
+        }
+        // One such curve beside another one that goes down: the whole axis, as usual.
+        let both = [cohort(1000, 10), cohort(60, 40)];
+        assert_eq!(lower_end(&both), 0.0);
+        let svg = kaplan_meier("t", "time", "months", &both, "").svg();
+        assert!(svg.contains("Survival probability") && !svg.contains("axis from"));
+    }
 }
