@@ -95,19 +95,13 @@ pub fn print_hints<'a>(hints: impl IntoIterator<Item = &'a &'a str>) {
     }
 }
 
-/// A hint up to the first flag that the verb lacks, from which on it is about other verbs; none where that is the first one.
+/// A hint up to the first flag that the verb lacks; none where it begins with that.
 fn fitting(hint: &str, has: impl Fn(&str) -> bool) -> Option<&str> {
-    if !hint.starts_with("--") {
-        return Some(hint);
-    }
     let name = |at: usize| hint[at..].split([' ', ',', ')']).next().unwrap_or_default();
-    let lacking = hint.match_indices("--").find(|(at, _)| !has(name(at + 2)));
-    let Some((at, _)) = lacking else { return Some(hint) };
-    // Without the words that lead to it: ", and " and the like.
-    let ends = [", and ", " and ", ", or ", " or ", ", "];
-    let kept = &hint[..at];
-    let kept = ends.iter().find_map(|e| kept.strip_suffix(e)).unwrap_or_else(|| kept.trim_end());
-    (!kept.is_empty()).then_some(kept)
+    let mut flags = hint.match_indices("--").filter(|_| hint.starts_with("--"));
+    let Some((at, _)) = flags.find(|(at, _)| !has(name(at + 2))) else { return Some(hint) };
+    let kept = hint[..at].trim_end().trim_end_matches(" and").trim_end_matches(" or");
+    Some(kept.trim_end_matches(',')).filter(|kept| !kept.is_empty())
 }
 
 /// The flag that a remedy is on the command line.

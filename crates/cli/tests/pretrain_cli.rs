@@ -38,7 +38,7 @@ fn without_libtorch_the_verbs_say_how_to_get_it() {
         assert!(!ok && err.contains("--features train"), "{err}");
     }
     let (ok, _, err) =
-        mithras(&["corpus", "labelled", "--data", "/none", "--folds", "/none.json", "--out", "x"]);
+        mithras(&["corpus", "labelled", "/none", "--folds", "/none.json", "--out", "x"]);
     assert!(!ok && err.contains("/none"), "{err}");
 }
 

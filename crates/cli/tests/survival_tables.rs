@@ -112,14 +112,14 @@ fn parquet_table(path: &Path) {
     writer.close().unwrap();
 }
 
-/// Files of other programs are packed in ways that this one does not unpack: that is said, not "damaged".
+/// Files of other programs are packed in ways that this one does not unpack: the error names the way, not damage.
 #[test]
 fn a_parquet_file_packed_in_another_way_is_not_called_damaged() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.parquet");
     parquet_table(&path);
     let plain = std::fs::read(&path).unwrap();
-    // In the description of a column (Thrift, compact): the list of its one name, then its codec; 0 is no packing.
+    // In the description of a column (Thrift, compact): the list of its one name, then its codec; 0 is none.
     let described = |codec: u8| [&[0x19, 0x18, 1, b'x', 0x15][..], &[codec]].concat();
     let from = described(0);
     let at: Vec<usize> = (0..plain.len()).filter(|i| plain[*i..].starts_with(&from)).collect();

@@ -503,7 +503,8 @@ fn paths_that_are_read_back_are_written_as_they_are() {
         let code = line.trim();
         if code.starts_with("#[derive(") {
             attributes = code.to_owned();
-        } else if let Some((_, rest)) = code.split_once("struct ").filter(|_| !code.starts_with("//"))
+        } else if let Some((_, rest)) =
+            code.split_once("struct ").filter(|_| !code.starts_with("//"))
         {
             name = last_name(rest).to_owned();
             reads = std::mem::take(&mut attributes).contains("Deserialize");

@@ -108,7 +108,7 @@ pub struct Plan {
     pub engine: EngineOptions,
     /// The command line that the run's files name.
     pub command: Vec<String>,
-    /// What of the choice is to be seen beside the run.
+    /// What of the choice is to be shown with the run.
     pub remarks: Vec<String>,
 }
 

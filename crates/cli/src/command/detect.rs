@@ -196,21 +196,13 @@ pub fn run(args: Args) -> Result<ExitCode> {
         print_message("note", &join.to_string());
     }
     for other in &inputs.unread {
-        let other = Shown(other);
-        print_message(
-            "note",
-            &format!(
-                "skipped, as there is a slide of the same name: {other}, which cannot be read"
-            ),
-        );
+        let skipped = "skipped, as there is a slide of the same name";
+        print_message("note", &format!("{skipped}: {}, which cannot be read", Shown(other)));
     }
     if let Some(first) = inputs.hidden.first() {
-        let n = Many(inputs.hidden.len(), "hidden file");
-        let first = Shown(first);
-        print_message(
-            "note",
-            &format!("skipped, though named as slides: {n} ({first}); name them"),
-        );
+        let (n, first) = (Many(inputs.hidden.len(), "hidden file"), Shown(first));
+        let text = format!("skipped, though named as slides: {n} ({first}); name them");
+        print_message("note", &text);
     }
     if !inputs.skipped.is_empty() {
         let n = Many(inputs.skipped.len(), "file");

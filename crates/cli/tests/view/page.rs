@@ -137,8 +137,11 @@ fn every_key_of_the_viewer_is_in_its_help_and_in_the_guide() {
         .map(|part| part.split_once("</dt>").unwrap().0)
         .chain(html.split_once("Keys (").unwrap().1.split(')').take(1))
         .collect();
-    let rows: Vec<&str> =
-        guide.lines().filter_map(|l| l.strip_prefix("| ")?.split_once(" | ")).map(|r| r.0).collect();
+    let rows: Vec<&str> = guide
+        .lines()
+        .filter_map(|l| l.strip_prefix("| ")?.split_once(" | "))
+        .map(|r| r.0)
+        .collect();
     for key in &keys {
         assert!(help.iter().any(|h| is_named(h, key)), "`{key}` is not in the viewer's help");
         assert!(rows.iter().any(|r| is_named(r, key)), "`{key}` is not in docs/view.md");
@@ -155,8 +158,11 @@ fn every_mark_of_the_viewer_is_in_its_legend() {
     let drawn: Vec<&str> = list.split(", ").map(|w| w.trim_matches('\'')).collect();
     assert!(drawn.len() >= 8, "{drawn:?}");
     for name in drawn.into_iter().chain(["region", "heat", "unread"]) {
-        assert!(legend.contains(&format!("class=\"mark {name}"))
-            || legend.contains(&format!("class=\"mark area {name}")), "{name}: {legend}");
+        assert!(
+            legend.contains(&format!("class=\"mark {name}"))
+                || legend.contains(&format!("class=\"mark area {name}")),
+            "{name}: {legend}"
+        );
     }
     // The colours of areas come with the run.
     let flaws = testkit::workspace().join("crates/mithras/src/export/pictures.rs");

@@ -102,8 +102,10 @@ fn what_is_wrong_with_a_cohort_is_said() {
         ("broken", "")
     );
     assert!(rows[1..].iter().all(|r| cell(r, "mpp_x") == "0.25" && cell(r, "label") == "false"));
-    // The vendor of the format is no scanner.
-    assert!(rows[1..].iter().all(|r| cell(r, "scanner").is_empty() && !cell(r, "vendor").is_empty()));
+    // The vendor of a format is not a scanner.
+    assert!(
+        rows[1..].iter().all(|r| cell(r, "scanner").is_empty() && !cell(r, "vendor").is_empty())
+    );
     let url = format!("file://{}", out.join("quality.html").display());
     let shot = std::env::var_os("MITHRAS_SCREENSHOT");
     let shot = shot.map(|s| Path::new(&s).with_file_name("quality.png"));

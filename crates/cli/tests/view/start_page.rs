@@ -163,8 +163,8 @@ fn a_drawn_slide_to_the_end_and_a_broken_one_with_its_reason() {
     assert!(wrong("table", json!(slides.join("none.csv"))).contains("none.csv"));
     let other = dir.path().join("other.csv");
     std::fs::write(&other, "slide,case\nGOOD,1\n").unwrap();
-    let refused = wrong("table", json!(other));
-    assert!(refused.contains("other.csv") && refused.contains("'good'"), "{refused}");
+    let words = wrong("table", json!(other));
+    assert!(words.contains("other.csv") && words.contains("'good'"), "{words}");
     go["table"] = json!(slides.join("cases.csv"));
     assert_eq!(server.get("api/run").json()["phase"], "idle", "nothing was started");
     assert!(!out.exists());

@@ -2,8 +2,8 @@
 
 use super::stain::{Stains, density};
 use detect::FLAW_LIMITS;
-use image::ExtendedColorType;
 use image::codecs::jpeg::JpegEncoder;
+use image::{ExtendedColorType, ImageEncoder, RgbImage};
 use mithras::slide_info::Deidentified;
 use mitosis::{Level0, Mpp, Point, RgbTile};
 use serde::Serialize;
@@ -115,7 +115,7 @@ pub fn measure(file: &Path, mpp: Option<Mpp>) -> Result<Measured, SlideError> {
         label,
         personal: about.inventory.findings.len(),
         seconds: started.elapsed().as_secs_f64(),
-        thumbnail: thumbnail(&slide)?,
+        thumbnail: thumbnail(overview),
     })
 }
 
@@ -178,18 +178,18 @@ fn folds(overview: &RgbTile, um: f64, on_tissue: &impl Fn(usize, usize) -> bool)
     above as f64 / all.len().max(1) as f64
 }
 
-fn thumbnail(slide: &Slide) -> Result<Vec<u8>, SlideError> {
-    let tile: RgbTile = slide.thumbnail_partial(THUMBNAIL)?;
+/// The overview, smaller: the slide is not read again for it.
+fn thumbnail(overview: RgbTile) -> Vec<u8> {
+    let (w, h) = (overview.width as u32, overview.height as u32);
     let mut bytes = Vec::new();
-    let (w, h) = (tile.width as u32, tile.height as u32);
+    let Some(image) = RgbImage::from_raw(w, h, overview.data) else { return bytes };
+    let ratio = (THUMBNAIL as f64 / f64::from(w.max(h).max(1))).min(1.0);
+    let side = |n: u32| ((f64::from(n) * ratio).round() as u32).max(1);
+    let small = image::imageops::thumbnail(&image, side(w), side(h));
+    let encoder = JpegEncoder::new_with_quality(&mut bytes, 80);
     // A picture that cannot be encoded is left out.
-    let _ = JpegEncoder::new_with_quality(&mut bytes, 80).encode(
-        &tile.data,
-        w,
-        h,
-        ExtendedColorType::Rgb8,
-    );
-    Ok(bytes)
+    let _ = encoder.write_image(&small, small.width(), small.height(), ExtendedColorType::Rgb8);
+    bytes
 }
 
 #[cfg(test)]

@@ -211,7 +211,16 @@ pub fn write(cohort: &Cohort, out: &Path) -> Result<(), WriteError> {
 
 fn table(cohort: &Cohort) -> Writer {
     let mut header = vec!["slide", "file", "flags", "distance", "mpp_x", "mpp_y", "vendor"];
-    header.extend(["scanner", "width", "height", "levels", "tissue_mm2", "out_of_focus", "pen", "dirt"]);
+    header.extend([
+        "scanner",
+        "width",
+        "height",
+        "levels",
+        "tissue_mm2",
+        "out_of_focus",
+        "pen",
+        "dirt",
+    ]);
     header.extend(["folds", "haematoxylin_r", "haematoxylin_g", "haematoxylin_b", "eosin_r"]);
     header.extend(["eosin_g", "eosin_b", "stain_from_cohort", "stain_from_training"]);
     header.extend(["missing_tiles", "label", "personal", "seconds"]);

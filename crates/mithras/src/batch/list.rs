@@ -166,7 +166,10 @@ mod tests {
             let s = &found.slides[k];
             (s.columns.iter().map(|c| c.1.as_str()).collect::<String>(), s.mpp.unwrap().get())
         };
-        assert_eq!([of(0), of(1), of(2)].map(|(c, m)| format!("{c} {m}")), ["K2 0.5", "K1 0.25", " 0.5"]);
+        assert_eq!(
+            [of(0), of(1), of(2)].map(|(c, m)| format!("{c} {m}")),
+            ["K2 0.5", "K1 0.25", " 0.5"]
+        );
         for (text, words) in [
             ("slide,case\n1.svs,K1\n", "leading zeros"),
             ("file,case\n001.svs,K1\n", "no column 'slide'"),

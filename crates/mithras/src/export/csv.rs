@@ -115,8 +115,8 @@ mod tests {
             (["0.5", "0.5", "2.0"], COLUMNS[0], "2.0"),
         ] {
             let error = row(cells[0], cells[1], cells[2]).unwrap_err().to_string();
-            let said = format!("'{value}' is not a score in [0, 1]");
-            assert!(error.contains(&said) && error.contains(column), "{error}");
+            let reason = format!("'{value}' is not a score in [0, 1]");
+            assert!(error.contains(&reason) && error.contains(column), "{error}");
             assert!(error.contains("line 2"), "{error}");
         }
     }

@@ -308,7 +308,7 @@ impl Remedied for SampleError {
             Self::Results(e) => e.remedy(),
             Self::Input(e) => e.remedy(),
             Self::Gone { .. } => Some(Remedy::MovedSlides),
-            // What is given fills a gap, and settles what the file says in two ways.
+            // What is given fills a gap, and settles a contradiction inside the file.
             Self::Slide { reason, .. } => reason.remedy().map(|_| Remedy::GiveResolution),
             Self::Counts(_) => Some(Remedy::SampleCounts),
             _ => None,

@@ -16,8 +16,8 @@ use std::path::PathBuf;
 /// whole images by `evaluate`; of a fold, its held-out side alone.
 #[derive(clap::Args)]
 pub struct Args {
-    #[command(flatten)]
-    from: super::Source,
+    /// Regions dataset
+    dataset: PathBuf,
     /// Form of the files
     #[arg(long, value_parser = ["yolo", "sheets"])]
     format: String,
@@ -63,7 +63,7 @@ pub struct Args {
 }
 
 pub fn run(a: &Args) -> anyhow::Result<()> {
-    let set = Dataset::open(a.from.path())?;
+    let set = Dataset::open(&a.dataset)?;
     let part = set.training();
     let fold = match (&a.folds, a.fold) {
         (Some(file), Some(k)) => Some(FoldManifest::read(file)?.regions(&part, k)?),

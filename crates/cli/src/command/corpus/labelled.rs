@@ -10,8 +10,8 @@ use std::path::PathBuf;
 /// labelled exhaustively; one of its folds is held out
 #[derive(clap::Args)]
 pub struct Args {
-    #[command(flatten)]
-    from: super::Source,
+    /// Regions dataset
+    dataset: PathBuf,
     /// Its folds, as `mithras corpus split` writes them
     #[arg(long, value_name = "FILE")]
     folds: PathBuf,
@@ -36,7 +36,7 @@ pub fn run(a: &Args) -> anyhow::Result<()> {
         builder: mithras::program(),
         ..LabelledOptions::default()
     };
-    let set = Dataset::open(a.from.path())?;
+    let set = Dataset::open(&a.dataset)?;
     let fold = FoldManifest::read(&a.folds)?.regions(&set.training(), a.fold)?;
     let crops::Manifest { counts: c, digest, .. } = labelled::write(&set, &fold, &a.out, &options)?;
     let (crops, slides) = (Many(c.crops, "crop"), Many(c.slides, "slide"));

@@ -9,7 +9,7 @@ mod reshape;
 mod shortcuts;
 
 use clap::Subcommand;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{ExitCode, Termination};
 
 /// Read annotations of other tools, build, check and reshape crop corpora.
@@ -42,24 +42,6 @@ struct Verify {
     /// Prints JSON.
     #[arg(long)]
     json: bool,
-}
-
-/// The dataset that a verb writes in another form: an argument, as of the verbs that look at one.
-#[derive(clap::Args)]
-#[group(required = true, multiple = false)]
-struct Source {
-    /// Regions dataset
-    #[arg(value_name = "DATASET")]
-    dataset: Option<PathBuf>,
-    /// The same, as the first release took it
-    #[arg(long, value_name = "DATASET", hide = true)]
-    data: Option<PathBuf>,
-}
-
-impl Source {
-    fn path(&self) -> &Path {
-        self.dataset.as_deref().or(self.data.as_deref()).unwrap_or(Path::new(""))
-    }
 }
 
 /// Runs a corpus verb.

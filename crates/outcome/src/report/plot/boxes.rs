@@ -95,7 +95,7 @@ pub fn boxes(title: &str, value_label: &str, group_label: &str, groups: &[BoxGro
     c
 }
 
-/// Where the dot of a sorted value lies across its box, from -0.5 to 0.5: the same for the same data. Neighbours in the order
+/// Place of the dot of a sorted value across its box, from -0.5 to 0.5: the same for the same data. Neighbours in the order
 /// must not follow a pattern, or their dots join to stripes that mean nothing, so the bits are mixed (the finaliser of SplitMix64,
 /// Steele et al., OOPSLA 2014).
 fn scatter(k: usize) -> f64 {
@@ -109,7 +109,7 @@ fn scatter(k: usize) -> f64 {
 mod tests {
     use super::*;
 
-    /// Dots of a long run of different values must not lie on lines: no dot foretells where one of the next fifty lies.
+    /// Dots of a long run of different values must not form lines: no dot foretells the place of one of the next fifty.
     #[test]
     fn dots_of_a_box_draw_no_stripes() {
         const N: usize = 600;

@@ -118,7 +118,7 @@ pub fn kaplan_meier(
     c
 }
 
-/// Where the axis of survival begins: at 0, unless the curves with their intervals would lie in the upper half of the picture
+/// Where the axis of survival begins: at 0, unless the curves with their intervals would fill the upper half of the picture
 /// alone, as those of a cohort with few events do.
 fn lower_end(curves: &[PlottedCurve]) -> f64 {
     let points = curves.iter().flat_map(|c| &c.km.points);
@@ -222,7 +222,7 @@ mod tests {
             let svg = kaplan_meier("t", "time", "months", &curves, "").svg();
             assert!(svg.contains(&format!("Survival probability (axis from {low})")), "{svg}");
         }
-        // One such curve beside another one that goes down: the whole axis, as usual.
+        // One such curve and another one that goes down: the whole axis, as usual.
         let both = [cohort(1000, 10), cohort(60, 40)];
         assert_eq!(lower_end(&both), 0.0);
         let svg = kaplan_meier("t", "time", "months", &both, "").svg();
