@@ -16,7 +16,11 @@ def run(binary, jobs, at, keep):
     """All files that the jobs leave in the folder `at`, which is then moved to `keep`."""
     shutil.rmtree(at, ignore_errors=True)
     at.mkdir(parents=True)
-    env = dict(os.environ, MITHRAS=str(binary), COLUMNS="100", TERM="dumb")
+    # Under one name, which records and help texts repeat.
+    program = at.parent / "mithras"
+    program.unlink(missing_ok=True)
+    shutil.copy(binary, program)
+    env = dict(os.environ, MITHRAS=str(program), COLUMNS="100", TERM="dumb")
     subprocess.run(["bash", str(jobs)], cwd=at, env=env, check=True, stdin=subprocess.DEVNULL)
     shutil.rmtree(keep, ignore_errors=True)
     shutil.move(at, keep)

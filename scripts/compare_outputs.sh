@@ -32,6 +32,37 @@ job detect-no-mpp detect "$data"/slides/TCGA-HT*.png --out detect-no-mpp --model
 job evaluate evaluate detections --predictions detect --truth "$truth" --json
 job evaluate-classification evaluate classification --predictions "$root/docs/none.csv" --labels "$root/docs/none.csv"
 
+job detect-fast detect "$slide" --out detect-fast --model fast --engine rten --threads 1
+job detectors-combine detectors combine --first "$tiny" --second "$root/models/mithras-fast" --name both --out both
+
+# A run counted again, exported and reported.
+job recount recount detect --operating-point 0.4,0.4 --into recounted
+job gather gather detect
+job gather-into gather detect detect-fast --into gathered
+job export-qupath export qupath detect --out qupath
+job export-dicom export dicom detect --out dicom
+job report report detect --out pages --mitotic-score nottingham --field-diameter 0.55
+job quality quality "$slide" "$data/slides/CMU-1-Small-Region.svs" --out quality
+job deidentify slide deidentify "$data/slides/CMU-1-Small-Region.svs" deidentified.svs
+printf 'slide\n%s\n' "$slide" >slides.csv
+job slurm slurm --list slides.csv --out slurm --dry-run
+job grade survival grade --counts detect/counts.csv --scheme nottingham --field-diameter 0.55
+
+# Encoders, data sets, experiments.
+job encoders-convert encoders convert --onnx "$root/crates/features/tests/golden/tiny.onnx" --name tiny --image 32 --mpp 0.5 \
+    --mean 0.7032,0.5361,0.6610 --std 0.2172,0.2608,0.2072 --pooling "mean of patches" --license none --out encoder
+job encoders-show encoders show encoder --json
+job embed embed "$slide" --encoder encoder --out features --tile-mpp 0.5
+job encoders-list encoders list
+job data-list data list
+job data-show data show MIDOG22
+job data-part data part MIDOGpp --labels "$data/annotations/MIDOG++.json" --out part.json
+job data-check data check "$data"
+job experiment-list experiment list
+job experiment-show experiment show subtypes
+job experiment-run experiment run pseudo-label-review tumour-review --out reviews
+job experiment-report experiment report reviews
+
 # Survival.
 table=$data/survival/TCGA-CDR_THCA.csv
 common=(--table "$table" --time OS.time --event OS)
@@ -58,11 +89,16 @@ job study survival study --counts counts.csv --clinical clinical.csv --join slid
 
 # Corpora and the audit.
 job import corpus import "$data/annotations/MIDOG2021.sqlite" --format sliderunner --out imported --json
-job build corpus build "$slide" --preset tcga-mf-pseudo --no-tumour-filter --cohort DRAWN --threads 1 \
+job build corpus build "$slide" --preset tcga-mf-pseudo --no-tumour-filter --cohort DRAWN --any-cohort --threads 1 \
     --model "$tiny" --engine rten --out corpus --json
-job build-bundled corpus build "$slide" --preset tcga-mf-pseudo --no-tumour-filter --cohort DRAWN --threads 1 \
+job build-bundled corpus build "$slide" --preset tcga-mf-pseudo --no-tumour-filter --cohort DRAWN --any-cohort --threads 1 \
     --engine rten --out corpus-bundled --json
 job inspect corpus inspect corpus-bundled
+job verify corpus verify corpus-bundled
+job shortcuts corpus shortcuts corpus-bundled --json
+job interchange corpus interchange corpus-bundled --above 0.5 --up-to 0.9 --out noisy
+job merge corpus merge corpus-bundled noisy --out merged
+job overlap corpus overlap corpus-bundled noisy
 job split corpus split corpus-bundled --folds 2 --group-by slide --out folds.json
 job audit-score audit score --counts "$root/crates/cli/tests/golden/audit_paper.csv"
 job audit-score-json audit score --counts "$root/crates/cli/tests/golden/audit_paper.csv" --json
@@ -77,6 +113,8 @@ job classify-json classify "$(ls "$data"/ami_br/Normal/*.png | head -n 1)" --mpp
 # Training shrinks, where the build has them.
 job frames-set corpus import "$data/icpr2012" --kind regions --format icpr --mpp 0.2456 --out frames-set
 job frames-folds corpus split frames-set --leave-one-out --out frames-folds.json
+job labelled corpus labelled --data frames-set --folds frames-folds.json --out labelled
+job corpus-export corpus export --data frames-set --format yolo --folds frames-folds.json --fold A00 --out yolo
 job segment train segment --preset "$root/presets/segment-smoke.toml" --data frames-set --folds frames-folds.json --fold A00 \
     --out segment --device cpu --threads 1
 job bench-missing bench encoders --runs 0
