@@ -2,7 +2,7 @@
 //
 // usage: node --experimental-websocket report.mjs FILE CHROMIUM PAGES [SCREENSHOT.png]
 //
-// PAGES is how many sheets the print may have; 0 for as many as it takes.
+// PAGES is how many sheets the print may have; 0 for as many as fill.
 
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
@@ -49,6 +49,14 @@ try {
   const [, width, height] = text.match(/\/MediaBox\s*\[\s*0 0 ([\d.]+) ([\d.]+)\s*\]/);
   assert.ok(Math.abs(width - 595) < 2 && Math.abs(height - 842) < 2, `A4, not ${width} x ${height}`);
   if (Number(pages)) assert.equal(sheets, Number(pages), `${sheets} sheets of A4`);
+  else {
+    // No sheet is left half empty: there are as many as what is on them needs, between margins of 14 mm.
+    const [width, height] = [182, 269].map((mm) => Math.round((mm / 25.4) * 96));
+    await a.call('Emulation.setDeviceMetricsOverride', { width, height, deviceScaleFactor: 1, mobile: false });
+    await a.call('Emulation.setEmulatedMedia', { media: 'print' });
+    const needed = Math.ceil(await a.run('document.documentElement.getBoundingClientRect().height') / height);
+    assert.ok(sheets <= needed, `${sheets} sheets of A4, of which ${needed} would do`);
+  }
   assert.deepEqual(troubles, []);
 } finally {
   await end();

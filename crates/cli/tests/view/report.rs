@@ -185,6 +185,11 @@ fn a_case_of_two_slides_has_one_page() {
     let png = shot.as_ref().map(|s| Path::new(s).with_file_name("case.png"));
     let case = at("pages/Müller & Sön.html").to_str().unwrap().to_owned();
     in_a_browser("report.mjs", &case, &["1".into()], png.as_deref().map(Path::as_os_str));
+    // What was found comes before what the machine did.
+    let html = std::fs::read_to_string(at("run/summary.html")).unwrap();
+    let place = |words: &str| html.find(words).unwrap_or_else(|| panic!("{words} is not there"));
+    let order = ["figures in the hotspot", "Highest scores", "How busy each stage was"].map(place);
+    assert!(order.is_sorted(), "{order:?}");
     let summary = at("run/summary.html").to_str().unwrap().to_owned();
     let png = shot.as_ref().map(|s| Path::new(s).with_file_name("summary.png"));
     in_a_browser("report.mjs", &summary, &["0".into()], png.as_deref().map(Path::as_os_str));
