@@ -83,12 +83,7 @@ pub fn kaplan_meier(
     c.line((left, top), (left, bottom), INK, 1.2);
     c.text(((left + right) / 2.0, bottom + 38.0), time_label, 13, Anchor::Middle);
     let middle = (left - 46.0, (top + bottom) / 2.0);
-    let mut label = "Survival probability".to_owned();
-    if low > 0.0 {
-        // Whoever compares pictures has to see it.
-        label += &format!(" (axis from {low})");
-    }
-    c.styled(middle, &label, 13, Anchor::Middle, INK, false, Some(-90.0));
+    c.styled(middle, &survival_label(low), 13, Anchor::Middle, INK, false, Some(-90.0));
     let mut at = 50.0;
     for (lines, colour) in legends.iter().zip(PALETTE.iter().cycle()) {
         c.line((left, at - 4.0), (left + 26.0, at - 4.0), colour, 2.6);
@@ -124,6 +119,14 @@ fn lower_end(curves: &[PlottedCurve]) -> f64 {
     let points = curves.iter().flat_map(|c| &c.km.points);
     let lowest = points.map(|p| p.lower.unwrap_or(p.survival)).fold(1.0, f64::min);
     [0.95, 0.9, 0.8, 0.5].into_iter().find(|low| *low <= lowest).unwrap_or(0.0)
+}
+
+/// What the axis is of, and where it begins: whoever compares pictures has to see that.
+fn survival_label(low: f64) -> String {
+    match low > 0.0 {
+        true => format!("Survival probability (axis from {low})"),
+        false => "Survival probability".into(),
+    }
 }
 
 fn draw_band(c: &mut Canvas, km: &KaplanMeier, x: &Axis, y: &Axis, colour: &str) {
