@@ -113,8 +113,11 @@ job classify-json classify "$(ls "$data"/ami_br/Normal/*.png | head -n 1)" --mpp
 # Training shrinks, where the build has them.
 job frames-set corpus import "$data/icpr2012" --kind regions --format icpr --mpp 0.2456 --out frames-set
 job frames-folds corpus split frames-set --leave-one-out --out frames-folds.json
-job labelled corpus labelled --data frames-set --folds frames-folds.json --out labelled
-job corpus-export corpus export --data frames-set --format yolo --folds frames-folds.json --fold A00 --out yolo
+# Earlier programs take the dataset as --data.
+data_flag=()
+if "$MITHRAS" corpus labelled --help 2>/dev/null | grep -q -e '--data '; then data_flag=(--data); fi
+job labelled corpus labelled "${data_flag[@]}" frames-set --folds frames-folds.json --out labelled
+job corpus-export corpus export "${data_flag[@]}" frames-set --format yolo --folds frames-folds.json --fold A00 --out yolo
 job segment train segment --preset "$root/presets/segment-smoke.toml" --data frames-set --folds frames-folds.json --fold A00 \
     --out segment --device cpu --threads 1
 job bench-missing bench encoders --runs 0
