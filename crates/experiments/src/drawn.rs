@@ -73,17 +73,83 @@ pub(crate) fn data(root: &Path) -> Result<()> {
     Ok(base::file::write(&root.join(MARK), &wanted)?)
 }
 
+/// Frames of the public data sets: three patients of ICPR 2012 and three of MITOS-ATYPIA-14.
+///
+/// # Errors
+/// A folder that cannot be written.
+pub(crate) fn public(root: &Path) -> Result<()> {
+    let mark = Mark { schema: "mithras.drawn/1", version: VERSION };
+    let (note, wanted) = (root.join("mitos14").join(MARK), base::json::pretty(&mark));
+    if base::file::read_whole(&note).is_ok_and(|found| found == wanted) {
+        return Ok(());
+    }
+    let (icpr, mitos) = (root.join("icpr2012"), root.join("mitos14"));
+    for dir in
+        [icpr.join("frames"), icpr.join("partial"), icpr.join("negatives"), mitos.join("frames")]
+    {
+        folder(&dir)?;
+    }
+    let box_of = ["file", "cx", "cy", "xmin", "ymin", "xmax", "ymax"];
+    let mut figures = Writer::new(box_of);
+    let mut negatives = Writer::new(["patch", "frame", "scanner", "x", "y"]);
+    let mut labels = Writer::new(["file", "x", "y", "label", "slide", "score"]);
+    for k in 0..3u64 {
+        let (name, places) =
+            (format!("A0{k}_00"), frame(&icpr.join(format!("frames/A0{k}_00.jpg")), 150 + k)?);
+        for (n, (figure, x, y)) in places.into_iter().enumerate() {
+            let [a, b, c, d] = [x - 16, y - 16, x + 16, y + 16].map(|v| v.to_string());
+            let (x, y) = (x.to_string(), y.to_string());
+            if figure {
+                figures.push([format!("{name}.jpg"), x, y, a, b, c, d]);
+            } else {
+                negatives.push([format!("{name}_{n}.png"), name.clone(), "Aperio".into(), x, y]);
+            }
+        }
+        let (slide, file) = (format!("H0{k}"), format!("frames/H0{k}_00.jpg"));
+        for (figure, x, y) in frame(&mitos.join(&file), 160 + k)? {
+            let (label, score) = if figure { ("mitosis", "1.0") } else { ("non_mitosis", "0.0") };
+            let (x, y) = (x.to_string(), y.to_string());
+            labels.push([file.as_str(), &x, &y, label, &slide, score]);
+        }
+    }
+    figures.write(&icpr.join("mitoses.csv"))?;
+    Writer::new([&box_of[..], &["status"]].concat()).write(&icpr.join("partial_mitoses.csv"))?;
+    negatives.write(&icpr.join("negatives.csv"))?;
+    labels.write(&mitos.join("labels.csv"))?;
+    Ok(base::file::write(&note, &wanted)?)
+}
+
+/// Draws a frame as JPEG; gives its figures (true) and mimickers with their places, px.
+fn frame(path: &Path, seed: u64) -> Result<Vec<(bool, i64, i64)>> {
+    let bad = |e: &dyn std::fmt::Display| ExperimentError::path(path, e);
+    let layout =
+        Layout::new(drawing(SIDE, seed, FIGURES).map_err(|e| bad(&e))?).map_err(|e| bad(&e))?;
+    let tile = draw::draw(&layout, 0, 0, SIDE as usize, SIDE as usize);
+    let image =
+        image::RgbImage::from_fn(SIDE, SIDE, |x, y| image::Rgb(tile.pixel(x as usize, y as usize)));
+    image.save(path).map_err(|e| bad(&e))?;
+    #[expect(clippy::cast_possible_truncation, reason = "pixels of a small image")]
+    let place = |v: f64| v.round() as i64;
+    let truth = layout.truth().iter();
+    Ok(truth.map(|p| (p.kind == Kind::Mitotic, place(p.x_px), place(p.y_px))).collect())
+}
+
 fn folder(path: &Path) -> Result<()> {
     std::fs::create_dir_all(path).map_err(|e| ExperimentError::path(path, e))
+}
+
+/// As many mimickers as figures, and mostly tissue, so that they fit.
+fn drawing(side: u32, seed: u64, figures: usize) -> std::result::Result<Spec, draw::SpecError> {
+    let mut spec = Spec::new(side, side, seed, figures)?;
+    spec.mimickers = figures;
+    spec.tissue_mm2 = 0.8 * (f64::from(side) * Spec::MPP * 1e-3).powi(2);
+    Ok(spec)
 }
 
 /// Draws a slide with as many mimickers as figures and gives its layout.
 fn slide(path: &Path, side: u32, seed: u64, figures: usize) -> Result<Layout> {
     let bad = |e: &dyn std::fmt::Display| ExperimentError::path(path, e);
-    let mut spec = Spec::new(side, side, seed, figures).map_err(|e| bad(&e))?;
-    spec.mimickers = figures;
-    // Mostly tissue, so that the figures fit.
-    spec.tissue_mm2 = 0.8 * (f64::from(side) * Spec::MPP * 1e-3).powi(2);
+    let spec = drawing(side, seed, figures).map_err(|e| bad(&e))?;
     let layout = Layout::new(spec).map_err(|e| bad(&e))?;
     draw::write(&layout, path, Container::Auto, &mut base::progress::Silent)
         .map_err(|e| bad(&e))?;

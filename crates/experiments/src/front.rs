@@ -8,6 +8,7 @@ use crate::report;
 use crate::run::{self, NOTE, Options, Places, Record, RunNote, StepState, Summary};
 use crate::spec;
 use base::progress::Listener;
+use base::text::Many;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,8 +32,54 @@ pub struct Planned {
     pub steps: Vec<PlannedStep>,
     /// Bytes of the data sets that they read, where those are there.
     pub bytes: u64,
-    /// Hours that the estimate gives for what is to do.
+    /// Hours of one job that the estimate gives for what is to do.
     pub hours: f64,
+    /// What the estimate rests on.
+    pub rate: Rate,
+}
+
+/// How fast networks run: what the estimate of hours rests on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Rate {
+    /// 10^9 multiply-accumulates per second of one step.
+    pub gmacs_per_second: f64,
+    /// Steps of this run that it was measured on; without any it is assumed.
+    pub measured_on: usize,
+    /// `GPU`, or `processor, N threads`.
+    pub device: String,
+}
+
+/// Assumed of a GPU, 10^9 multiply-accumulates per second.
+const GPU_GMACS: f64 = 10_000.0;
+/// Assumed of a thread of a processor with bf16 instructions: small networks spend much of their time on
+/// memory and on changing images.
+const THREAD_GMACS: f64 = 30.0;
+
+impl Rate {
+    /// The rate of the steps that this run has done, each a sum of work and its seconds; assumed where it
+    /// has none.
+    fn of(options: &Options, done: &[(f64, f64)]) -> Self {
+        let gpu = match options.device.as_str() {
+            "auto" => Path::new("/dev/nvidiactl").exists(),
+            device => device.starts_with("cuda"),
+        };
+        let assumed = if gpu { GPU_GMACS } else { THREAD_GMACS * options.threads as f64 };
+        let (gmacs, seconds) = done.iter().fold((0.0, 0.0), |a, d| (a.0 + d.0, a.1 + d.1));
+        let measured = seconds > 0.0;
+        Self {
+            gmacs_per_second: if measured { gmacs / seconds } else { assumed },
+            measured_on: if measured { done.len() } else { 0 },
+            device: if gpu {
+                "GPU".into()
+            } else {
+                format!("processor, {}", Many(options.threads as u64, "thread"))
+            },
+        }
+    }
+
+    fn hours(&self, gmacs: f64) -> f64 {
+        gmacs / self.gmacs_per_second / 3600.0
+    }
 }
 
 /// One of them.
@@ -75,6 +122,7 @@ fn settled(chosen: &Chosen, options: &Options) -> Options {
 pub fn plan(chosen: &Chosen, options: &Options) -> Result<Planned> {
     let options = settled(chosen, options);
     let (graph, places) = (graph(chosen)?, Places::new(&options)?);
+    let rate = Rate::of(&options, &measured(&graph, &places));
     let mut results: BTreeMap<String, String> = BTreeMap::new();
     let mut blocked: BTreeMap<&str, String> = BTreeMap::new();
     let mut steps = vec![];
@@ -97,12 +145,21 @@ pub fn plan(chosen: &Chosen, options: &Options) -> Result<Planned> {
             about: step.about.clone(),
             state,
             reason,
-            hours: step.hours,
+            hours: rate.hours(step.gmacs),
         });
     }
     let hours = steps.iter().filter(|s| s.state == "to do").map(|s| s.hours).sum();
     let bytes = options.data.as_deref().map_or(0, |data| bytes(&graph, data));
-    Ok(Planned { steps, bytes, hours })
+    Ok(Planned { steps, bytes, hours, rate })
+}
+
+/// Work and seconds of the steps with networks that this run has done.
+fn measured(graph: &Graph, places: &Places) -> Vec<(f64, f64)> {
+    let done = graph.steps().iter().filter(|s| s.gmacs > 0.0).filter_map(|s| {
+        let record = Record::read(places.out(), &s.name)?;
+        matches!(record.state, StepState::Done { .. }).then_some((s.gmacs, record.seconds))
+    });
+    done.filter(|(_, seconds)| *seconds > 0.0).collect()
 }
 
 fn done(
@@ -176,6 +233,9 @@ pub fn perform(
     experiments.dedup();
     if let (true, Some(data)) = (chosen.shrink, &options.data) {
         drawn::data(data)?;
+        if graph.data_sets().contains("MITOS-ATYPIA-14") {
+            drawn::public(data)?;
+        }
     }
     let note = RunNote::here(experiments, chosen.shrink, &options);
     let summary = run::run(&graph, &note, &options, listener)?;
@@ -196,15 +256,21 @@ impl fmt::Display for Planned {
         }
         let count = |state| self.steps.iter().filter(|s| s.state == state).count();
         let gib = self.bytes as f64 / (1u64 << 30) as f64;
+        let Rate { gmacs_per_second, measured_on, device } = &self.rate;
+        let tmacs = gmacs_per_second / 1000.0;
+        let source = match measured_on {
+            0 => "assumed".to_owned(),
+            n => format!("measured on {} of this run", Many(*n as u64, "step")),
+        };
         writeln!(
             f,
-            "{} steps: {} done, {} to do, {} blocked; {gib:.1} GiB of data; about {:.1} h of one GPU at {:.0} TMAC/s",
+            "{} steps: {} done, {} to do, {} blocked; {gib:.1} GiB of data; about {:.1} h of one {device}, at {tmacs:.3} \
+             TMAC/s ({source})",
             self.steps.len(),
             count("done"),
             count("to do"),
             count("blocked"),
             self.hours,
-            crate::graph::ASSUMED_GMACS_PER_SECOND / 1000.0
         )
     }
 }

@@ -10,8 +10,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Between the words of a property that is several words.
 const BETWEEN: char = '\u{1f}';
-/// Multiply-accumulates per second that the estimate of hours assumes of a GPU.
-pub const ASSUMED_GMACS_PER_SECOND: f64 = 10_000.0;
 
 /// One step.
 #[derive(Clone, Debug)]
@@ -36,8 +34,8 @@ pub struct Step {
     pub gpu: bool,
     /// GiB of memory.
     pub memory: f64,
-    /// Estimate of hours on a GPU, where there is one.
-    pub hours: f64,
+    /// 10^9 multiply-accumulates of its networks, for the estimate of hours; 0 where it has none.
+    pub gmacs: f64,
     /// Steps that come first.
     pub needs: BTreeSet<String>,
     /// Pieces of data sets.
@@ -74,9 +72,11 @@ impl Graph {
         let sets = dataset::all()?;
         let shrink = if shrink { Some(spec::shrink_words()?) } else { None };
         let mut b = Builder { sets, shrink, made: BTreeMap::new() };
-        let mut wanted = BTreeSet::new();
+        // Tables fill row by row: what they read comes first, in their order.
+        let mut wanted = vec![];
         for e in experiments {
             let dims = b.dims(&e.dims, &e.shrink)?;
+            wanted.extend(targets(e, &dims)?);
             for step in &e.steps {
                 wanted.extend(b.unfold(step, &dims)?);
             }
@@ -87,7 +87,6 @@ impl Graph {
                     b.unfold(step, &dims)?;
                 }
             }
-            wanted.extend(targets(e, &dims)?);
         }
         b.imports(&wanted)?;
         Ok(Self { steps: order(&b.made, &wanted)? })
@@ -116,7 +115,7 @@ impl Graph {
     /// # Errors
     /// [`ExperimentError::Unknown`] for a word that fits no step.
     pub fn only(&self, words: &[String]) -> Result<Self> {
-        let mut wanted = BTreeSet::new();
+        let mut wanted = vec![];
         for word in words {
             let fits = |s: &&Step| s.name == *word || s.name.starts_with(&format!("{word}/"));
             let found: Vec<String> =
@@ -133,17 +132,21 @@ impl Graph {
     }
 }
 
-/// Steps that tables, figures and comparisons read.
-fn targets(e: &Experiment, dims: &Dims) -> Result<BTreeSet<String>> {
-    let mut templates: Vec<(&str, Vec<&str>)> = vec![];
+/// Steps that tables, figures and comparisons read: of tables those of the first row, then of the second.
+fn targets(e: &Experiment, dims: &Dims) -> Result<Vec<String>> {
+    let mut found = vec![];
     for t in &e.tables {
-        for c in t.columns.iter().filter_map(|c| c.from.as_ref()) {
-            templates.push((
-                &c.step,
-                [Some(t.rows.as_str()), c.over.as_deref()].into_iter().flatten().collect(),
-            ));
+        for row in envs(&[&t.rows], dims)? {
+            for c in t.columns.iter().filter_map(|c| c.from.as_ref()) {
+                let over: Vec<&str> = c.over.as_deref().into_iter().collect();
+                for more in envs(&over, dims)? {
+                    let env = row.clone().into_iter().chain(more).collect();
+                    found.push(expand(&c.step, &env)?);
+                }
+            }
         }
     }
+    let mut templates: Vec<(&str, Vec<&str>)> = vec![];
     for c in &e.compares {
         templates.push((&c.step, vec![&c.rows]));
     }
@@ -152,10 +155,9 @@ fn targets(e: &Experiment, dims: &Dims) -> Result<BTreeSet<String>> {
             templates.push((step, vec![]));
         }
     }
-    let mut found = BTreeSet::new();
     for (step, over) in templates {
         for env in envs(&over, dims)? {
-            found.insert(expand(step, &env)?);
+            found.push(expand(step, &env)?);
         }
     }
     Ok(found)
@@ -259,7 +261,10 @@ fn properties(row: &EncoderRow, shrink: Option<&ShrinkWords>) -> BTreeMap<String
         None => join(&["--set", "init=\"scratch\""]),
     };
     let (name, side) = (format!("model.name=\"{encoder}\""), format!("model.image={image}"));
-    let network = join(&["--set", &name, "--set", &side]);
+    let pool = row.pool.as_ref().map(|pool| format!("model.pool=\"{pool}\""));
+    let own = [Some(&name), Some(&side), pool.as_ref()];
+    let network: Vec<&str> = own.into_iter().flatten().flat_map(|key| ["--set", key]).collect();
+    let keys: Vec<&str> = row.set.iter().flat_map(|key| ["--set", key]).collect();
     [
         ("id", row.id.clone()),
         ("name", row.name.clone()),
@@ -270,7 +275,8 @@ fn properties(row: &EncoderRow, shrink: Option<&ShrinkWords>) -> BTreeMap<String
         ("gmacs", row.gmacs.to_string()),
         ("weights", weights.unwrap_or_default()),
         ("init", init),
-        ("model", network),
+        ("model", join(&network)),
+        ("set", join(&keys)),
         ("page", row.page.clone()),
     ]
     .into_iter()
@@ -327,17 +333,17 @@ impl Builder {
             .map(str::to_owned)
             .collect();
         if let Some(shrink) = &self.shrink {
+            let with = |preset: &String| words.contains(&format!("{{preset:{preset}}}"));
             let verb = shrink
                 .words
                 .iter()
-                .filter(|v| words.starts_with(&v.verb))
-                .max_by_key(|v| v.verb.len());
+                .filter(|v| words.starts_with(&v.verb) && v.preset.as_ref().is_none_or(with))
+                .max_by_key(|v| (v.verb.len(), v.preset.is_some()));
             let add = verb.into_iter().flat_map(|v| &v.add);
             words.extend(add.cloned());
         }
         let gmacs =
             env.iter().find(|(k, _)| k.ends_with(".gmacs")).and_then(|(_, v)| v.parse().ok());
-        let hours = spec.passes * gmacs.unwrap_or(17.6) / ASSUMED_GMACS_PER_SECOND / 3600.0;
         let mut step = Step {
             name: one(&spec.name)?,
             about: one(&spec.about)?,
@@ -349,7 +355,7 @@ impl Builder {
             resumes: spec.resumes,
             gpu: spec.gpu,
             memory: spec.memory,
-            hours: if self.shrink.is_some() { 0.0 } else { hours },
+            gmacs: if self.shrink.is_some() { 0.0 } else { spec.passes * gmacs.unwrap_or(17.6) },
             needs: BTreeSet::new(),
             data: BTreeSet::new(),
             presets: BTreeSet::new(),
@@ -374,7 +380,7 @@ impl Builder {
     }
 
     /// Makes the import steps that somebody needs.
-    fn imports(&mut self, wanted: &BTreeSet<String>) -> Result<()> {
+    fn imports(&mut self, wanted: &[String]) -> Result<()> {
         let needed: BTreeSet<String> = self
             .made
             .values()
@@ -430,8 +436,8 @@ fn refer(step: &mut Step) -> Result<()> {
     Ok(())
 }
 
-/// The wanted steps and all that they need, each after what it needs.
-fn order(made: &BTreeMap<String, Step>, wanted: &BTreeSet<String>) -> Result<Vec<Step>> {
+/// The wanted steps in their order, each after what it needs.
+fn order(made: &BTreeMap<String, Step>, wanted: &[String]) -> Result<Vec<Step>> {
     #[derive(PartialEq)]
     enum Mark {
         Open,

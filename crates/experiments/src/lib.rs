@@ -35,7 +35,7 @@ pub mod spec;
 pub mod value;
 
 pub use error::{ExperimentError, Result};
-pub use front::{Chosen, Planned, PlannedStep, perform, plan};
+pub use front::{Chosen, Planned, PlannedStep, Rate, perform, plan};
 pub use snakemake::{Workflow, workflow};
 
 /// Checks every data set, or those named, below a data root, and lists the experiments that have their data.

@@ -1,6 +1,10 @@
-//! Data sets: every file keeps its form, and folders are counted.
+//! Data sets: every file keeps its form, and folders are counted. Experiments: the order of steps, what a step's
+//! process is given, estimates.
 
 use experiments::dataset::{State, all, check, find};
+use experiments::graph::Graph;
+use experiments::run::{Options, Record, RunNote, StepState};
+use experiments::{Chosen, spec};
 use std::path::Path;
 
 /// A key that is misspelt would be left out in silence: nothing may be lost between file and types.
@@ -107,4 +111,97 @@ fn the_files_at_hand_have_the_papers_counts() {
         let checked = check(&find(name).unwrap(), &root);
         assert_eq!(checked.state, State::Complete, "{checked}");
     }
+}
+
+fn options(out: &Path) -> Options {
+    Options {
+        out: out.to_owned(),
+        data: None,
+        encoders: None,
+        program: "mithras".into(),
+        jobs: 1,
+        threads: 3,
+        device: "cpu".into(),
+        memory: 8.0,
+        cancel: Default::default(),
+        alone: None,
+    }
+}
+
+/// Whoever stops a run early has whole rows, in the order of the table.
+#[test]
+fn a_table_fills_row_by_row() {
+    for id in ["subtypes-public", "classification-public", "subtypes"] {
+        let experiment = spec::find(id).unwrap();
+        let graph = Graph::build(std::slice::from_ref(&experiment), false).unwrap();
+        let spec::Dim::Encoders { encoders } = &experiment.dims["row"] else { panic!("{id}") };
+        let others = ["pretrain/", "chain/"];
+        let at = |row: &String| {
+            let of_row = |name: &str| {
+                name.ends_with(&format!("/{row}")) && !others.iter().any(|o| name.contains(o))
+            };
+            let first = graph.steps().iter().position(|s| of_row(&s.name)).unwrap();
+            (first, graph.steps().iter().rposition(|s| of_row(&s.name)).unwrap())
+        };
+        let ranges: Vec<(usize, usize)> = encoders.iter().map(at).collect();
+        assert!(ranges.windows(2).all(|w| w[0].1 < w[1].0), "{id}: {ranges:?}");
+    }
+}
+
+/// Commands without `--threads` would take all cores, however many jobs there are.
+#[cfg(unix)]
+#[test]
+fn a_step_has_its_threads_and_its_processor_seconds_are_counted() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().join("program");
+    let text = "#!/bin/sh\ni=0\nwhile [ $i -lt 300000 ]; do i=$((i+1)); done\n\
+                echo \"[$OMP_NUM_THREADS, $RAYON_NUM_THREADS]\"\n";
+    std::fs::write(&program, text).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let out = dir.path().join("run");
+    let options = Options { program, ..options(&out) };
+    let graph = Graph::build(&[spec::find("tumour-review").unwrap()], false).unwrap();
+    let note = RunNote::here(vec!["tumour-review".into()], false, &options);
+    let mut silent = base::progress::Silent;
+    let ran = experiments::run::run(&graph, &note, &options, &mut silent).unwrap();
+    assert_eq!(ran.not_done(), 0, "{ran:?}");
+    let printed = std::fs::read_to_string(out.join("steps/review/score/score.json")).unwrap();
+    assert_eq!(printed.trim(), "[3, 3]");
+    let record = Record::read(&out, "review/score").unwrap();
+    assert!(record.seconds > 0.0, "{record:?}");
+    if cfg!(target_os = "linux") {
+        let worked = record.processor_seconds.unwrap();
+        assert!(worked > 0.0 && worked < record.seconds + 0.1, "{record:?}");
+    }
+}
+
+#[test]
+fn the_estimate_of_hours_follows_what_was_measured() {
+    let dir = tempfile::tempdir().unwrap();
+    let step = "public/subtypes/finetune/scratch-tiny";
+    let id = vec!["subtypes-public".to_owned()];
+    let chosen = Chosen { experiments: id, only: vec![step.into()], shrink: false };
+    let data = dir.path().join("data");
+    std::fs::create_dir_all(data.join("ami_br")).unwrap();
+    let options = Options { data: Some(data), ..options(&dir.path().join("run")) };
+    let plan = |options: &Options| experiments::plan(&chosen, options).unwrap();
+    let assumed = plan(&options);
+    assert_eq!(
+        (assumed.rate.measured_on, assumed.rate.device.as_str()),
+        (0, "processor, 3 threads")
+    );
+    assert!(assumed.to_string().contains("(assumed)"), "{assumed}");
+    let gpu = plan(&Options { device: "cuda:1".into(), ..options.clone() });
+    assert!(gpu.rate.device == "GPU" && gpu.hours < assumed.hours / 10.0);
+    // The step took ten times as long as assumed, with other data: so will it again.
+    let graph = Graph::build(&[spec::find("subtypes-public").unwrap()], false).unwrap();
+    let step = graph.step(step).unwrap();
+    let state = StepState::Done { result: "x".into() };
+    let seconds = assumed.hours * 36_000.0;
+    Record { state, seconds, ..Record::begun(step, "another key") }.write(&options.out).unwrap();
+    let measured = plan(&options);
+    assert_eq!(measured.rate.measured_on, 1);
+    assert!((measured.hours - 10.0 * assumed.hours).abs() < 1e-9, "{measured}");
+    assert!(measured.to_string().contains("measured on 1 step of this run"), "{measured}");
 }

@@ -5,6 +5,7 @@ use crate::{interrupt, show::result};
 use anyhow::{Context, Result};
 use detect::CancelToken;
 use experiments::run::{Ended, Options, memory_gib};
+use experiments::spec::DataKind;
 use experiments::{Chosen, Workflow, report, spec};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -30,7 +31,10 @@ enum What {
     ///
     /// Each step is a mithras command. What is done is not done again; a step runs again if its command,
     /// its data or what it needs changed. A killed run continues with the same command. A failed step
-    /// stops only what needs it. `all` runs every experiment.
+    /// stops only what needs it. `all` runs every experiment of the paper, `public` those on public data
+    /// (`subtypes-public` ...), which need no GPU.
+    ///
+    /// Example: mithras experiment run subtypes-public --data DATA --encoders ENCODERS --out runs --threads 2
     Run {
         #[command(flatten)]
         run: RunArgs,
@@ -57,7 +61,7 @@ enum What {
 
 #[derive(clap::Args, Debug)]
 struct RunArgs {
-    /// Experiments, or `all`
+    /// Experiments, or `all`, or `public`
     #[arg(required = true)]
     ids: Vec<String>,
     /// Folder of the data sets (`data check` lists what is missing)
@@ -100,8 +104,18 @@ struct RunArgs {
 
 impl RunArgs {
     fn chosen(&self) -> Result<Chosen> {
-        let all = || Ok::<_, anyhow::Error>(spec::all()?.into_iter().map(|e| e.id).collect());
-        let experiments = if self.ids == ["all"] { all()? } else { self.ids.clone() };
+        let kind = match self.ids.as_slice() {
+            [one] if one == "all" => Some(DataKind::Paper),
+            [one] if one == "public" => Some(DataKind::Public),
+            _ => None,
+        };
+        let experiments = match kind {
+            Some(kind) => {
+                let all = spec::all()?.into_iter();
+                all.filter(|e| e.data == kind).map(|e| e.id).collect()
+            }
+            None => self.ids.clone(),
+        };
         Ok(Chosen { experiments, only: self.only.clone(), shrink: self.shrink })
     }
 

@@ -53,6 +53,9 @@ pub struct StepLine {
     pub reason: Option<String>,
     /// Seconds that it took.
     pub seconds: f64,
+    /// Seconds that it worked on processors, where the system reports it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processor_seconds: Option<f64>,
     /// Most memory, MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_mib: Option<u64>,
@@ -156,6 +159,7 @@ fn line(out: &Path, step: &str, note: &RunNote) -> StepLine {
         state,
         reason,
         seconds: record.as_ref().map_or(0.0, |r| r.seconds),
+        processor_seconds: record.as_ref().and_then(|r| r.processor_seconds),
         peak_mib: record.and_then(|r| r.peak_mib),
         digest,
     }

@@ -1,7 +1,7 @@
 //! The report as pages.
 
 use super::figure::Drawn;
-use super::table::{Cell, Table};
+use super::table::{Cell, Column, Table};
 use super::{Comparison, Results};
 use crate::run::RunNote;
 use crate::spec::Experiment;
@@ -75,7 +75,7 @@ fn table(b: &mut String, t: &Table) {
             let _ = write!(b, "<td>{}</td>", escape(lead));
         }
         for (cell, column) in row.cells.iter().zip(&t.columns) {
-            let _ = write!(b, "<td>{}</td>", format_cell(cell, column.digits));
+            let _ = write!(b, "<td>{}</td>", format_cell(cell, column));
         }
         b.push_str("</tr>\n");
     }
@@ -86,7 +86,8 @@ fn table(b: &mut String, t: &Table) {
     );
 }
 
-fn format_cell(cell: &Cell, digits: usize) -> String {
+fn format_cell(cell: &Cell, column: &Column) -> String {
+    let digits = column.digits;
     let mut out = match (&cell.ours, &cell.missing) {
         (Some(v), _) => v.text(digits),
         (None, Some(why)) => format!("<span class=\"why\">missing: {}</span>", escape(why)),
@@ -96,7 +97,8 @@ fn format_cell(cell: &Cell, digits: usize) -> String {
         let difference = cell.difference.map_or_else(String::new, |d| format!(" ({d:+.digits$})"));
         let _ = write!(out, "<span class=\"paper\">paper {}{difference}</span>", p.text(digits));
     }
-    let folds = cell.ours.and_then(|v| v.folds).map(|n| format!("{n} folds"));
+    let over = column.over.as_deref().unwrap_or("fold");
+    let folds = cell.ours.and_then(|v| v.folds).map(|n| format!("{n} {over}s"));
     let items = cell.items.map(|n| format!("{n} items"));
     let measured: Vec<String> = [folds, items].into_iter().flatten().collect();
     if !measured.is_empty() {
@@ -138,18 +140,21 @@ fn comparison(b: &mut String, c: &Comparison) {
 fn steps(b: &mut String, r: &Results) {
     let done = r.steps.iter().filter(|s| s.state == "done").count();
     let seconds: f64 = r.steps.iter().map(|s| s.seconds).sum();
+    let worked: f64 = r.steps.iter().filter_map(|s| s.processor_seconds).sum();
     let _ = writeln!(
         b,
-        "<section class=\"card\"><h2>Steps: {done} of {} done, {seconds:.0} s in all</h2><table><tr><th>Step</th><th>State</th><th>Seconds</th><th>Memory, MiB</th><th>Digest</th></tr>",
-        r.steps.len()
+        "<section class=\"card\"><h2>Steps: {done} of {} done, {seconds:.0} s in all, {:.2} hours of one processor core</h2><table><tr><th>Step</th><th>State</th><th>Seconds</th><th>On processors, s</th><th>Memory, MiB</th><th>Digest</th></tr>",
+        r.steps.len(),
+        worked / 3600.0
     );
     for s in &r.steps {
         let reason = s.reason.as_ref().map_or_else(String::new, |w| format!(": {}", escape(w)));
         let memory = s.peak_mib.map_or_else(String::new, |m| m.to_string());
         let digest = s.digest.as_ref().map_or("", |d| &d[..d.len().min(12)]);
+        let worked = s.processor_seconds.map_or_else(String::new, |s| format!("{s:.1}"));
         let _ = writeln!(
             b,
-            "<tr><td>{}</td><td class=\"{}\">{}{reason}</td><td>{:.1}</td><td>{memory}</td><td><code>{digest}</code></td></tr>",
+            "<tr><td>{}</td><td class=\"{}\">{}{reason}</td><td>{:.1}</td><td>{worked}</td><td>{memory}</td><td><code>{digest}</code></td></tr>",
             escape(&s.name),
             s.state,
             s.state,

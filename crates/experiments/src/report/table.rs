@@ -34,6 +34,9 @@ pub struct Column {
     pub title: String,
     /// Decimals.
     pub digits: usize,
+    /// The list over whose entries its numbers are averaged, where it is not folds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub over: Option<String>,
 }
 
 /// A row.
@@ -93,8 +96,11 @@ pub(super) fn compute(spec: &TableSpec, dims: &Dims, found: &StepOutputs<'_>) ->
     for cell in rows.iter_mut().flat_map(|r| &mut r.cells) {
         cell.difference = cell.ours.zip(cell.paper).map(|(a, b)| a.less(&b));
     }
-    let column =
-        |c: &ColumnSpec| Column { title: c.title.clone(), digits: c.digits.unwrap_or(spec.digits) };
+    let column = |c: &ColumnSpec| Column {
+        title: c.title.clone(),
+        digits: c.digits.unwrap_or(spec.digits),
+        over: c.from.as_ref().and_then(|from| from.over.clone()),
+    };
     Ok(Table {
         id: spec.id.clone(),
         title: spec.title.clone(),

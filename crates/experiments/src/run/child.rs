@@ -23,6 +23,7 @@ pub(super) enum End {
 pub(super) struct Done {
     pub(super) end: End,
     pub(super) peak_mib: Option<u64>,
+    pub(super) processor_seconds: Option<f64>,
 }
 
 /// Runs a step's command and waits for it.
@@ -40,22 +41,25 @@ pub(super) fn run(step: &Step, places: &Places, options: &Options) -> Result<Don
     };
     let mut child = Command::new(&options.program)
         .args(&words)
+        // Those of libtorch, and of the workers of commands that have no `--threads`.
         .env("OMP_NUM_THREADS", options.threads.to_string())
+        .env("RAYON_NUM_THREADS", options.threads.to_string())
         .stdin(Stdio::null())
         .stdout(out)
         .stderr(stderr)
         .spawn()
         .map_err(|e| ExperimentError::path(&options.program, e))?;
-    let mut peak_mib = None;
+    let (mut peak_mib, mut processor_seconds) = (None, None);
     let status = loop {
         peak_mib = peak(child.id()).max(peak_mib);
+        processor_seconds = worked(child.id()).or(processor_seconds);
         match child.try_wait() {
             Ok(Some(status)) => break status,
             Ok(None) if options.cancel.load(Ordering::Relaxed) => {
                 // It may have ended by itself meanwhile.
                 let _ = child.kill();
                 let _ = child.wait();
-                return Ok(Done { end: End::Cancelled, peak_mib });
+                return Ok(Done { end: End::Cancelled, peak_mib, processor_seconds });
             }
             Ok(None) => std::thread::sleep(Duration::from_millis(20)),
             Err(e) => return Err(ExperimentError::path(&options.program, e)),
@@ -63,7 +67,7 @@ pub(super) fn run(step: &Step, places: &Places, options: &Options) -> Result<Don
     };
     let end =
         if status.success() { missing(step, &folder) } else { End::Badly(reason(&log, status)) };
-    Ok(Done { end, peak_mib })
+    Ok(Done { end, peak_mib, processor_seconds })
 }
 
 /// Success, if everything that it should make is there.
@@ -93,4 +97,14 @@ fn peak(pid: u32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = text.lines().find(|l| l.starts_with("VmHWM:"))?;
     Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? / 1024)
+}
+
+/// Seconds that a process has worked on processors so far, where the system reports it (Linux).
+fn worked(pid: u32) -> Option<f64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name, in brackets, may contain anything. Ticks of user and system time are the 12th and 13th
+    // words after it; Linux reports 100 a second. A process that has ended has none.
+    let words: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks = words.get(11)?.parse::<u64>().ok()? + words.get(12)?.parse::<u64>().ok()?;
+    Some(ticks as f64 / 100.0)
 }

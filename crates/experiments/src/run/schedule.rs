@@ -248,11 +248,16 @@ impl<'a> Work<'a> {
             self.outside(step, key, what)?;
             return Ok(false);
         }
-        if !(step.resumes && before.is_some()) && folder.exists() {
+        let continued = before.filter(|_| step.resumes);
+        if continued.is_none() && folder.exists() {
             std::fs::remove_dir_all(&folder).map_err(|e| ExperimentError::path(&folder, e))?;
         }
         self.places.lay_out(step)?;
-        Record::begun(step, key).write(out)?;
+        let mut record = Record::begun(step, key);
+        if let Some(before) = continued {
+            (record.seconds, record.processor_seconds) = (before.seconds, before.processor_seconds);
+        }
+        record.write(out)?;
         Ok(true)
     }
 
@@ -282,10 +287,14 @@ impl<'a> Work<'a> {
         let Some((since, key)) = self.running.remove(name) else { return Ok(()) };
         let Some(step) = self.graph.step(name) else { return Ok(()) };
         let seconds = since.elapsed().as_secs_f64();
-        let mut record = Record { seconds, ..Record::begun(step, &key) };
+        // What an attempt that was stopped took belongs to the step, where it was continued.
+        let before = Record::read(self.places.out(), name).filter(|r| r.key == key);
+        let earlier = before.map_or((0.0, None), |r| (r.seconds, r.processor_seconds));
+        let mut record = Record { seconds: earlier.0 + seconds, ..Record::begun(step, &key) };
         let end = match done {
-            Ok(Done { end, peak_mib }) => {
+            Ok(Done { end, peak_mib, processor_seconds }) => {
                 record.peak_mib = peak_mib;
+                record.processor_seconds = processor_seconds.map(|s| s + earlier.1.unwrap_or(0.0));
                 end
             }
             Err(e) => End::Badly(e.to_string()),

@@ -37,9 +37,13 @@ pub struct Record {
     /// Its state.
     #[serde(flatten)]
     pub state: StepState,
-    /// Seconds that it took.
+    /// Seconds that it took, all its attempts at this key together.
     #[serde(default)]
     pub seconds: f64,
+    /// Seconds that it worked on processors, where the system reports it: unlike `seconds` the same
+    /// whatever else the machine does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor_seconds: Option<f64>,
     /// Peak memory of its process, MiB, where the system reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_mib: Option<u64>,
@@ -59,6 +63,7 @@ impl Record {
             key: key.into(),
             state: StepState::Running,
             seconds: 0.0,
+            processor_seconds: None,
             peak_mib: None,
             words: step.words.clone(),
             program: concat!("mithras ", env!("CARGO_PKG_VERSION")).into(),

@@ -24,6 +24,9 @@ pub struct Experiment {
     pub title: String,
     /// What it shows, and what the reader should know.
     pub about: String,
+    /// Whose data it runs on.
+    #[serde(default)]
+    pub data: DataKind,
     /// What of the paper it repeats.
     #[serde(default)]
     pub paper: Vec<PaperItem>,
@@ -48,6 +51,17 @@ pub struct Experiment {
     /// What is smaller in the shrink.
     #[serde(default)]
     pub shrink: ShrinkSpec,
+}
+
+/// Whose data an experiment runs on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DataKind {
+    /// The paper's.
+    #[default]
+    Paper,
+    /// Public data in their place, at a size for a processor.
+    Public,
 }
 
 /// A table or figure of the paper.
@@ -387,8 +401,14 @@ pub struct EncoderRow {
     pub encoder: String,
     /// Side of its input, px.
     pub image: u32,
-    /// 10^9 multiply-accumulate operations of one crop.
+    /// 10^9 multiply-accumulate operations of one crop of `image` px.
     pub gmacs: f64,
+    /// Pooling, where not the encoder's own: `cls`, `mean`, `cls_mean`.
+    #[serde(default)]
+    pub pool: Option<String>,
+    /// Keys of a preset of fine-tuning that it changes, `KEY=VALUE`.
+    #[serde(default)]
+    pub set: Vec<String>,
     /// File of its weights, below the folder of encoders.
     #[serde(default)]
     pub weights: Option<String>,
@@ -426,6 +446,9 @@ pub struct ShrinkWords {
 pub struct VerbWords {
     /// The verb.
     pub verb: Vec<String>,
+    /// With this preset alone; it comes before words for any preset.
+    #[serde(default)]
+    pub preset: Option<String>,
     /// What is added.
     pub add: Vec<String>,
 }

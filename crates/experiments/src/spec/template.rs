@@ -85,6 +85,12 @@ pub fn expand(text: &str, env: &Env) -> Result<String> {
         out.push_str(&rest[..open]);
         let inner = expand(&rest[open + 1..end], env)?;
         match env.get(&inner) {
+            // A property may name entries of other lists. It cannot name itself.
+            Some(value) if value.contains('{') => {
+                let others = env.iter().filter(|(name, _)| **name != inner);
+                let others = others.map(|(n, v)| (n.clone(), v.clone())).collect();
+                out.push_str(&expand(value, &others)?);
+            }
             Some(value) => out.push_str(value),
             None if inner.starts_with('=') => out.push_str(&format!("{{{inner}}}")),
             None if Reference::parse(&inner).is_some() => out.push_str(&format!("{{{inner}}}")),
@@ -137,5 +143,13 @@ mod tests {
         let step = Reference::parse("import:MIDOG22.crops");
         assert_eq!(step, Some(Reference::Step("data/MIDOG22/crops".into())));
         assert!(expand("{col}", &env).is_err() && expand("{row", &env).is_err());
+        // Properties are filled, too; one that contains itself is an error and not a loop.
+        let env = Env::from([
+            ("row.start".into(), "{step:train/{seed}}/x".into()),
+            ("seed".into(), "3".into()),
+            ("row.self".into(), "{row.self}".into()),
+        ]);
+        assert_eq!(expand("{row.start}", &env).unwrap(), "{step:train/3}/x");
+        assert!(expand("{row.self}", &env).is_err());
     }
 }
