@@ -207,6 +207,12 @@ mod tests {
         let manifest = write(&set, &fold, &out, &LabelledOptions::default()).unwrap();
         assert!(manifest.counts.labels["mitotic_figure"] > 80, "{:?}", manifest.counts);
         assert!(manifest.counts.labels["mimicker"] > 900, "{:?}", manifest.counts);
+        // Listed places alone, of two frames.
+        let none = LabelledOptions { dark_per_frame: 0, dark_per_patch: 0, ..Default::default() };
+        let few = RegionFold { train: fold.train[..2].to_vec(), validation: vec![], ..fold };
+        let listed = write(&set, &few, &dir.path().join("listed"), &none).unwrap().counts;
+        let labels: usize = few.train.iter().map(|image| image.labels.len()).sum();
+        assert!(listed.crops > 0 && listed.crops as usize <= labels, "{listed:?}, {labels}");
         let mut sides: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
         for crop in Corpus::open(&out).unwrap().crops(Columns::All).unwrap() {
             let crop = crop.unwrap();

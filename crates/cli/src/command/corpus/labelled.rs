@@ -27,12 +27,20 @@ pub struct Args {
     /// Side of the box of a figure, pixels
     #[arg(long, default_value_t = 32)]
     box_side: u32,
+    /// Dark nuclei of a frame that is labelled exhaustively, at most; 0: listed figures and look-alikes alone
+    #[arg(long, value_name = "N", default_value_t = LabelledOptions::default().dark_per_frame)]
+    dark_per_frame: usize,
+    /// Dark nuclei of an image that is smaller than a frame, at most
+    #[arg(long, value_name = "N", default_value_t = LabelledOptions::default().dark_per_patch)]
+    dark_per_patch: usize,
 }
 
 pub fn run(a: &Args) -> anyhow::Result<()> {
     let options = LabelledOptions {
         crop: a.crop,
         box_side: a.box_side,
+        dark_per_frame: a.dark_per_frame,
+        dark_per_patch: a.dark_per_patch,
         builder: mithras::program(),
         ..LabelledOptions::default()
     };
