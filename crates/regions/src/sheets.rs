@@ -16,10 +16,12 @@ use crate::export::{ExportError, Unfinished};
 use base::file;
 use base::file::FileError;
 use base::table::Writer;
+use base::text::Many;
 use crops::Encoding;
 use mitosis::{Mpp, RgbTile};
 use rayon::prelude::*;
 use serde::Serialize;
+use std::fmt;
 use std::path::Path;
 
 /// Largest side of a region, px; what is larger is an image of its own.
@@ -55,6 +57,18 @@ pub struct WrittenSheets {
     pub mm2: f64,
     /// Regions that may contain unlabelled figures, or with areas that are not scored.
     pub left_out: usize,
+}
+
+impl fmt::Display for WrittenSheets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (sheets, regions) = (Many(self.sheets, "sheet"), Many(self.regions, "region"));
+        let (figures, mm2) = (Many(self.figures, "figure"), self.mm2);
+        writeln!(f, "{sheets} of {regions}: {figures}, {mm2:.3} mm2")?;
+        if self.left_out > 0 {
+            writeln!(f, "left out: {}, not labelled throughout", Many(self.left_out, "region"))?;
+        }
+        Ok(())
+    }
 }
 
 /// Writes `images` of a dataset as sheets `PREFIX-000.png`. The folder appears when it is complete.

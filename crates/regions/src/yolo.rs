@@ -14,10 +14,12 @@ use crate::export::{ExportError, Unfinished};
 use crate::folds::RegionFold;
 use base::file;
 use base::file::FileError;
+use base::text::Many;
 use crops::Encoding;
 use mitosis::{Mpp, RgbTile};
 use rayon::prelude::*;
 use serde::Serialize;
+use std::fmt;
 use std::path::Path;
 
 /// YOLO's own grey, with which it fills up images.
@@ -62,6 +64,22 @@ pub struct WrittenYolo {
     pub val: Side,
     /// Images that may contain unlabelled figures: these would be learnt as background.
     pub left_out: usize,
+}
+
+impl fmt::Display for WrittenYolo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, side) in [("train", &self.train), ("val", &self.val)] {
+            let Side { with_figures, .. } = side;
+            let (windows, figures) = (Many(side.windows, "window"), Many(side.figures, "figure"));
+            let mimickers = Many(side.mimickers, "look-alike");
+            writeln!(f, "{name:<6} {windows}, {with_figures} of them with {figures}; {mimickers}")?;
+        }
+        if self.left_out > 0 {
+            let images = Many(self.left_out, "image");
+            writeln!(f, "left out: {images}, which may contain unlabelled figures")?;
+        }
+        Ok(())
+    }
 }
 
 /// Writes a fold of a dataset. The folder appears when it is complete.

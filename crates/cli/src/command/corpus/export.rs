@@ -1,12 +1,11 @@
 //! `mithras corpus export`.
 
 use anyhow::bail;
-use base::text::Many;
 use mitosis::Mpp;
 use regions::Dataset;
 use regions::folds::{FoldManifest, RegionFold};
 use regions::sheets;
-use regions::yolo::{self, Side};
+use regions::yolo;
 use std::path::PathBuf;
 
 /// Writes a regions dataset in another form: windows and boxes for YOLO, or sheets of small regions
@@ -85,24 +84,7 @@ pub fn run(a: &Args) -> anyhow::Result<()> {
         box_um: a.box_side.unwrap_or(12.5),
     };
     let written = yolo::write(&set, &fold.unwrap_or_else(everything), &a.out, &options)?;
-    if a.json {
-        println!("{}", serde_json::to_string_pretty(&written)?);
-        return Ok(());
-    }
-    let yolo::WrittenYolo { train, val, left_out, .. } = written;
-    for (name, Side { windows, with_figures, figures, mimickers }) in
-        [("train", train), ("val", val)]
-    {
-        let (windows, figures) = (Many(windows, "window"), Many(figures, "figure"));
-        println!(
-            "{name:<6} {windows}, {with_figures} of them with {figures}; {}",
-            Many(mimickers, "look-alike")
-        );
-    }
-    if left_out > 0 {
-        println!("left out: {}, which may contain unlabelled figures", Many(left_out, "image"));
-    }
-    Ok(())
+    crate::show::result(a.json, &written)
 }
 
 fn as_sheets(a: &Args, set: &Dataset, mut images: Vec<&regions::Image>) -> anyhow::Result<()> {
@@ -116,20 +98,5 @@ fn as_sheets(a: &Args, set: &Dataset, mut images: Vec<&regions::Image>) -> anyho
         mirror: a.mirror.unwrap_or(0),
     };
     let prefix = a.prefix.as_deref().unwrap_or("sheet");
-    let written = sheets::write(set, &images, prefix, &a.out, &options)?;
-    if a.json {
-        println!("{}", serde_json::to_string_pretty(&written)?);
-        return Ok(());
-    }
-    let sheets::WrittenSheets { sheets, regions, figures, mm2, left_out, .. } = written;
-    println!(
-        "{} of {}: {}, {mm2:.3} mm2",
-        Many(sheets, "sheet"),
-        Many(regions, "region"),
-        Many(figures, "figure")
-    );
-    if left_out > 0 {
-        println!("left out: {}, not labelled throughout", Many(left_out, "region"));
-    }
-    Ok(())
+    crate::show::result(a.json, &sheets::write(set, &images, prefix, &a.out, &options)?)
 }
