@@ -87,7 +87,7 @@ fi
 
 "$tools/bin/maturin" build --locked --profile "$profile" --manifest-path crates/python/Cargo.toml \
     --features "$features" --interpreter "$python" --out "$made"
-# A build number tells it from the wheel without training.
+# A build number sets it apart from the wheel without training.
 [ -z "$train" ] || "$tools/bin/wheel" tags --remove --build 1train "$made"/*.whl >/dev/null
 wheel=$(echo "$made"/*.whl)
 mkdir -p "$out"
