@@ -110,14 +110,17 @@ impl Graph {
         self.steps.iter().flat_map(|s| s.data.iter().map(|d| d.0.clone())).collect()
     }
 
-    /// The named steps (or those whose names begin with a word and a slash) and what they need.
+    /// The named steps (or, where no step has the name, those whose names begin with it and a slash) and what
+    /// they need.
     ///
     /// # Errors
     /// [`ExperimentError::Unknown`] for a word that fits no step.
     pub fn only(&self, words: &[String]) -> Result<Self> {
         let mut wanted = vec![];
         for word in words {
-            let fits = |s: &&Step| s.name == *word || s.name.starts_with(&format!("{word}/"));
+            let one = self.step(word).is_some();
+            let fits =
+                |s: &&Step| s.name == *word || !one && s.name.starts_with(&format!("{word}/"));
             let found: Vec<String> =
                 self.steps.iter().filter(fits).map(|s| s.name.clone()).collect();
             if found.is_empty() {
@@ -475,4 +478,28 @@ fn order(made: &BTreeMap<String, Step>, wanted: &[String]) -> Result<Vec<Step>> 
         visit(name, made, &mut marks, &mut out)?;
     }
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A step whose name others begin with is meant by its name.
+    #[test]
+    fn a_name_is_the_step_and_a_beginning_is_the_family() {
+        let mut graph = Graph::build(&[spec::find("ablation-public").unwrap()], false).unwrap();
+        let names = |graph: &Graph, word: &str| -> Vec<String> {
+            let only = graph.only(&[word.to_owned()]).unwrap();
+            only.steps.into_iter().map(|s| s.name).collect()
+        };
+        let family = names(&graph, "public/ablation/probe/mithras");
+        let seeds = family.iter().filter(|n| n.starts_with("public/ablation/probe/mithras/"));
+        assert_eq!(seeds.count(), 3);
+        let again = Step {
+            name: "public/folds/again".into(),
+            ..graph.step("public/folds").unwrap().clone()
+        };
+        graph.steps.push(again);
+        assert_eq!(names(&graph, "public/folds"), ["data/AMi-Br/figures", "public/folds"]);
+    }
 }
