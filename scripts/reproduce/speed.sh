@@ -16,7 +16,7 @@ cd "$(dirname "$0")/../.."
 case ${1:-} in
 end-to-end)
     for model in mithras-standard mithras-fast; do
-        python3 benches/end_to_end.py --frames "$2" --model "models/$model" --count 9 --repeats 2 --threads 2
+        python3 benches/end_to_end.py --frames "$2" --model "models/$model" --count 9 --repeats 1 --threads 2
     done
     ;;
 engines)

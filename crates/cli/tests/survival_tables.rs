@@ -119,7 +119,7 @@ fn a_parquet_file_packed_in_another_way_is_not_called_damaged() {
     let path = folder.path().join("t.parquet");
     parquet_table(&path);
     let plain = std::fs::read(&path).unwrap();
-    // In the description of a column (Thrift, compact): the list of its one name, then its codec; 0 is none.
+    // In the description of a column (Thrift, compact): the list of its one name, then its codec; 0 means uncompressed.
     let described = |codec: u8| [&[0x19, 0x18, 1, b'x', 0x15][..], &[codec]].concat();
     let from = described(0);
     let at: Vec<usize> = (0..plain.len()).filter(|i| plain[*i..].starts_with(&from)).collect();

@@ -197,7 +197,7 @@ fn a_damaged_or_foreign_result_is_named_done_again_and_stops_no_other() {
     assert!(refused.contains("use the version that wrote it"), "{refused}");
 }
 
-/// Whoever reads a density in one file of a run and computes it from another gets the same number, to the last digit.
+/// The density of a slide is the same number in every file of a run, to the last digit.
 #[test]
 fn the_density_is_one_number_in_every_file_of_a_run() {
     let (dir, model) = (former(), tiny());

@@ -25,10 +25,8 @@ fn main() {
     for slide in slides {
         let mut seconds = Vec::new();
         for _ in 0..LOOKS {
-            match measure(&slide, Some(Mpp::PAPER)) {
-                Ok(measured) => seconds.push(measured.seconds),
-                Err(e) => return println!("{e}"),
-            }
+            let measured = measure(&slide, Some(Mpp::PAPER)).unwrap_or_else(|e| panic!("{e}"));
+            seconds.push(measured.seconds);
         }
         let first = seconds[0];
         seconds.sort_by(f64::total_cmp);

@@ -56,9 +56,9 @@ const GPU_GMACS: f64 = 10_000.0;
 const THREAD_GMACS: f64 = 30.0;
 
 impl Rate {
-    /// The rate of the steps that this run has done, each a sum of work and its seconds; assumed where it
-    /// has none.
-    fn of(options: &Options, done: &[(f64, f64)]) -> Self {
+    /// The rate of the steps that this run has done, each given by its work (10^9 multiply-accumulates) and its
+    /// seconds; an assumed rate without any.
+    fn estimate(options: &Options, done: &[(f64, f64)]) -> Self {
         let gpu = match options.device.as_str() {
             "auto" => Path::new("/dev/nvidiactl").exists(),
             device => device.starts_with("cuda"),
@@ -122,7 +122,7 @@ fn settled(chosen: &Chosen, options: &Options) -> Options {
 pub fn plan(chosen: &Chosen, options: &Options) -> Result<Planned> {
     let options = settled(chosen, options);
     let (graph, places) = (graph(chosen)?, Places::new(&options)?);
-    let rate = Rate::of(&options, &measured(&graph, &places));
+    let rate = Rate::estimate(&options, &measured(&graph, &places));
     let mut results: BTreeMap<String, String> = BTreeMap::new();
     let mut blocked: BTreeMap<&str, String> = BTreeMap::new();
     let mut steps = vec![];

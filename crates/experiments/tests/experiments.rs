@@ -128,7 +128,7 @@ fn options(out: &Path) -> Options {
     }
 }
 
-/// Whoever stops a run early has whole rows, in the order of the table.
+/// A run that is stopped early leaves whole rows of its tables, in their order.
 #[test]
 fn a_table_fills_row_by_row() {
     for id in ["subtypes-public", "classification-public", "subtypes"] {

@@ -52,7 +52,7 @@ pub(super) fn run(step: &Step, places: &Places, options: &Options) -> Result<Don
     let (mut peak_mib, mut processor_seconds) = (None, None);
     let status = loop {
         peak_mib = peak(child.id()).max(peak_mib);
-        processor_seconds = worked(child.id()).or(processor_seconds);
+        processor_seconds = self::processor_seconds(child.id()).or(processor_seconds);
         match child.try_wait() {
             Ok(Some(status)) => break status,
             Ok(None) if options.cancel.load(Ordering::Relaxed) => {
@@ -100,7 +100,7 @@ fn peak(pid: u32) -> Option<u64> {
 }
 
 /// Seconds that a process has worked on processors so far, where the system reports it (Linux).
-fn worked(pid: u32) -> Option<f64> {
+fn processor_seconds(pid: u32) -> Option<f64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name, in brackets, may contain anything. Ticks of user and system time are the 12th and 13th
     // words after it; Linux reports 100 a second. A process that has ended has none.

@@ -121,7 +121,8 @@ fn lower_end(curves: &[PlottedCurve]) -> f64 {
     [0.95, 0.9, 0.8, 0.5].into_iter().find(|low| *low <= lowest).unwrap_or(0.0)
 }
 
-/// What the axis is of, and where it begins: whoever compares pictures has to see that.
+/// The label of the axis. It states where the axis begins if that is not 0, so that two pictures are not compared as if they
+/// had the same one.
 fn survival_label(low: f64) -> String {
     match low > 0.0 {
         true => format!("Survival probability (axis from {low})"),
