@@ -3,6 +3,7 @@
 use crate::common;
 use assert_cmd::Command;
 use mithras::demo::Kind;
+use mithras::demo::Rect;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -130,7 +131,7 @@ fn track_2_classifies_every_page_of_the_stack_in_its_order() {
     let mut names = Vec::new();
     for (i, t) in layout.truth().iter().enumerate() {
         let (x, y) = (corner(t.x_px, 1200), corner(t.y_px, 1000));
-        let crop = mithras::demo::draw(&layout, x.into(), y.into(), 128, 128);
+        let crop = mithras::demo::draw(&layout, Rect::new(x.into(), y.into(), 128, 128));
         pages.write_image::<RGB8>(128, 128, &crop.data).unwrap();
         let picture = image::RgbImage::from_raw(128, 128, crop.data).unwrap();
         names.push(format!("{i:02}.png"));

@@ -6,7 +6,7 @@ use mitosis::Mpp;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
-use slide::{OpenOptions, Slide};
+use slide::{OpenOptions, Rect, Slide};
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -362,8 +362,9 @@ fn four_magnifications_of_real_slides() {
                 // The centre is correct, and the pixels are the slide's at that resolution.
                 let c = crop.meta.centroid.unwrap();
                 let corner = |v: f64| (v * own / mpp - 112.0).round() as i64;
-                let there =
-                    slide.read_at(crop.meta.mpp, corner(c.x), corner(c.y), 224, 224).unwrap();
+                let there = slide
+                    .read_at(crop.meta.mpp, Rect::new(corner(c.x), corner(c.y), 224, 224))
+                    .unwrap();
                 let here = crop.decode().unwrap();
                 let off: u64 =
                     here.data.iter().zip(&there.data).map(|(a, b)| u64::from(a.abs_diff(*b))).sum();

@@ -3,6 +3,7 @@
 use crate::common;
 use assert_cmd::Command;
 use image::RgbImage;
+use mithras::demo::Rect;
 use mithras::demo::{Layout, Spec};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -102,7 +103,7 @@ fn the_threshold_of_one_stage_is_chosen_on_left_out_slides() {
         let images = at(&format!("images{fold}"));
         fs::create_dir(&images).unwrap();
         let layout = Layout::new(Spec::new(900, 800, seed, 4).unwrap()).unwrap();
-        let tile = mithras::demo::draw(&layout, 0, 0, 900, 800);
+        let tile = mithras::demo::draw(&layout, Rect::new(0, 0, 900, 800));
         RgbImage::from_raw(900, 800, tile.data).unwrap().save(images.join("drawn.png")).unwrap();
         let truth = at(&format!("truth{fold}.csv"));
         mithras::demo::write_truth(&layout, "drawn", &truth).unwrap();

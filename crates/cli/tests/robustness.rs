@@ -2,6 +2,7 @@
 
 use crate::common;
 use assert_cmd::Command;
+use mithras::demo::Rect;
 use std::fs;
 use std::path::Path;
 
@@ -38,7 +39,7 @@ fn a_detector_is_measured_and_its_card_says_so() {
     for seed in [5, 6] {
         let layout = common::draw(&at("drawn.tiff"), 700, 600, seed, 3);
         let slide = slide::Slide::open(at("drawn.tiff")).unwrap();
-        let tile = slide.read_at(mitosis::Mpp::PAPER, 0, 0, 700, 600).unwrap();
+        let tile = slide.read_at(mitosis::Mpp::PAPER, Rect::new(0, 0, 700, 600)).unwrap();
         let name = format!("image{seed}.png");
         let image = image::RgbImage::from_raw(700, 600, tile.data).unwrap();
         image.save(at("images").join(&name)).unwrap();

@@ -6,7 +6,7 @@ use image::ExtendedColorType;
 use image::codecs::jpeg::JpegEncoder;
 use mithras::export::pictures;
 use mitosis::hotspots::{HotspotRule, Shape};
-use mitosis::{Level0, Mpp, Point, RgbTile};
+use mitosis::{Level0, Mpp, Point, Rect, RgbTile};
 
 /// A line on a picture, in shares of its width and height.
 pub type Outline = Vec<[f64; 2]>;
@@ -140,7 +140,7 @@ fn hotspot(slide: &Slide, spot: &Spot, reviewed: bool) -> Option<Picture> {
     let scale = Mpp::new(um[0].max(um[1]) / HOTSPOT_SIDE as f64).ok()?;
     let px = um.map(|v| (v / scale.get()).round().max(1.0) as usize);
     let corner = from.map(|v| (v / scale.get()).round() as i64);
-    let (tile, _) = file.read_partial(scale, corner[0], corner[1], px[0], px[1]).ok()?;
+    let (tile, _) = file.read_partial(scale, Rect::new(corner[0], corner[1], px[0], px[1])).ok()?;
     let share =
         |p: [f64; 2]| [(p[0] * mpp[0] - from[0]) / um[0], (p[1] * mpp[1] - from[1]) / um[1]];
     let on = |p: &[f64; 2]| share(*p).iter().all(|v| (0.0..=1.0).contains(v));
@@ -217,7 +217,7 @@ pub fn gallery(slide: &Slide, reviewed: bool) -> Option<(Picture, usize)> {
 fn read(file: &slide::Slide, mpp: Mpp, at: &Point<Level0>, side: usize) -> Option<RgbTile> {
     let (sx, sy) = file.working_scale(mpp).ok()?;
     let corner = |v: f64, scale: f64| (v / scale).round() as i64 - side as i64 / 2;
-    let read = file.read_partial(mpp, corner(at.x, sx), corner(at.y, sy), side, side);
+    let read = file.read_partial(mpp, Rect::new(corner(at.x, sx), corner(at.y, sy), side, side));
     read.ok().map(|(tile, _)| tile)
 }
 

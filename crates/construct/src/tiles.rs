@@ -7,7 +7,7 @@ use super::preset::{Preset, Tiles};
 use crops::Label;
 use infer::{EngineOptions, ModelPackage};
 use mitosis::{Classifier, Level0, Point, RgbTile};
-use slide::{PlannedWindow, Slide, TissueMask, WindowPlan};
+use slide::{PlannedWindow, Rect, Slide, TissueMask, WindowPlan};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -111,7 +111,7 @@ pub(super) fn kept(
     };
     let mut kept = BTreeSet::new();
     for tile in found {
-        let Ok(pixels) = slide.read_at(tiles.mpp, tile.x, tile.y, side, side) else {
+        let Ok(pixels) = slide.read_at(tiles.mpp, Rect::new(tile.x, tile.y, side, side)) else {
             funnel.unread_tiles += 1;
             continue;
         };
@@ -150,7 +150,7 @@ pub(super) fn sorted(
     let (side, half) = (tiles.side as usize, f64::from(tiles.side) / 2.0);
     let encoding = encoding(sample.jpeg_quality);
     for tile in chosen {
-        let Ok(pixels) = out.slide.read_at(tiles.mpp, tile.x, tile.y, side, side) else {
+        let Ok(pixels) = out.slide.read_at(tiles.mpp, Rect::new(tile.x, tile.y, side, side)) else {
             funnel.unread_tiles += 1;
             continue;
         };

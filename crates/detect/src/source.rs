@@ -2,7 +2,7 @@
 
 use crate::error::ReadError;
 use crate::grid::Frame;
-use mitosis::{Level0, Mpp, Point, Resolution, RgbTile, Window};
+use mitosis::{Level0, Mpp, Point, Rect, Resolution, RgbTile, Window};
 use slide::TileAt;
 
 /// A slide that several threads read at once, in the working frame of `docs/ARCHITECTURE.md`.
@@ -16,12 +16,11 @@ pub trait TileSource: Sync {
     /// When the slide has none.
     fn resolution(&self) -> Result<Resolution, ReadError>;
 
-    /// `w x h` pixels at `mpp` um/px from the working pixel (`x`, `y`) on. What is outside the
-    /// slide is white.
+    /// A rectangle of the working frame at `mpp` um/px. What is outside the slide is white.
     ///
     /// # Errors
     /// When a part of the rectangle cannot be decoded.
-    fn read_at(&self, mpp: Mpp, x: i64, y: i64, w: usize, h: usize) -> Result<RgbTile, ReadError>;
+    fn read_at(&self, mpp: Mpp, rect: Rect) -> Result<RgbTile, ReadError>;
 
     /// Tiles read so far whose data are in doubt, with the reason.
     fn suspect(&self) -> Vec<(TileAt, String)> {
@@ -61,8 +60,8 @@ impl TileSource for slide::Slide {
         slide::Slide::resolution(self).cloned().map_err(read_error)
     }
 
-    fn read_at(&self, mpp: Mpp, x: i64, y: i64, w: usize, h: usize) -> Result<RgbTile, ReadError> {
-        slide::Slide::read_at(self, mpp, x, y, w, h).map_err(read_error)
+    fn read_at(&self, mpp: Mpp, rect: Rect) -> Result<RgbTile, ReadError> {
+        slide::Slide::read_at(self, mpp, rect).map_err(read_error)
     }
 
     fn suspect(&self) -> Vec<(TileAt, String)> {

@@ -8,7 +8,7 @@ use detect::{
     CancelToken, CandidateRule, Checkpoint, Control, DetectError, Job, ReadError, Recipe,
     SlideResult, StateFile, Store, StoreError, TileSource, Tissue, WindowAt,
 };
-use mitosis::{Level0, Mm2, Mpp, OperatingPoint, Point, Resolution, RgbTile, Score};
+use mitosis::{Level0, Mm2, Mpp, OperatingPoint, Point, Rect, Resolution, RgbTile, Score};
 
 fn go(
     source: &dyn TileSource,
@@ -74,9 +74,9 @@ impl TileSource for Trap {
     fn resolution(&self) -> Result<Resolution, ReadError> {
         self.0.resolution()
     }
-    fn read_at(&self, m: Mpp, x: i64, y: i64, w: usize, h: usize) -> Result<RgbTile, ReadError> {
-        assert!((x, y) != (75, 50), "reader bug");
-        self.0.read_at(m, x, y, w, h)
+    fn read_at(&self, m: Mpp, rect: Rect) -> Result<RgbTile, ReadError> {
+        assert!((rect.x, rect.y) != (75, 50), "reader bug");
+        self.0.read_at(m, rect)
     }
 }
 

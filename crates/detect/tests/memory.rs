@@ -6,7 +6,7 @@ use common::{mpp, recipe, score};
 use detect::{
     CandidateRule, Control, Detector, Job, Models, ReadError, TileSource, WindowAt, Workers,
 };
-use mitosis::{Mpp, PortError, ProbMap, Resolution, RgbTile, Segmenter};
+use mitosis::{Mpp, PortError, ProbMap, Rect, Resolution, RgbTile, Segmenter};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -43,7 +43,8 @@ impl TileSource for Blank {
     fn resolution(&self) -> Result<Resolution, ReadError> {
         Ok(Resolution::user(mpp(0.25)))
     }
-    fn read_at(&self, _: Mpp, x: i64, y: i64, w: usize, h: usize) -> Result<RgbTile, ReadError> {
+    fn read_at(&self, _: Mpp, rect: Rect) -> Result<RgbTile, ReadError> {
+        let (x, y, w, h) = rect.parts();
         let mut data = vec![255; 3 * w * h];
         for j in (0..h as i64).filter(|j| (y + j) % 5_000 < 20) {
             for i in (0..w as i64).filter(|i| (x + i) % 5_000 < 20) {

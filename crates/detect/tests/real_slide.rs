@@ -2,7 +2,7 @@
 
 use crate::common::{Bits, Mean, Shade, bits, in_memory, mpp, recipe, run, workers};
 use detect::{Control, Job, ReadError, Recipe, SlideResult, TileSource};
-use mitosis::{Mpp, Resolution, RgbTile};
+use mitosis::{Mpp, Rect, Resolution, RgbTile};
 
 /// A whole image in memory, at its own resolution only.
 struct Image(RgbTile, Mpp);
@@ -14,7 +14,8 @@ impl TileSource for Image {
     fn resolution(&self) -> Result<Resolution, ReadError> {
         Ok(Resolution::user(self.1))
     }
-    fn read_at(&self, at: Mpp, x: i64, y: i64, w: usize, h: usize) -> Result<RgbTile, ReadError> {
+    fn read_at(&self, at: Mpp, rect: Rect) -> Result<RgbTile, ReadError> {
+        let (x, y, w, h) = rect.parts();
         assert_eq!(at, self.1);
         let mut tile = RgbTile::filled(w, h, [255; 3]);
         for j in 0..h {
@@ -54,7 +55,7 @@ fn a_frame_read_as_a_slide_equals_the_frame_in_memory() {
     let options = slide::OpenOptions { mpp: Some(at), ..Default::default() };
     let slide = slide::Slide::open_with(&paths[0], &options).unwrap();
     let (w, h) = slide.dimensions();
-    let image = Image(slide.read_at(at, 0, 0, w as usize, h as usize).unwrap(), at);
+    let image = Image(slide.read_at(at, Rect::new(0, 0, w as usize, h as usize)).unwrap(), at);
     let mut recipe = recipe(512, 400, 1);
     recipe.mpp = at;
     let crops = recipe.crops.as_mut().unwrap();

@@ -3,6 +3,7 @@
 use super::noise::{Dice, fbm, hash, smoothstep, value};
 use super::truth::{Kind, Phase, TruthPoint};
 use base::remedy::{Remedied, Remedy};
+use mitosis::Rect;
 use std::collections::HashMap;
 use std::fmt;
 
@@ -152,7 +153,8 @@ impl Layout {
 
     /// Whether a rectangle (level-0 px, half-open) surely holds no tissue.
     #[must_use]
-    pub fn is_empty(&self, x: i64, y: i64, w: i64, h: i64) -> bool {
+    pub fn is_empty(&self, rect: Rect) -> bool {
+        let (x, y, w, h) = (rect.x, rect.y, rect.width as i64, rect.height as i64);
         // Nuclei and blur reach a little over the border.
         let pad = 80.0;
         let reach = 1.0 + WAVE + 0.02;

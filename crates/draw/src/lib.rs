@@ -4,11 +4,11 @@
 //! invariance. A score on it means nothing for real tissue.
 //!
 //! ```
-//! use draw::{Layout, Spec, draw};
+//! use draw::{Layout, Rect, Spec, draw};
 //! let layout = Layout::new(Spec::new(1024, 1024, 7, 3)?)?;
 //! assert_eq!(layout.truth().len(), 3 + 4);
-//! let whole = draw(&layout, 0, 0, 96, 64);
-//! let part = draw(&layout, 32, 32, 64, 32);
+//! let whole = draw(&layout, Rect::new(0, 0, 96, 64));
+//! let part = draw(&layout, Rect::new(32, 32, 64, 32));
 //! assert_eq!(part.pixel(0, 0), whole.pixel(32, 32));
 //! # Ok::<(), draw::SpecError>(())
 //! ```
@@ -27,6 +27,7 @@ use base::table::Writer;
 use std::path::Path;
 
 pub use layout::{Layout, Spec, SpecError};
+pub use mitosis::Rect;
 pub use paint::draw;
 pub use pyramid::{Container, PyramidError, write};
 pub use truth::{Kind, Phase, TruthPoint};

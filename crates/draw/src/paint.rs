@@ -4,7 +4,7 @@ use super::layout::{CELL, Cell, Layout, Tenant};
 use super::noise::{Dice, hash, smoothstep, unit, value};
 use super::shape::Chromatin;
 use super::truth::{Kind, Phase};
-use mitosis::RgbTile;
+use mitosis::{Rect, RgbTile};
 
 /// Optical density of one unit of haematoxylin and of eosin, in R, G, B.
 const HAEMATOXYLIN: [f32; 3] = [0.58, 0.70, 0.40];
@@ -19,16 +19,17 @@ pub(crate) const NOISE_PERIOD: i64 = 256;
 /// Slow fields are computed on a lattice of this pitch and interpolated, px.
 const PITCH: i64 = 8;
 
-/// Draws the rectangle with its upper left corner at level-0 pixel (`x`, `y`), `w` x `h` px. Each
-/// pixel depends on its place and the layout alone, never on the rectangle.
+/// Draws a rectangle of level-0 pixels. Each pixel depends on its place and the layout alone, never on the rectangle.
 #[must_use]
-pub fn draw(layout: &Layout, x: i64, y: i64, w: usize, h: usize) -> RgbTile {
+pub fn draw(layout: &Layout, rect: Rect) -> RgbTile {
+    let (x, y, w, h) = rect.parts();
     let (rw, rh) = (w + 2 * BLUR_REACH, h + 2 * BLUR_REACH);
     let (rx, ry) = (x - BLUR_REACH as i64, y - BLUR_REACH as i64);
-    let light = if layout.is_empty(rx, ry, rw as i64, rh as i64) {
+    let reached = Rect::new(rx, ry, rw, rh);
+    let light = if layout.is_empty(reached) {
         vec![GLASS; rw * rh]
     } else {
-        let mut stain = Stain::ground(layout, rx, ry, rw, rh);
+        let mut stain = Stain::ground(layout, reached);
         stain.cells(layout);
         stain.light()
     };
@@ -82,20 +83,20 @@ struct Stain {
 
 impl Stain {
     /// Cytoplasm and stroma, before any nucleus.
-    fn ground(layout: &Layout, x: i64, y: i64, w: usize, h: usize) -> Self {
+    fn ground(layout: &Layout, rect: Rect) -> Self {
+        let (x, y, w, h) = rect.parts();
         let seed = layout.spec().seed;
-        let depth = Lattice::new(x, y, w, h, |px, py| layout.depth(px, py));
-        let tumour = Lattice::new(x, y, w, h, |px, py| layout.tumour(px, py));
+        let depth = Lattice::new(rect, |px, py| layout.depth(px, py));
+        let tumour = Lattice::new(rect, |px, py| layout.tumour(px, py));
         let warp = [41, 42].map(|s| {
-            Lattice::new(x, y, w, h, |px, py| {
+            Lattice::new(rect, |px, py| {
                 48.0 * value(seed ^ s, px / 210.0, py / 210.0)
                     + 7.0 * value(seed ^ (s + 10), px / 41.0, py / 41.0)
             })
         });
-        let tint = Lattice::new(x, y, w, h, |px, py| {
-            1.0 + 0.12 * value(seed ^ 43, px / 900.0, py / 900.0)
-        });
-        let territory = Territory::new(layout, x, y, w, h);
+        let tint =
+            Lattice::new(rect, |px, py| 1.0 + 0.12 * value(seed ^ 43, px / 900.0, py / 900.0));
+        let territory = Territory::new(layout, rect);
         let n = w * h;
         let mut out = Self {
             x,
@@ -340,7 +341,8 @@ struct Lattice {
 }
 
 impl Lattice {
-    fn new(x: i64, y: i64, w: usize, h: usize, f: impl Fn(f64, f64) -> f32) -> Self {
+    fn new(rect: Rect, f: impl Fn(f64, f64) -> f32) -> Self {
+        let (x, y, w, h) = rect.parts();
         let (left, top) = (x.div_euclid(PITCH), y.div_euclid(PITCH));
         let cols = ((x + w as i64).div_euclid(PITCH) - left + 2) as usize;
         let rows = ((y + h as i64).div_euclid(PITCH) - top + 2) as usize;
@@ -375,7 +377,8 @@ struct Territory {
 }
 
 impl Territory {
-    fn new(layout: &Layout, x: i64, y: i64, w: usize, h: usize) -> Self {
+    fn new(layout: &Layout, rect: Rect) -> Self {
+        let (x, y, w, h) = rect.parts();
         let (left, top) = (x.div_euclid(CELL) - 2, y.div_euclid(CELL) - 1);
         let cols = ((x + w as i64).div_euclid(CELL) + 2 - left) as usize;
         let rows = ((y + h as i64).div_euclid(CELL) + 2 - top) as usize;

@@ -6,7 +6,7 @@
 use super::layout::{Layout, Spec};
 use super::paint;
 use base::progress::Listener;
-use mitosis::RgbTile;
+use mitosis::{Rect, RgbTile};
 use rayon::prelude::*;
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -108,7 +108,10 @@ impl<'a> Writer<'a> {
         loop {
             let (cols, rows) = (width.div_ceil(TILE as u64), height.div_ceil(TILE as u64));
             let empty = match levels.last() {
-                None => paint::draw(layout, -100 * TILE as i64, -100 * TILE as i64, TILE, TILE),
+                None => {
+                    let outside = -100 * TILE as i64;
+                    paint::draw(layout, Rect::new(outside, outside, TILE, TILE))
+                }
                 Some(l) => {
                     let children: Vec<&RgbTile> = vec![&l.empty; STEP * STEP];
                     shrink(&children)
@@ -127,7 +130,7 @@ impl<'a> Writer<'a> {
         let total = (0..l0.cols * l0.rows)
             .filter(|k| {
                 let (tx, ty) = ((k % l0.cols) as i64, (k / l0.cols) as i64);
-                !layout.is_empty(tx * tile, ty * tile, tile, tile)
+                !layout.is_empty(Rect::new(tx * tile, ty * tile, TILE, TILE))
             })
             .count() as u64;
         // The worst case: tiles that JPEG does not shrink at all, on every level.
@@ -161,8 +164,9 @@ impl<'a> Writer<'a> {
 
     /// Writes a tile after all tiles below it, and returns it; `None` without tissue.
     fn tile(&mut self, level: usize, tx: u64, ty: u64) -> io::Result<Option<RgbTile>> {
-        let side = (TILE * STEP.pow(level as u32)) as i64;
-        if self.layout.is_empty(tx as i64 * side, ty as i64 * side, side, side) {
+        let side = TILE * STEP.pow(level as u32);
+        let corner = |i: u64| i as i64 * side as i64;
+        if self.layout.is_empty(Rect::new(corner(tx), corner(ty), side, side)) {
             return Ok(None);
         }
         if level == 0 {
@@ -192,15 +196,15 @@ impl<'a> Writer<'a> {
     fn drawn(&mut self, places: &[(u64, u64)]) -> io::Result<Vec<Option<RgbTile>>> {
         let layout = self.layout;
         let (cols, rows) = (self.levels[0].cols, self.levels[0].rows);
-        let tile = TILE as i64;
         let drawn: Vec<Option<(RgbTile, Vec<u8>)>> = places
             .par_iter()
             .map(|&(tx, ty)| {
-                let (x, y) = (tx as i64 * tile, ty as i64 * tile);
-                if tx >= cols || ty >= rows || layout.is_empty(x, y, tile, tile) {
+                let corner = |i: u64| i as i64 * TILE as i64;
+                let rect = Rect::new(corner(tx), corner(ty), TILE, TILE);
+                if tx >= cols || ty >= rows || layout.is_empty(rect) {
                     return Ok(None);
                 }
-                let image = paint::draw(layout, x, y, TILE, TILE);
+                let image = paint::draw(layout, rect);
                 let bytes = encode(&image)?;
                 Ok(Some((image, bytes)))
             })

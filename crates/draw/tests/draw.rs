@@ -2,7 +2,7 @@
 
 use base::progress::{Listener, Silent};
 use draw::{Container, Kind, Layout, Spec, SpecError, draw, write};
-use mitosis::Mpp;
+use mitosis::{Mpp, Rect};
 use slide::Slide;
 
 fn layout(w: u32, h: u32, seed: u64, figures: usize) -> Layout {
@@ -26,9 +26,9 @@ impl Listener for Steps {
 #[test]
 fn any_rectangle_is_the_same_pixels() {
     let layout = layout(1200, 900, 11, 3);
-    let whole = draw(&layout, 300, 200, 400, 300);
+    let whole = draw(&layout, Rect::new(300, 200, 400, 300));
     for (x, y, w, h) in [(300, 200, 64, 64), (431, 299, 113, 77), (690, 490, 10, 10)] {
-        let part = draw(&layout, x, y, w, h);
+        let part = draw(&layout, Rect::new(x, y, w, h));
         for j in 0..h {
             for i in 0..w {
                 let at = ((x - 300) as usize + i, (y - 200) as usize + j);
@@ -82,15 +82,15 @@ fn a_slide_reads_back_as_drawn() {
         assert_eq!((slide.levels()[1].width, slide.levels()[1].height), (375, 275));
         assert_eq!(slide.resolution().unwrap().x.get(), 0.25);
         let (x, y, w, h) = (230, 240, 300, 280);
-        let read = slide.read_at(Mpp::PAPER, x, y, w, h).unwrap();
-        let drawn = draw(&layout, x, y, w, h);
+        let read = slide.read_at(Mpp::PAPER, Rect::new(x, y, w, h)).unwrap();
+        let drawn = draw(&layout, Rect::new(x, y, w, h));
         let off: f64 =
             read.data.iter().zip(&drawn.data).map(|(a, b)| f64::from(a.abs_diff(*b))).sum::<f64>()
                 / read.data.len() as f64;
         assert!(off < 3.5, "JPEG moved the pixels by {off} on average");
         // The coarser level is the same picture, smaller.
-        let small = slide.read_region(1, 0, 0, 375, 275).unwrap();
-        let big = slide.read_region(0, 0, 0, 1500, 1100).unwrap();
+        let small = slide.read_region(1, Rect::new(0, 0, 375, 275)).unwrap();
+        let big = slide.read_region(0, Rect::new(0, 0, 1500, 1100)).unwrap();
         let mean = |t: &mitosis::RgbTile| {
             t.data.iter().map(|&v| f64::from(v)).sum::<f64>() / t.data.len() as f64
         };
@@ -113,8 +113,8 @@ fn a_huge_slide_costs_its_tissue_alone() {
     assert_eq!(slide.dimensions(), (100_000, 100_000));
     let t = layout.truth()[0];
     let at = |v: f64| v as i64 - 64;
-    let read = slide.read_at(Mpp::PAPER, at(t.x_px), at(t.y_px), 128, 128).unwrap();
-    let drawn = draw(&layout, at(t.x_px), at(t.y_px), 128, 128);
+    let read = slide.read_at(Mpp::PAPER, Rect::new(at(t.x_px), at(t.y_px), 128, 128)).unwrap();
+    let drawn = draw(&layout, Rect::new(at(t.x_px), at(t.y_px), 128, 128));
     let off =
         read.data.iter().zip(&drawn.data).map(|(a, b)| u64::from(a.abs_diff(*b))).sum::<u64>();
     assert!(off < 4 * 3 * 128 * 128, "{off}");

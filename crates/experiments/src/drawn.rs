@@ -4,6 +4,7 @@ use crate::error::{ExperimentError, Result};
 use base::table::Writer;
 use draw::{Container, Kind, Layout, Spec};
 use serde::Serialize;
+use draw::Rect;
 use std::path::Path;
 
 /// A drawing that is there whole ends with this file.
@@ -124,7 +125,7 @@ fn frame(path: &Path, seed: u64) -> Result<Vec<(bool, i64, i64)>> {
     let bad = |e: &dyn std::fmt::Display| ExperimentError::path(path, e);
     let layout =
         Layout::new(drawing(SIDE, seed, FIGURES).map_err(|e| bad(&e))?).map_err(|e| bad(&e))?;
-    let tile = draw::draw(&layout, 0, 0, SIDE as usize, SIDE as usize);
+    let tile = draw::draw(&layout, Rect::new(0, 0, SIDE as usize, SIDE as usize));
     let image =
         image::RgbImage::from_fn(SIDE, SIDE, |x, y| image::Rgb(tile.pixel(x as usize, y as usize)));
     image.save(path).map_err(|e| bad(&e))?;
@@ -257,7 +258,7 @@ fn ami(root: &Path) -> Result<()> {
             let (x, y) = (p.x_px.round() as i64, p.y_px.round() as i64);
             let atypical = if k < 4 { "False" } else { "True" };
             let class = if k < 4 { "Normal" } else { "Atypical" };
-            let tile = draw::draw(&layout, x - 64, y - 64, 128, 128);
+            let tile = draw::draw(&layout, Rect::new(x - 64, y - 64, 128, 128));
             let file = dir.join(class).join(format!("{part}_{n}.png"));
             crop(&tile, k, &file)?;
             let words = [

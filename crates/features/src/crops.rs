@@ -8,7 +8,7 @@ use crate::row::Row;
 use crate::table::Table;
 use base::progress::Listener;
 use crops::{Columns, Corpus, Label, Split};
-use mitosis::{Mpp, RgbTile};
+use mitosis::{Mpp, Rect, RgbTile};
 use rayon::prelude::*;
 use regions::scene::read_rgb;
 use regions::task::{Crops, Task, TestSet, TrainingSet};
@@ -205,7 +205,8 @@ fn labels(
             let corner = |c: f64, s: f64| (c * s - side as f64 / 2.0).round() as i64;
             let (x, y) = (corner(label.x, scale.0), corner(label.y, scale.1));
             let slide = slide.clone();
-            let read = move || slide.read_at(mpp, x, y, side, side).map_err(|e| e.to_string());
+            let read =
+                move || slide.read_at(mpp, Rect::new(x, y, side, side)).map_err(|e| e.to_string());
             Ok((row, Box::new(read) as _))
         });
         crops.collect::<Vec<_>>()

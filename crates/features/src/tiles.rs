@@ -7,7 +7,7 @@ use crate::row::{Row, Tiles};
 use crate::table::Table;
 use base::progress::Listener;
 use rayon::prelude::*;
-use slide::{PlannedWindow, Slide, TissueMask, WindowPlan};
+use slide::{PlannedWindow, Rect, Slide, TissueMask, WindowPlan};
 
 /// Features of every tile that touches tissue, in raster order, `batch` at a time; tiles are side by
 /// side from the level-0 origin, and are white beyond the slide's edge. A slide without tissue gives
@@ -29,7 +29,7 @@ pub fn embed(
     let windows: Vec<PlannedWindow> = plan.iter().collect();
     let read = |w: &PlannedWindow| {
         let at = plan.level0(*w);
-        let tile = slide.read_at(mpp, w.x, w.y, side, side)?;
+        let tile = slide.read_at(mpp, Rect::new(w.x, w.y, side, side))?;
         let row = Row::plain(format!("{name}_{}_{}", at.x, at.y), &name);
         Ok((Row { x: at.x as f64, y: at.y as f64, ..row }, tile))
     };

@@ -6,7 +6,7 @@ use infer::{EngineError, EngineOptions, ModelPackage, PackageError};
 use mitosis::{Classifier, Mpp, PortError};
 use regions::task::MORPHOLOGY;
 use serde::{Deserialize, Serialize};
-use slide::{Slide, SlideError};
+use slide::{Rect, Slide, SlideError};
 use std::collections::BTreeMap;
 
 /// The bundled package that `--subtypes` runs.
@@ -151,7 +151,7 @@ impl SubtypeNetwork {
             for row in part {
                 let corner = |v: f64, s: f64| (v / s - side as f64 / 2.0 + 0.5).floor() as i64;
                 let (x, y) = (corner(row.x_px, scale.0), corner(row.y_px, scale.1));
-                if let Ok(crop) = slide.read_at(self.mpp, x, y, side, side) {
+                if let Ok(crop) = slide.read_at(self.mpp, Rect::new(x, y, side, side)) {
                     there.push(row);
                     crops.push(crop);
                 }

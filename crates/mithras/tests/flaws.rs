@@ -9,7 +9,7 @@ use mithras::progress::Silent;
 use mithras::report;
 use mitosis::{Mpp, RgbTile};
 use pixels::change;
-use slide::{OpenOptions, Slide, TissueMask};
+use slide::{OpenOptions, Rect, Slide, TissueMask};
 use std::path::{Path, PathBuf};
 
 fn save(path: &Path, tile: &RgbTile) {
@@ -22,7 +22,7 @@ fn drawn(folder: &Path, side: u32) -> RgbTile {
     let path = folder.join("drawn.tiff");
     common::draw(&path, side, side, 9, 6);
     let slide = Slide::open(&path).unwrap();
-    slide.read_at(Mpp::PAPER, 0, 0, side as usize, side as usize).unwrap()
+    slide.read_at(Mpp::PAPER, Rect::new(0, 0, side as usize, side as usize)).unwrap()
 }
 
 /// Copies columns `x` of `from`.
@@ -173,7 +173,7 @@ fn sharpness_tells_real_frames_from_blurred_ones() {
     }
     let Some(path) = testkit::data("slides/CMU-1-Small-Region.svs") else { return };
     let slide = Slide::open(&path).unwrap();
-    let middle = slide.read_at(Mpp::PAPER, 1000, 1500, 2400, 2400).unwrap();
+    let middle = slide.read_at(Mpp::PAPER, Rect::new(1000, 1500, 2400, 2400)).unwrap();
     all.push(("CMU-1 read at 0.25 um/px", 0.25, vec![middle]));
     for (name, mpp, tiles) in &all {
         for sigma_um in [0.0, 0.75, 1.0, 1.5] {

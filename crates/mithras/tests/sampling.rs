@@ -2,7 +2,7 @@
 
 use infer::preprocess::{resize, sampling};
 use mitosis::Mpp;
-use slide::{OpenOptions, Slide};
+use slide::{OpenOptions, Rect, Slide};
 
 #[test]
 fn sampling_at_the_networks_resolution_equals_enlarging() {
@@ -16,8 +16,8 @@ fn sampling_at_the_networks_resolution_equals_enlarging() {
     let options = OpenOptions { mpp: Some(Mpp::PAPER), ..OpenOptions::default() };
     let slide = Slide::open_with(&path, &options).unwrap();
     let (mpp, side) = sampling(Mpp::PAPER, 64, 128);
-    let fine = slide.read_at(mpp, 2 * 50, 2 * 60, side, side).unwrap();
-    let coarse = slide.read_at(Mpp::PAPER, 50, 60, 64, 64).unwrap();
+    let fine = slide.read_at(mpp, Rect::new(2 * 50, 2 * 60, side, side)).unwrap();
+    let coarse = slide.read_at(Mpp::PAPER, Rect::new(50, 60, 64, 64)).unwrap();
     let enlarged = resize(&coarse, 128, 128);
     for y in 1..127 {
         for x in 1..127 {

@@ -39,4 +39,4 @@ pub use port::{
 };
 pub use resolution::{Mpp, MppError, Resolution, ResolutionSource};
 pub use score::{Score, ScoreError};
-pub use space::{Level0, Microns, Physical, Point, Window};
+pub use space::{Level0, Microns, Physical, Point, Rect, Window};

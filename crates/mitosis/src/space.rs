@@ -21,6 +21,33 @@ pub enum Physical {}
 #[serde(transparent)]
 pub struct Microns(pub f64);
 
+/// A rectangle of pixels. Which frame they are of (level 0, a level, a resolution) is what its user states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Rect {
+    /// Left edge.
+    pub x: i64,
+    /// Top edge.
+    pub y: i64,
+    /// Width.
+    pub width: u64,
+    /// Height.
+    pub height: u64,
+}
+
+impl Rect {
+    /// `width x height` pixels whose top left corner is (`x`, `y`).
+    #[must_use]
+    pub const fn new(x: i64, y: i64, width: usize, height: usize) -> Self {
+        Self { x, y, width: width as u64, height: height as u64 }
+    }
+
+    /// Left and top edge, width and height, as buffers count.
+    #[must_use]
+    pub const fn parts(self) -> (i64, i64, usize, usize) {
+        (self.x, self.y, self.width as usize, self.height as usize)
+    }
+}
+
 /// A point in the pixel space `S`.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]

@@ -6,7 +6,7 @@ use mitosis::Mpp;
 use numpy::PyArray3;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use slide::{MppRule, OpenOptions};
+use slide::{MppRule, OpenOptions, Rect};
 use std::path::PathBuf;
 
 /// um/px as Python gives it.
@@ -106,7 +106,7 @@ impl Slide {
         height: usize,
         level: usize,
     ) -> PyResult<Bound<'py, PyArray3<u8>>> {
-        self.read(py, |slide| slide.read_region(level, x, y, width, height))
+        self.read(py, |slide| slide.read_region(level, Rect::new(x, y, width, height)))
     }
 
     /// Reads `width` x `height` pixels at `mpp` um/px as `uint8 [height, width, 3]`, resampled.
@@ -124,7 +124,7 @@ impl Slide {
         height: usize,
     ) -> PyResult<Bound<'py, PyArray3<u8>>> {
         let mpp = Mpp::new(mpp).map_err(|e| PyValueError::new_err(e.to_string()))?;
-        self.read(py, |slide| slide.read_at(mpp, x, y, width, height))
+        self.read(py, |slide| slide.read_at(mpp, Rect::new(x, y, width, height)))
     }
 
     /// The whole slide, its longer side at most `max_side` px, as `uint8 [height, width, 3]`.

@@ -16,7 +16,7 @@ use base::file;
 use base::file::FileError;
 use base::text::Many;
 use crops::Encoding;
-use mitosis::{Mpp, RgbTile};
+use mitosis::{Mpp, Rect, RgbTile};
 use rayon::prelude::*;
 use serde::Serialize;
 use std::fmt;
@@ -175,7 +175,8 @@ fn write_image(
     let mut sum = Side::default();
     for (x, y) in corners(whole, options.window, stride) {
         let n = options.window as usize;
-        let mut tile = slide.read_at(options.mpp, x, y, n, n).map_err(RegionsError::from)?;
+        let mut tile =
+            slide.read_at(options.mpp, Rect::new(x, y, n, n)).map_err(RegionsError::from)?;
         let (left, top) = (x as f64, y as f64);
         let shift =
             |a: &Area| Area { x0: a.x0 - left, y0: a.y0 - top, x1: a.x1 - left, y1: a.y1 - top };

@@ -7,7 +7,7 @@
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use mitosis::Mpp;
-use slide::{MppRule, OpenOptions, Slide};
+use slide::{MppRule, OpenOptions, Rect, Slide};
 use std::path::PathBuf;
 
 fn main() {
@@ -55,7 +55,7 @@ fn run(
 }
 
 fn plain(slide: &Slide, x: i64, y: i64) {
-    divan::black_box(slide.read_region(0, x, y, SIDE, SIDE).unwrap());
+    divan::black_box(slide.read_region(0, Rect::new(x, y, SIDE, SIDE)).unwrap());
 }
 
 /// 512-px tiles side by side, level 0.
@@ -83,6 +83,6 @@ fn windows_resampled(bencher: Bencher) {
     let mpp = Mpp::new(0.2456).ok();
     let options = OpenOptions { mpp, mpp_rule: MppRule::Force, ..OpenOptions::default() };
     run(bencher, &options, 400, |slide, x, y| {
-        divan::black_box(slide.read_at(Mpp::PAPER, x, y, SIDE, SIDE).unwrap());
+        divan::black_box(slide.read_at(Mpp::PAPER, Rect::new(x, y, SIDE, SIDE)).unwrap());
     });
 }

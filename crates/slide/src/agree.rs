@@ -5,9 +5,9 @@
 //! finer one at fixed places before it is used, by the mean colour of small squares.
 
 use crate::resample::Axis;
-use crate::slide::Area;
 use crate::source::{BACKGROUND, Disagreement};
 use crate::{Slide, SlideError};
+use mitosis::Rect;
 use std::sync::PoisonError;
 
 /// Squares per side of the grid of places.
@@ -82,8 +82,9 @@ impl Slide {
                 damaged = true;
                 if e.is_tile() { Ok(()) } else { Err(e) }
             };
-            let coarse = self.read_tiles(level, x, y, (w, h), &mut skip)?;
-            let whole = self.read_axes(finer, &ax, &ay, Area { x, y, w, h }, &mut skip)?;
+            let rect = Rect::new(x, y, w, h);
+            let coarse = self.read_tiles(level, rect, &mut skip)?;
+            let whole = self.read_axes(finer, &ax, &ay, rect, &mut skip)?;
             if damaged {
                 continue;
             }

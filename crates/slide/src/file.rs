@@ -152,6 +152,7 @@ mod tests {
     use super::*;
     use crate::{MppRule, OpenOptions, Slide, TissueMask};
     use mitosis::Mpp;
+    use mitosis::Rect;
     use std::cell::Cell;
 
     thread_local! {
@@ -172,8 +173,8 @@ mod tests {
         ("mask", |s| TissueMask::find(s).map(drop)),
         ("thumbnail", |s| s.thumbnail_partial(100).map(drop)),
         ("levels", |s| s.disagreements().map(drop)),
-        ("coarse", |s| s.read_partial(Mpp::new(1.0).unwrap(), 0, 0, 64, 64).map(drop)),
-        ("fine", |s| s.read_partial(Mpp::PAPER, 0, 0, 96, 96).map(drop)),
+        ("coarse", |s| s.read_partial(Mpp::new(1.0).unwrap(), Rect::new(0, 0, 64, 64)).map(drop)),
+        ("fine", |s| s.read_partial(Mpp::PAPER, Rect::new(0, 0, 96, 96)).map(drop)),
         ("other images", |s| {
             let names: Vec<String> = s.associated_images().iter().map(|a| a.name.clone()).collect();
             names.iter().try_for_each(|n| s.associated_image(n).map(drop))

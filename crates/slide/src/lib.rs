@@ -4,7 +4,7 @@
 //! use mitosis::Mpp;
 //! let slide = slide::Slide::open("case.svs")?;
 //! println!("{:?} px, {}", slide.dimensions(), slide.resolution()?.mean());
-//! let window = slide.read_at(Mpp::PAPER, 400, 800, 512, 512)?;
+//! let window = slide.read_at(Mpp::PAPER, Rect::new(400, 800, 512, 512))?;
 //! # Ok::<(), slide::SlideError>(())
 //! ```
 //!
@@ -49,10 +49,11 @@ pub use format::{
 pub use inventory::{Finding, Inventory};
 pub use limits::{LimitAbout, LimitError, Limits};
 pub use memory::{Kept, Memory};
+pub use mitosis::Rect;
 pub use options::{MppRule, OpenOptions};
 pub use outline::{Outlines, Polygon};
 pub use plan::{PlannedWindow, WindowPlan};
 pub use resolution::{ANISOTROPY, CONTRADICTION, MAX_DENSITY_MPP};
 pub use slide::{MAX_READ_BYTES, Slide};
-pub use source::{AssociatedImage, BACKGROUND, Disagreement, Level, Rect, TileAt};
+pub use source::{AssociatedImage, BACKGROUND, Disagreement, Level, TileAt};
 pub use tissue::{TissueMask, TissueOptions, TissueRule};

@@ -3,11 +3,10 @@
 use crate::limits::Fault;
 use crate::resample::{Axis, SAME};
 use crate::scratch::Piece;
-use crate::slide::Area;
 use crate::source::BACKGROUND;
-use crate::source::{Decoded, Rect, TileAt, TileState};
+use crate::source::{Decoded, TileAt, TileState};
 use crate::{Slide, SlideError};
-use mitosis::{Mm2, RgbTile};
+use mitosis::{Mm2, Rect, RgbTile};
 use std::sync::{Arc, PoisonError};
 
 impl Slide {
@@ -84,7 +83,7 @@ impl Slide {
         let ay = Axis::new(fine.downsample_y, l.downsample_y, fine.height);
         let x = (at.column * u64::from(l.tile_width)) as i64;
         let y = (at.row * u64::from(l.tile_height)) as i64;
-        self.read_axes(at.level - 1, &ax, &ay, Area { x, y, w, h }, &mut |e, _| Err(e))
+        self.read_axes(at.level - 1, &ax, &ay, Rect::new(x, y, w, h), &mut |e, _| Err(e))
     }
 
     /// Tiles decoded so far whose data are doubtful, with the reason: data after the end, no end

@@ -2,9 +2,9 @@
 
 use crate::SlideError;
 use crate::resample::{Axis, SAME};
-use crate::slide::{Area, Slide};
+use crate::slide::Slide;
 use crate::source::{Level, TileAt};
-use mitosis::RgbTile;
+use mitosis::{Rect, RgbTile};
 
 impl Slide {
     /// Reads a rectangle of the frame whose pixel (i, j) covers `factor` level-0 pixels each way, from
@@ -17,10 +17,7 @@ impl Slide {
     pub fn read_reduced(
         &self,
         factor: f64,
-        x: i64,
-        y: i64,
-        w: usize,
-        h: usize,
+        rect: Rect,
     ) -> Result<(RgbTile, Vec<TileAt>), SlideError> {
         let factor = factor.max(1.0);
         let limit = factor * (1.0 + SAME);
@@ -30,7 +27,7 @@ impl Slide {
         let ax = Axis::new(l.downsample_x, factor, l.width);
         let ay = Axis::new(l.downsample_y, factor, l.height);
         let mut unread = Vec::new();
-        let tile = self.read_axes(index, &ax, &ay, Area { x, y, w, h }, &mut |e, at| {
+        let tile = self.read_axes(index, &ax, &ay, rect, &mut |e, at| {
             if !e.is_tile() {
                 return Err(e);
             }

@@ -10,8 +10,8 @@ use crate::options::{MppRule, OpenOptions};
 use crate::resample::{self, Axis};
 use crate::resolution::{Refusal, decimal, given, settle};
 use crate::scratch::Scratch;
-use crate::source::{AssociatedImage, BACKGROUND, Disagreement, Level, Opened, Rect, TileAt};
-use mitosis::{Mpp, Resolution, RgbTile};
+use crate::source::{AssociatedImage, BACKGROUND, Disagreement, Level, Opened, TileAt};
+use mitosis::{Mpp, Rect, Resolution, RgbTile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,19 +20,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub const MAX_READ_BYTES: u64 = 2 << 30;
 /// Source bytes that one resampling step holds at most; larger requests are cut.
 const STEP_BYTES: u64 = 48 << 20;
-
-/// A rectangle of pixels of any resolution.
-#[derive(Clone, Copy)]
-pub(crate) struct Area {
-    /// Left edge.
-    pub(crate) x: i64,
-    /// Top edge.
-    pub(crate) y: i64,
-    /// Width.
-    pub(crate) w: usize,
-    /// Height.
-    pub(crate) h: usize,
-}
 
 /// An opened slide. `Send + Sync`; reads from several threads run at once.
 pub struct Slide {
@@ -236,51 +223,37 @@ impl Slide {
         self.trusted(self.opened.levels.iter().rposition(fine).unwrap_or(0))
     }
 
-    /// Reads `w x h` pixels of `level` whose top left corner is the level-0 pixel (`x`, `y`), as
+    /// Reads the pixels of `level` whose top left corner is the level-0 pixel (`rect.x`, `rect.y`), as
     /// OpenSlide does; the corner is rounded down to a pixel of the level. What is outside the
     /// slide is white ([`BACKGROUND`]).
     ///
     /// # Errors
     /// [`SlideError::Tile`] when a tile in the rectangle cannot be decoded,
     /// [`SlideError::NoSuchLevel`], [`SlideError::TooLarge`].
-    pub fn read_region(
-        &self,
-        level: usize,
-        x: i64,
-        y: i64,
-        w: usize,
-        h: usize,
-    ) -> Result<RgbTile, SlideError> {
+    pub fn read_region(&self, level: usize, rect: Rect) -> Result<RgbTile, SlideError> {
         let l = self.level(level)?;
+        let Rect { x, y, .. } = rect;
         let down = |v: i64, d: f64| ((v as f64 / d) + resample::SAME).floor() as i64;
         let (lx, ly) =
             if level == 0 { (x, y) } else { (down(x, l.downsample_x), down(y, l.downsample_y)) };
-        self.read_level(level, lx, ly, w, h)
+        self.read_level(level, Rect { x: lx, y: ly, ..rect })
     }
 
-    /// Reads `w x h` pixels of `level` from that level's own pixel (`x`, `y`); white outside.
+    /// Reads a rectangle of `level` in that level's own pixels; white outside.
     ///
     /// # Errors
     /// As [`Slide::read_region`].
-    pub fn read_level(
-        &self,
-        level: usize,
-        x: i64,
-        y: i64,
-        w: usize,
-        h: usize,
-    ) -> Result<RgbTile, SlideError> {
-        self.read_tiles(level, x, y, (w, h), &mut strict)
+    pub fn read_level(&self, level: usize, rect: Rect) -> Result<RgbTile, SlideError> {
+        self.read_tiles(level, rect, &mut strict)
     }
 
     pub(crate) fn read_tiles(
         &self,
         level: usize,
-        x: i64,
-        y: i64,
-        (w, h): (usize, usize),
+        rect: Rect,
         unread: Unread<'_>,
     ) -> Result<RgbTile, SlideError> {
+        let (x, y, w, h) = rect.parts();
         let l = self.level(level)?;
         let size = self.allowed(w, h)?;
         let mut out = RgbTile { width: w, height: h, data: vec![BACKGROUND; size] };
@@ -327,15 +300,8 @@ impl Slide {
     ///
     /// # Errors
     /// When the slide has no resolution, or as [`Slide::read_region`].
-    pub fn read_at(
-        &self,
-        mpp: Mpp,
-        x: i64,
-        y: i64,
-        w: usize,
-        h: usize,
-    ) -> Result<RgbTile, SlideError> {
-        self.read_working(mpp, self.level_for(mpp)?, Area { x, y, w, h }, &mut strict)
+    pub fn read_at(&self, mpp: Mpp, rect: Rect) -> Result<RgbTile, SlideError> {
+        self.read_working(mpp, self.level_for(mpp)?, rect, &mut strict)
     }
 
     /// [`Slide::read_at`] in which tiles that cannot be decoded are left white; with the pixels come
@@ -343,15 +309,8 @@ impl Slide {
     ///
     /// # Errors
     /// As [`Slide::read_at`], unless only tiles are at fault.
-    pub fn read_partial(
-        &self,
-        mpp: Mpp,
-        x: i64,
-        y: i64,
-        w: usize,
-        h: usize,
-    ) -> Result<(RgbTile, Vec<TileAt>), SlideError> {
-        self.read_seen(mpp, self.level_for(mpp)?, Area { x, y, w, h })
+    pub fn read_partial(&self, mpp: Mpp, rect: Rect) -> Result<(RgbTile, Vec<TileAt>), SlideError> {
+        self.read_seen(mpp, self.level_for(mpp)?, rect)
     }
 
     /// All of the slide at a coarse `mpp`: from the level that serves it, or where tiles of that
@@ -360,8 +319,7 @@ impl Slide {
         let (w, h) = self.working_dimensions(mpp)?;
         let mut level = self.level_for(mpp)?;
         loop {
-            let seen =
-                self.read_seen(mpp, level, Area { x: 0, y: 0, w: w as usize, h: h as usize })?;
+            let seen = self.read_seen(mpp, level, Rect { x: 0, y: 0, width: w, height: h })?;
             if seen.1.is_empty() || level == 0 {
                 return Ok(seen);
             }
@@ -376,7 +334,7 @@ impl Slide {
         &self,
         mpp: Mpp,
         level: usize,
-        area: Area,
+        area: Rect,
     ) -> Result<(RgbTile, Vec<TileAt>), SlideError> {
         let mut unread = BTreeSet::new();
         let image = self.read_working(mpp, level, area, &mut |e, at| {
@@ -390,7 +348,7 @@ impl Slide {
         &self,
         mpp: Mpp,
         index: usize,
-        area: Area,
+        area: Rect,
         unread: Unread<'_>,
     ) -> Result<RgbTile, SlideError> {
         let r = self.resolution()?;
@@ -426,7 +384,7 @@ impl Slide {
         let ax = Axis::new(l.downsample_x, ratio, l.width);
         let ay = Axis::new(l.downsample_y, ratio, l.height);
         let (ow, oh) = ((w as f64 / ratio).round().max(1.0), (h as f64 / ratio).round().max(1.0));
-        self.read_axes(index, &ax, &ay, Area { x: 0, y: 0, w: ow as usize, h: oh as usize }, unread)
+        self.read_axes(index, &ax, &ay, Rect::new(0, 0, ow as usize, oh as usize), unread)
     }
 
     pub(crate) fn read_axes(
@@ -434,11 +392,12 @@ impl Slide {
         level: usize,
         ax: &Axis,
         ay: &Axis,
-        Area { x, y, w, h }: Area,
+        rect: Rect,
         unread: Unread<'_>,
     ) -> Result<RgbTile, SlideError> {
+        let (x, y, w, h) = rect.parts();
         if ax.is_identity() && ay.is_identity() {
-            return self.read_tiles(level, x, y, (w, h), unread);
+            return self.read_tiles(level, rect, unread);
         }
         self.allowed(w, h)?;
         if w == 0 || h == 0 {
@@ -446,10 +405,11 @@ impl Slide {
         }
         let need = 3.0 * (w as f64 * ax.ratio + 2.0) * (h as f64 * ay.ratio + 2.0);
         if need > STEP_BYTES as f64 && (w > 1 || h > 1) {
-            return self.read_in_halves(level, ax, ay, Area { x, y, w, h }, unread);
+            return self.read_in_halves(level, ax, ay, rect, unread);
         }
         let (tx, ty) = (ax.taps(x, w), ay.taps(y, h));
-        let source = self.read_tiles(level, tx.start, ty.start, (tx.len, ty.len), unread)?;
+        let source =
+            self.read_tiles(level, Rect::new(tx.start, ty.start, tx.len, ty.len), unread)?;
         Ok(RgbTile {
             width: w,
             height: h,
@@ -462,21 +422,17 @@ impl Slide {
         level: usize,
         ax: &Axis,
         ay: &Axis,
-        Area { x, y, w, h }: Area,
+        rect: Rect,
         unread: Unread<'_>,
     ) -> Result<RgbTile, SlideError> {
+        let (x, y, w, h) = rect.parts();
         // Rows are cut only when one band is narrow enough: tiles of a band are then met once.
         let band = 3.0 * (w as f64 * ax.ratio + 2.0) * (ay.ratio + 2.0);
         if h > 1 && band <= STEP_BYTES as f64 {
             let top = h / 2;
-            let mut a = self.read_axes(level, ax, ay, Area { x, y, w, h: top }, unread)?;
-            let b = self.read_axes(
-                level,
-                ax,
-                ay,
-                Area { x, y: y + top as i64, w, h: h - top },
-                unread,
-            )?;
+            let below = Rect::new(x, y + top as i64, w, h - top);
+            let mut a = self.read_axes(level, ax, ay, Rect::new(x, y, w, top), unread)?;
+            let b = self.read_axes(level, ax, ay, below, unread)?;
             a.data.extend_from_slice(&b.data);
             return Ok(RgbTile::new(w, h, a.data));
         }
@@ -491,9 +447,9 @@ impl Slide {
             });
         }
         let left = w / 2;
-        let a = self.read_axes(level, ax, ay, Area { x, y, w: left, h }, unread)?;
-        let b =
-            self.read_axes(level, ax, ay, Area { x: x + left as i64, y, w: w - left, h }, unread)?;
+        let right = Rect::new(x + left as i64, y, w - left, h);
+        let a = self.read_axes(level, ax, ay, Rect::new(x, y, left, h), unread)?;
+        let b = self.read_axes(level, ax, ay, right, unread)?;
         let mut data = Vec::with_capacity(3 * w * h);
         for (l, r) in a.data.chunks_exact(3 * left).zip(b.data.chunks_exact(3 * (w - left))) {
             data.extend_from_slice(l);

@@ -2,7 +2,7 @@
 
 use crate::limits::Fault;
 use crate::resolution::Claim;
-use mitosis::RgbTile;
+use mitosis::{Rect, RgbTile};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -37,19 +37,6 @@ impl Level {
             self.height.div_ceil(u64::from(self.tile_height)),
         )
     }
-}
-
-/// A rectangle of level-0 pixels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Rect {
-    /// Left edge.
-    pub x: i64,
-    /// Top edge.
-    pub y: i64,
-    /// Width.
-    pub width: u64,
-    /// Height.
-    pub height: u64,
 }
 
 /// A tile or strip of a pyramid level.

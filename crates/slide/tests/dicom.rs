@@ -3,7 +3,7 @@
 
 use mitosis::RgbTile;
 use slide::privacy::{self, Personal};
-use slide::{DicomPart, OpenOptions, Slide, SlideError, dicom_part};
+use slide::{DicomPart, OpenOptions, Rect, Slide, SlideError, dicom_part};
 use std::path::{Path, PathBuf};
 
 fn golden() -> PathBuf {
@@ -33,7 +33,7 @@ fn through_openslide(path: &Path) -> Option<Slide> {
 
 fn whole(slide: &Slide, level: usize) -> RgbTile {
     let l = &slide.levels()[level];
-    slide.read_level(level, 0, 0, l.width as usize, l.height as usize).unwrap()
+    slide.read_level(level, Rect::new(0, 0, l.width as usize, l.height as usize)).unwrap()
 }
 
 fn check(tile: &RgbTile, want: &serde_json::Value, what: &str) {
@@ -91,7 +91,7 @@ fn compare(path: &Path, most: u8) {
     }
     let (w, h) = own.dimensions();
     for (x, y) in [(-3, -5), (w as i64 / 2 - 20, h as i64 / 2 - 9), (w as i64 - 11, h as i64 - 7)] {
-        let read = |s: &Slide| s.read_region(0, x, y, 37, 23).unwrap();
+        let read = |s: &Slide| s.read_region(0, Rect::new(x, y, 37, 23)).unwrap();
         assert!(worst(&read(&own), &read(&theirs)) <= most, "{name} at ({x}, {y})");
     }
     let names = |s: &Slide| -> Vec<_> {
@@ -285,8 +285,8 @@ fn a_frame_that_is_broken_is_one_tile() {
     bytes[at] = 0;
     std::fs::write(&path, bytes).unwrap();
     let slide = open(&path).unwrap();
-    assert!(slide.read_level(0, 0, 0, 32, 32).is_ok());
-    let e = slide.read_level(0, 40, 40, 5, 5).unwrap_err();
+    assert!(slide.read_level(0, Rect::new(0, 0, 32, 32)).is_ok());
+    let e = slide.read_level(0, Rect::new(40, 40, 5, 5)).unwrap_err();
     assert!(matches!(e, SlideError::Tile { column: 1, row: 1, .. }), "{e}");
 }
 

@@ -1,7 +1,7 @@
 //! Damaged and forged files: always an answer or a typed error; no panic, no hang, no huge memory.
 
 use mitosis::Mpp;
-use slide::{OpenOptions, Slide, SlideError, TissueMask};
+use slide::{OpenOptions, Rect, Slide, SlideError, TissueMask};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -78,7 +78,11 @@ fn exercise(path: &Path) -> Result<(), SlideError> {
         assert!(l.downsample_x >= 1.0 && l.downsample_y.is_finite());
         let (lx, ly) = (l.width as i64, l.height as i64);
         for (x, y) in [(0, 0), (lx / 2, ly / 2), (lx - 5, ly - 5)] {
-            note(slide.read_level(level, x, y, 40, 40).map(|t| assert_eq!(t.data.len(), 4800)));
+            note(
+                slide
+                    .read_level(level, Rect::new(x, y, 40, 40))
+                    .map(|t| assert_eq!(t.data.len(), 4800)),
+            );
         }
     }
     note(slide.thumbnail(48).map(drop));
@@ -86,7 +90,7 @@ fn exercise(path: &Path) -> Result<(), SlideError> {
         note(slide.associated_image(&a.name).map(drop));
     }
     if slide.resolution().is_ok() {
-        note(slide.read_at(Mpp::PAPER, -3, 7, 33, 21).map(drop));
+        note(slide.read_at(Mpp::PAPER, Rect::new(-3, 7, 33, 21)).map(drop));
         let (ww, wh) = slide.working_dimensions(Mpp::new(8.0).unwrap())?;
         if ww * wh < 1 << 22 {
             note(TissueMask::find(&slide).map(drop));

@@ -4,7 +4,7 @@
 use mitosis::Mpp;
 use slide::deidentify::{DeidentifyError, deidentify};
 use slide::privacy::Personal;
-use slide::{MppRule, OpenOptions, Slide, SlideError, TissueMask};
+use slide::{MppRule, OpenOptions, Rect, Slide, SlideError, TissueMask};
 use std::path::{Path, PathBuf};
 
 const ASCII: u16 = 2;
@@ -267,8 +267,8 @@ fn tiles_that_a_coarse_level_leaves_out_come_from_the_finer_one() {
         assert_eq!(slide.thumbnail(512).unwrap(), whole.thumbnail(512).unwrap(), "{name}");
         assert_eq!((slide.filled_tiles(1), slide.absent_tiles(1).len()), (filled, 0), "{name}");
         assert_eq!(slide.disagreements().unwrap(), [], "{name}");
-        let small = slide.read_reduced(4.0, 256, 0, 256, 256).unwrap();
-        assert_eq!(small, whole.read_reduced(4.0, 256, 0, 256, 256).unwrap(), "{name}");
+        let small = slide.read_reduced(4.0, Rect::new(256, 0, 256, 256)).unwrap();
+        assert_eq!(small, whole.read_reduced(4.0, Rect::new(256, 0, 256, 256)).unwrap(), "{name}");
     }
     // What no level holds stays white and is reported as absent.
     let mut pages = describe(levels());
@@ -277,7 +277,7 @@ fn tiles_that_a_coarse_level_leaves_out_come_from_the_finer_one() {
     let slide = open(&drawn.tiff("lost.svs", &pages)).unwrap();
     assert_eq!((slide.filled_tiles(1), slide.absent_tiles(1).len()), (0, 1));
     assert_eq!(slide.absent_tiles(0).len(), 16);
-    let corner = slide.read_level(1, 0, 0, 256, 256).unwrap();
+    let corner = slide.read_level(1, Rect::new(0, 0, 256, 256)).unwrap();
     assert!(corner.data.iter().all(|v| *v == 255));
 }
 
@@ -476,7 +476,7 @@ fn turned_images_are_refused_everywhere_and_0_means_upright() {
         for path in turned(o) {
             let slide = open(&path).unwrap();
             let (w, h) = slide.dimensions();
-            slide.read_level(0, 0, 0, w as usize, h as usize).unwrap();
+            slide.read_level(0, Rect::new(0, 0, w as usize, h as usize)).unwrap();
         }
     }
 }
@@ -492,7 +492,7 @@ fn a_transparent_ground_of_undeclared_opacity_is_white() {
     });
     let page = page.with(338, SHORT, &[0, 0]);
     let slide = open(&drawn.tiff("rgba.tif", &[page])).unwrap();
-    let row = slide.read_level(0, 0, 0, 64, 1).unwrap().data;
+    let row = slide.read_level(0, Rect::new(0, 0, 64, 1)).unwrap().data;
     let pixel = |x: usize| [row[3 * x], row[3 * x + 1], row[3 * x + 2]];
     assert_eq!((pixel(3), pixel(40), pixel(60)), ([255; 3], [0; 3], [90, 40, 120]));
 }
@@ -509,12 +509,12 @@ fn a_failed_read_is_an_error_and_not_another_level() {
     for e in [
         TissueMask::find(&slide).unwrap_err(),
         slide.thumbnail_partial(300).unwrap_err(),
-        slide.read_level(1, 300, 300, 9, 9).unwrap_err(),
+        slide.read_level(1, Rect::new(300, 300, 9, 9)).unwrap_err(),
     ] {
         assert!(matches!(e, SlideError::Io { .. }) && !e.is_tile(), "{e:?}");
         assert!(e.to_string().contains("read error"), "{e}");
     }
-    assert!(slide.read_level(0, 5, 5, 9, 9).is_ok());
+    assert!(slide.read_level(0, Rect::new(5, 5, 9, 9)).is_ok());
 }
 
 #[test]
@@ -528,7 +528,7 @@ fn tiles_of_4096_px_are_decoded_once_not_for_every_window() {
         let slide = Slide::open_with(&path, &options).unwrap();
         let start = std::time::Instant::now();
         for i in 0..1000i64 {
-            slide.read_level(0, i % 40 * 200, i / 40 * 300, 64, 64).unwrap();
+            slide.read_level(0, Rect::new(i % 40 * 200, i / 40 * 300, 64, 64)).unwrap();
         }
         assert!(start.elapsed().as_secs() < 60, "{memory}: {:?}", start.elapsed());
     }
@@ -607,7 +607,7 @@ fn same_pixels(a: &Slide, b: &Slide) {
     assert_eq!(a.levels().len(), b.levels().len());
     for (i, l) in a.levels().iter().enumerate() {
         let (w, h) = (l.width as usize, l.height as usize);
-        let whole = |s: &Slide| s.read_level(i, 0, 0, w, h).unwrap();
+        let whole = |s: &Slide| s.read_level(i, Rect::new(0, 0, w, h)).unwrap();
         assert!(whole(a) == whole(b), "level {i}");
     }
 }

@@ -2,7 +2,7 @@
 //! there or not sound.
 
 use mitosis::Mpp;
-use slide::{Limits, MppRule, OpenOptions, Slide, SlideError, TissueMask};
+use slide::{Limits, MppRule, OpenOptions, Rect, Slide, SlideError, TissueMask};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -120,7 +120,7 @@ fn opacity_lies_on_white_and_other_extra_samples_are_no_opacity() {
     let read = |samples: u32, data: &[u8], kind: u32| {
         let bytes = picture(samples, data, &[(338, 3, &[kind])]);
         let slide = open(&written(&dir, &bytes), "").unwrap();
-        slide.read_level(0, 0, 0, 4, 2).unwrap().data
+        slide.read_level(0, Rect::new(0, 0, 4, 2)).unwrap().data
     };
     let rgba = pixels.concat();
     let expect = |f: &dyn Fn(u8, u8) -> u8| -> Vec<u8> {
@@ -135,7 +135,7 @@ fn opacity_lies_on_white_and_other_extra_samples_are_no_opacity() {
     let want: Vec<u8> = pixels.iter().flat_map(|p| [over(p[0], p[3]); 3]).collect();
     assert_eq!(read(2, &grey, 2), want);
     let Some(path) = hostile("rgba_unassoc.tif") else { return };
-    open(&path, "").unwrap().read_level(0, 0, 0, 128, 128).unwrap();
+    open(&path, "").unwrap().read_level(0, Rect::new(0, 0, 128, 128)).unwrap();
 }
 
 #[test]
@@ -143,7 +143,9 @@ fn every_limit_is_an_error_with_its_number() {
     let refused = |name: &str, settings: &str, limit: &str| {
         let Some(path) = hostile(name) else { return };
         let start = Instant::now();
-        let e = open(&path, settings).and_then(|s| s.read_level(0, 5, 5, 64, 64)).unwrap_err();
+        let e = open(&path, settings)
+            .and_then(|s| s.read_level(0, Rect::new(5, 5, 64, 64)))
+            .unwrap_err();
         assert!(matches!(e, SlideError::Limit { limit: l, .. } if l == limit), "{name}: {e}");
         let text = e.to_string();
         assert!(text.contains(name) && text.contains(limit) && text.contains("raise"), "{text}");
@@ -183,14 +185,14 @@ fn one_strip_is_decoded_once_whatever_the_memory() {
         let start = Instant::now();
         for i in 0..64i64 {
             let (x, y) = (i % 8 * 500 - 7, i / 8 * 500 - 3);
-            let at = |s: &Slide| s.read_level(0, x, y, 300, 200).unwrap().data;
+            let at = |s: &Slide| s.read_level(0, Rect::new(x, y, 300, 200)).unwrap().data;
             assert!(at(&slide) == at(&tiled), "{settings}: {x}, {y}");
         }
         assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
     }
     let Some(path) = hostile("defl_strip3000.tif") else { return };
     let (memory, file) = (open(&path, "memory=1G").unwrap(), open(&path, "memory=64M").unwrap());
-    let all = |s: &Slide| s.read_level(0, 0, 0, 3000, 3000).unwrap().data;
+    let all = |s: &Slide| s.read_level(0, Rect::new(0, 0, 3000, 3000)).unwrap().data;
     assert!(all(&memory) == all(&file));
 }
 
@@ -203,7 +205,7 @@ fn sixteen_bits_and_interlacing_go_through_the_same_rows() {
     });
     image.save(&path).unwrap();
     let slide = open(&path, "").unwrap();
-    let read = slide.read_level(0, 0, 0, 90, 70).unwrap().data;
+    let read = slide.read_level(0, Rect::new(0, 0, 90, 70)).unwrap().data;
     let eight = image::DynamicImage::ImageRgba16(image).into_rgba8();
     let over = |c: u8, a: u8| {
         ((u32::from(c) * u32::from(a) + 255 * (255 - u32::from(a)) + 127) / 255) as u8
@@ -218,11 +220,12 @@ fn an_unreadable_tile_counts_as_tissue_that_is_missed() {
     let Some(path) = hostile("one_zero_tile.svs") else { return };
     let slide = open(&path, "").unwrap();
     let (w, h) = slide.dimensions();
-    let (_, unread) =
-        slide.read_partial(slide.resolution().unwrap().x, 0, 0, w as usize, h as usize).unwrap();
+    let (_, unread) = slide
+        .read_partial(slide.resolution().unwrap().x, Rect::new(0, 0, w as usize, h as usize))
+        .unwrap();
     assert_eq!(unread.len(), 1);
     let rect = slide.tile_rect(unread[0]);
-    let strict = slide.read_level(0, rect.x, rect.y, 8, 8).unwrap_err();
+    let strict = slide.read_level(0, Rect::new(rect.x, rect.y, 8, 8)).unwrap_err();
     assert!(strict.is_tile(), "{strict}");
     let mask = TissueMask::find(&slide).unwrap();
     let middle = mitosis::Point::new(rect.x as f64 + 20.0, rect.y as f64 + 20.0);
@@ -264,7 +267,7 @@ fn sound_slides_are_in_no_doubt() {
         let slide = open(&path, "").unwrap();
         for (level, l) in slide.levels().iter().enumerate() {
             let (w, h) = (l.width.min(3000) as usize, l.height.min(3000) as usize);
-            slide.read_level(level, 0, 0, w, h).unwrap();
+            slide.read_level(level, Rect::new(0, 0, w, h)).unwrap();
         }
         assert_eq!(slide.suspect_tiles(), [], "{name}");
         seen += 1;
@@ -323,7 +326,7 @@ fn a_replaced_file_does_not_reach_openslide_with_old_sizes() {
     let tile = first_tile.unwrap();
     bytes[tile..tile + 400].fill(0);
     std::fs::write(&path, &bytes).unwrap();
-    assert!(slide.read_level(0, 0, 0, 16, 16).is_err(), "the handle is opened again");
+    assert!(slide.read_level(0, Rect::new(0, 0, 16, 16)).is_err(), "the handle is opened again");
     let e = slide.associated_image("label").unwrap_err();
     assert!(e.to_string().contains("replaced"), "{e}");
 }

@@ -2,7 +2,7 @@
 //! bytes are counted by the allocator.
 
 use mitosis::Mpp;
-use slide::{Limits, Memory, OpenOptions, Slide, SlideError};
+use slide::{Limits, Memory, OpenOptions, Rect, Slide, SlideError};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -56,7 +56,7 @@ fn peak(paths: &[&Path]) -> Result<usize, SlideError> {
             let (w, h) = (size.width as i64, size.height as i64);
             for i in 0..24 {
                 let at = |side: i64, step: i64| (thread * 977 + i * step) % side.max(1);
-                slide.read_level(level, at(w, 1_511), at(h, 2_333), 512, 512)?;
+                slide.read_level(level, Rect::new(at(w, 1_511), at(h, 2_333), 512, 512))?;
             }
         }
         Ok(())

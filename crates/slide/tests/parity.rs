@@ -2,7 +2,7 @@
 //! and OpenSlide itself where its library is found.
 
 use mitosis::RgbTile;
-use slide::{OpenOptions, Slide, SlideError};
+use slide::{OpenOptions, Rect, Slide, SlideError};
 use std::path::{Path, PathBuf};
 
 fn golden() -> PathBuf {
@@ -21,7 +21,7 @@ fn crc32(data: &[u8]) -> u32 {
 
 fn whole(slide: &Slide, level: usize) -> Result<RgbTile, SlideError> {
     let l = &slide.levels()[level];
-    slide.read_level(level, 0, 0, l.width as usize, l.height as usize)
+    slide.read_level(level, Rect::new(0, 0, l.width as usize, l.height as usize))
 }
 
 fn through_openslide(path: &Path) -> Option<Slide> {
@@ -78,8 +78,8 @@ fn compare(path: &Path) -> bool {
         assert!(worst.unwrap_or(0) <= 1, "{name} level {i}: {worst:?}");
         let side = 32.min(own.levels()[i].width as usize).min(own.levels()[i].height as usize);
         let (a, b) = (
-            own.read_level(i, 0, 0, side, side).unwrap(),
-            theirs.read_level(i, 0, 0, side, side).unwrap(),
+            own.read_level(i, Rect::new(0, 0, side, side)).unwrap(),
+            theirs.read_level(i, Rect::new(0, 0, side, side)).unwrap(),
         );
         let worst = a.data.iter().zip(&b.data).map(|(a, b)| a.abs_diff(*b)).max();
         assert!(worst.unwrap() <= 1, "{name} corner of level {i}: {worst:?}");
@@ -87,8 +87,8 @@ fn compare(path: &Path) -> bool {
     let (w, h) = own.dimensions();
     for (x, y) in [(-3, -5), (w as i64 / 2 - 20, h as i64 / 2 - 9), (w as i64 - 11, h as i64 - 7)] {
         let (a, b) = (
-            own.read_region(0, x, y, 37, 23).unwrap(),
-            theirs.read_region(0, x, y, 37, 23).unwrap(),
+            own.read_region(0, Rect::new(x, y, 37, 23)).unwrap(),
+            theirs.read_region(0, Rect::new(x, y, 37, 23)).unwrap(),
         );
         let worst = a.data.iter().zip(&b.data).map(|(a, b)| a.abs_diff(*b)).max();
         assert!(worst.unwrap() <= 1, "{name} at ({x}, {y}): {worst:?}");
@@ -148,7 +148,7 @@ fn a_bad_tile_does_not_poison_openslide() {
             }
         };
         for _ in 0..2 {
-            let e = slide.read_region(0, 0, 0, 16, 16).unwrap_err();
+            let e = slide.read_region(0, Rect::new(0, 0, 16, 16)).unwrap_err();
             assert!(e.is_tile(), "{e}");
         }
     }

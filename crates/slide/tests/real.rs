@@ -1,7 +1,7 @@
 //! Real slides: what is read and what is refused.
 
 use mitosis::Mpp;
-use slide::{MppRule, OpenOptions, Slide, SlideError};
+use slide::{MppRule, OpenOptions, Rect, Slide, SlideError};
 
 #[test]
 fn aperio_jpeg_opens_with_its_resolution() {
@@ -24,12 +24,12 @@ fn missing_resolution_is_refused_until_given() {
     let s = Slide::open(&path).unwrap();
     assert_eq!(s.levels().len(), 2);
     assert_eq!(s.levels()[1].downsample_x, 2.0);
-    let error = s.read_at(Mpp::PAPER, 0, 0, 8, 8).unwrap_err();
+    let error = s.read_at(Mpp::PAPER, Rect::new(0, 0, 8, 8)).unwrap_err();
     assert!(matches!(error, SlideError::MissingResolution { .. }));
     assert!(error.to_string().contains("they have to be given"), "{error}");
     let given = OpenOptions { mpp: Some(Mpp::PAPER), ..OpenOptions::default() };
     let s = Slide::open_with(&path, &given).unwrap();
-    assert_eq!(s.read_at(Mpp::PAPER, 1000, 1000, 64, 64).unwrap().width, 64);
+    assert_eq!(s.read_at(Mpp::PAPER, Rect::new(1000, 1000, 64, 64)).unwrap().width, 64);
 }
 
 #[test]
@@ -41,10 +41,10 @@ fn adjacent_rectangles_equal_their_union() {
         let s = Slide::open_with(&path, &options).unwrap();
         for target in [Mpp::PAPER, Mpp::new(2.0).unwrap()] {
             let (x, y, w, h) = (-7i64, 411i64, 301usize, 205usize);
-            let union = s.read_at(target, x, y, w, h).unwrap();
+            let union = s.read_at(target, Rect::new(x, y, w, h)).unwrap();
             for cut in [1usize, 100, 187, 300] {
-                let left = s.read_at(target, x, y, cut, h).unwrap();
-                let right = s.read_at(target, x + cut as i64, y, w - cut, h).unwrap();
+                let left = s.read_at(target, Rect::new(x, y, cut, h)).unwrap();
+                let right = s.read_at(target, Rect::new(x + cut as i64, y, w - cut, h)).unwrap();
                 for r in 0..h {
                     let line = &union.data[3 * w * r..3 * w * (r + 1)];
                     let (a, b) = line.split_at(3 * cut);
@@ -56,8 +56,8 @@ fn adjacent_rectangles_equal_their_union() {
                 }
             }
             let cut = 77;
-            let top = s.read_at(target, x, y, w, cut).unwrap();
-            let bottom = s.read_at(target, x, y + cut as i64, w, h - cut).unwrap();
+            let top = s.read_at(target, Rect::new(x, y, w, cut)).unwrap();
+            let bottom = s.read_at(target, Rect::new(x, y + cut as i64, w, h - cut)).unwrap();
             assert!([top.data, bottom.data].concat() == union.data);
         }
     }

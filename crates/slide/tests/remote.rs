@@ -3,7 +3,7 @@
 #![cfg(feature = "remote")]
 
 use mitosis::RgbTile;
-use slide::{OpenOptions, Slide, SlideError};
+use slide::{OpenOptions, Rect, Slide, SlideError};
 use std::path::Path;
 use testkit::server::{Faults, Server};
 
@@ -61,7 +61,7 @@ fn tiff(side: u32) -> Vec<u8> {
 /// Every level whole, and the associated images.
 fn everything(slide: &Slide) -> Result<Vec<RgbTile>, SlideError> {
     let level = |(i, l): (usize, &slide::Level)| {
-        slide.read_level(i, 0, 0, l.width as usize, l.height as usize)
+        slide.read_level(i, Rect::new(0, 0, l.width as usize, l.height as usize))
     };
     let levels = slide.levels().iter().enumerate().map(level);
     let named = slide.associated_images().iter().map(|a| slide.associated_image(&a.name));
@@ -105,7 +105,7 @@ fn a_server_that_fails_fails_the_slide_and_no_tile() {
     let slide = Slide::open(format!("{url}?sig=hush")).unwrap();
     server.faults(Faults { status: Some(403), ..Faults::default() });
     for _ in 0..2 {
-        let e = slide.read_level(0, 500, 500, 9, 9).unwrap_err();
+        let e = slide.read_level(0, Rect::new(500, 500, 9, 9)).unwrap_err();
         assert!(!e.is_tile() && matches!(e, SlideError::Remote { .. }), "{e:?}");
         let text = format!("{e} {e:?} {slide:?}");
         assert!(text.contains(&url) && text.contains("403") && !text.contains("hush"), "{text}");
@@ -113,7 +113,7 @@ fn a_server_that_fails_fails_the_slide_and_no_tile() {
     server.faults(Faults::default());
     let slide = Slide::open(&url).unwrap();
     let _ = server.put("/a.tiff", tiff(1000));
-    let e = slide.read_level(0, 700, 700, 9, 9).unwrap_err();
+    let e = slide.read_level(0, Rect::new(700, 700, 9, 9)).unwrap_err();
     assert!(e.to_string().contains("changed on the server"), "{e}");
 }
 

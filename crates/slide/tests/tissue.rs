@@ -124,14 +124,14 @@ fn threads_read_what_one_reads() {
     let options = OpenOptions { cache_bytes: 16 * 3 * 64 * 64 * 2, ..OpenOptions::default() };
     let slide = Slide::open_with(&path, &options).unwrap();
     let mpp = Mpp::new(0.31).unwrap();
-    let whole = slide.read_at(mpp, 0, 0, 140, 100).unwrap();
+    let whole = slide.read_at(mpp, Rect::new(0, 0, 140, 100)).unwrap();
     std::thread::scope(|s| {
         for t in 0..4i64 {
             let (slide, whole) = (&slide, &whole);
             s.spawn(move || {
                 for k in 0..40i64 {
                     let (x, y) = ((k * 37 + t * 11) % 100, (k * 23 + t * 7) % 70);
-                    let tile = slide.read_at(mpp, x, y, 40, 30).unwrap();
+                    let tile = slide.read_at(mpp, Rect::new(x, y, 40, 30)).unwrap();
                     for r in 0..30 {
                         let from = 3 * ((y as usize + r) * 140 + x as usize);
                         assert!(tile.data[120 * r..120 * (r + 1)] == whole.data[from..from + 120]);

@@ -11,6 +11,7 @@ mod report;
 mod start_page;
 
 use made::{DOTS, made, score, serve, start};
+use mithras::demo::Rect;
 use mithras::export::read_detections;
 use review::view::{TILE, max_level};
 use serde_json::Value;
@@ -91,14 +92,14 @@ fn a_tile_holds_the_slides_pixels() {
         assert_eq!(answer.status, 200);
         let factor = f64::from(1 << (top - level));
         let at = |k: i64| k * TILE as i64;
-        let (exact, _) = slide.read_reduced(factor, at(x), at(y), w, h).unwrap();
+        let (exact, _) = slide.read_reduced(factor, Rect::new(at(x), at(y), w, h)).unwrap();
         let (same, moved) =
             (difference(&answer.body, &exact, 0), difference(&answer.body, &exact, 1));
         assert!(same < 2.5 && moved > 1.3 * same, "level {level}: {same}, moved by one {moved}");
     }
     // What is read at half size is the mean of four pixels of the file.
-    let fine = slide.read_region(0, 1024, 512, 512, 512).unwrap();
-    let (half, unread) = slide.read_reduced(2.0, 512, 256, 256, 256).unwrap();
+    let fine = slide.read_region(0, Rect::new(1024, 512, 512, 512)).unwrap();
+    let (half, unread) = slide.read_reduced(2.0, Rect::new(512, 256, 256, 256)).unwrap();
     assert!(unread.is_empty());
     for (x, y) in [(0, 0), (17, 200), (255, 255)] {
         let four = [(0, 0), (1, 0), (0, 1), (1, 1)].map(|(i, j)| fine.pixel(2 * x + i, 2 * y + j));
@@ -108,7 +109,7 @@ fn a_tile_holds_the_slides_pixels() {
         }
     }
     let crop = server.get(&format!("crop/{DRAWN}/1500_1100.jpg"));
-    let exact = slide.read_region(0, 1500 - 64, 1100 - 64, 128, 128).unwrap();
+    let exact = slide.read_region(0, Rect::new(1500 - 64, 1100 - 64, 128, 128)).unwrap();
     assert!(difference(&crop.body, &exact, 0) < 2.5);
 }
 

@@ -1,6 +1,7 @@
 //! `mithras quality`: a cohort's faults in a table and on a page that sorts.
 
 use super::page::in_a_browser;
+use mithras::demo::Rect;
 use mithras::demo::{Container, Layout, Spec, write};
 use std::path::Path;
 use std::process::Command;
@@ -17,7 +18,7 @@ fn slides(folder: &Path) -> f64 {
             continue;
         }
         let slide = slide::Slide::open(&path).unwrap();
-        let tile = slide.read_region(0, 0, 0, 1400, 1200).unwrap();
+        let tile = slide.read_region(0, Rect::new(0, 0, 1400, 1200)).unwrap();
         let mut image = image::RgbImage::from_raw(1400, 1200, tile.data).unwrap();
         let save = |image: &image::RgbImage, name: &str| {
             image.save(folder.join(format!("{name}.png"))).unwrap();

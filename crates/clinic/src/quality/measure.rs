@@ -7,7 +7,7 @@ use image::{ExtendedColorType, ImageEncoder, RgbImage};
 use mithras::slide_info::Deidentified;
 use mitosis::{Level0, Mpp, Point, RgbTile};
 use serde::Serialize;
-use slide::{OpenOptions, Slide, SlideError, TissueMask};
+use slide::{OpenOptions, Rect, Slide, SlideError, TissueMask};
 use std::path::Path;
 
 /// Longer side of the overview, px.
@@ -142,7 +142,9 @@ fn places(slide: &Slide, mask: &TissueMask) -> Result<(Option<f64>, Vec<[u8; 3]>
     let limit = FLAW_LIMITS.sharpness * (pixel / 0.5).powi(2);
     for (x, y) in all.into_iter().step_by(step) {
         // What cannot be read shows nothing.
-        let Ok((tile, unread)) = slide.read_partial(mpp, x as i64, y as i64, PLACE, PLACE) else {
+        let Ok((tile, unread)) =
+            slide.read_partial(mpp, Rect::new(x as i64, y as i64, PLACE, PLACE))
+        else {
             continue;
         };
         if !unread.is_empty() {

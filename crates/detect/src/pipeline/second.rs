@@ -9,7 +9,7 @@ use crate::error::DetectError;
 use crate::recipe::{CropRecipe, Recipe};
 use crate::source::{TileSource, WorkingFrame};
 use crossbeam_channel::{Receiver, Sender};
-use mitosis::{Classifier, RgbTile, Score};
+use mitosis::{Classifier, Rect, RgbTile, Score};
 use std::thread::Scope;
 
 /// Between reading crops and classifying them.
@@ -161,7 +161,7 @@ impl Crops<'_> {
         let corner = |v: f64| (v - f64::from(side) / 2.0 + 0.5).floor() as i64;
         let (x, y) = (corner(at.x * self.scale.0), corner(at.y * self.scale.1));
         let side = side as usize;
-        match self.source.read_at(self.recipe.mpp, x, y, side, side) {
+        match self.source.read_at(self.recipe.mpp, Rect::new(x, y, side, side)) {
             Ok(tile) => Cropped::Crop(region, tile),
             Err(e) => Cropped::Final(Scored { region, second: checkpoint::Second::Unread(e.0) }),
         }

@@ -10,7 +10,7 @@ use crate::recipe::Recipe;
 use crate::source::TileSource;
 use crate::stitch::{Sink, Stitcher};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
-use mitosis::{ProbMap, RgbTile, Segmenter};
+use mitosis::{ProbMap, Rect, RgbTile, Segmenter};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -52,7 +52,7 @@ impl Read<'_> {
             let left = |end: u32, from: i64| (i64::from(end) - from).max(0) as usize;
             let inside = (left(self.frame.width, x), left(self.frame.height, y));
             let tile = self.meter.time(1, || {
-                let tile = self.source.read_at(self.recipe.mpp, x, y, side, side)?;
+                let tile = self.source.read_at(self.recipe.mpp, Rect::new(x, y, side, side))?;
                 // A window that is read again was judged before.
                 let flaws = if item.warm { None } else { squares.classify(&tile, inside) };
                 Ok((tile, flaws))

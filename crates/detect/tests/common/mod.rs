@@ -9,8 +9,8 @@ use detect::{
     stitch,
 };
 use mitosis::{
-    ClassProbs, Classifier, Mpp, PortError, ProbMap, Resolution, ResolutionSource, RgbTile, Score,
-    Segmenter,
+    ClassProbs, Classifier, Mpp, PortError, ProbMap, Rect, Resolution, ResolutionSource, RgbTile,
+    Score, Segmenter,
 };
 use std::collections::BTreeSet;
 
@@ -93,7 +93,8 @@ impl TileSource for Drawn {
         Ok(self.resolution.clone())
     }
 
-    fn read_at(&self, at: Mpp, x: i64, y: i64, w: usize, h: usize) -> Result<RgbTile, ReadError> {
+    fn read_at(&self, at: Mpp, rect: Rect) -> Result<RgbTile, ReadError> {
+        let (x, y, w, h) = rect.parts();
         if self.broken.contains(&(x, y, w)) {
             return Err(ReadError(format!("tile at {x}, {y} is corrupt")));
         }
@@ -280,7 +281,7 @@ pub fn in_memory(source: &dyn TileSource, job: &Job<'_>, recipe: &Recipe) -> Vec
     let windows: BTreeSet<WindowAt> = job.windows.iter().copied().collect();
     let maps = windows.into_iter().filter_map(|w| {
         let (x, y) = (i64::from(w.col) * stride, i64::from(w.row) * stride);
-        let tile = source.read_at(recipe.mpp, x, y, side, side).ok()?;
+        let tile = source.read_at(recipe.mpp, Rect::new(x, y, side, side)).ok()?;
         Some((w, Shade::default().probabilities(&[tile]).unwrap().remove(0)))
     });
     let map = stitch(recipe.grid, recipe.overlap, recipe.frame(source).unwrap(), maps);
@@ -291,7 +292,7 @@ pub fn in_memory(source: &dyn TileSource, job: &Job<'_>, recipe: &Recipe) -> Vec
             let corner = |v: f64| (v - f64::from(crop.side) / 2.0 + 0.5).floor() as i64;
             let (x, y) = (corner(c.at.x * (scale.0 / own.0)), corner(c.at.y * (scale.1 / own.1)));
             let side = crop.side as usize;
-            let tile = source.read_at(crop.mpp, x, y, side, side).unwrap();
+            let tile = source.read_at(crop.mpp, Rect::new(x, y, side, side)).unwrap();
             Mean::default().classes(&[tile]).unwrap()[0].0[1].to_bits()
         });
         let at = c.at.scaled::<mitosis::Level0>(scale.0, scale.1);

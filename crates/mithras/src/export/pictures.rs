@@ -7,7 +7,7 @@ use detect::Flaw;
 use image::codecs::jpeg::JpegEncoder;
 use mitosis::{Mpp, RgbTile};
 use slide::outline::Layer;
-use slide::{Outlines, Slide, TissueMask};
+use slide::{Outlines, Rect, Slide, TissueMask};
 use std::path::Path;
 
 /// The slide, small.
@@ -108,7 +108,8 @@ fn figures(slide: &Slide, record: &SlideRecord) -> Result<RgbTile, ExportError> 
     for (k, row) in best.into_iter().enumerate() {
         let corner = |v: f64, scale: f64| (v / scale).round() as i64 - SIDE as i64 / 2;
         // A figure was read before; if its surroundings cannot be, its place stays empty.
-        let Ok(tile) = slide.read_at(mpp, corner(row.x_px, sx), corner(row.y_px, sy), SIDE, SIDE)
+        let Ok(tile) =
+            slide.read_at(mpp, Rect::new(corner(row.x_px, sx), corner(row.y_px, sy), SIDE, SIDE))
         else {
             continue;
         };

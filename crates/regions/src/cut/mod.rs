@@ -14,7 +14,7 @@ use crops::manifest::Header;
 use crops::schema::{CropBox, CropMeta, Label, Split, decode_rgb, pixel_hash};
 use crops::writer::{CorpusWriter, Layout};
 use mitosis::{Mpp, RgbTile};
-use slide::{OpenOptions, Slide};
+use slide::{OpenOptions, Rect, Slide};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -238,7 +238,7 @@ fn centred(slide: &Slide, a: &Annotation, o: &CutOptions) -> Result<Made, String
     let corner = |c: f64| (c - half).round() as i64;
     let (x, y) = (corner(cx), corner(cy));
     let side = o.side as usize;
-    let tile = slide.read_at(o.mpp, x, y, side, side).map_err(|e| e.to_string())?;
+    let tile = slide.read_at(o.mpp, Rect::new(x, y, side, side)).map_err(|e| e.to_string())?;
     #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "crop pixels")]
     let bbox = a.bbox.map(|b| CropBox {
         x0: (b[0] / sx - x as f64) as f32,

@@ -3,7 +3,7 @@
 use super::{Area, Dataset, Image, Kind, MppSource, RegionsError, Result};
 use base::digest::sha256_file;
 use mitosis::{Mpp, RgbTile};
-use slide::{MppRule, OpenOptions, Slide};
+use slide::{MppRule, OpenOptions, Rect, Slide};
 
 /// A label in pixels of a [`Region`].
 #[derive(Clone, Debug, PartialEq)]
@@ -82,7 +82,7 @@ impl Dataset {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "pixels")]
         let side = |n: u32, f: f64| ((f64::from(n) * f + 1e-6).floor() as usize).max(1);
         let (w, h) = (side(image.width, scale.0), side(image.height, scale.1));
-        let tile = slide.read_at(mpp, 0, 0, w, h)?;
+        let tile = slide.read_at(mpp, Rect::new(0, 0, w, h))?;
         let labels = image.labels.iter().enumerate();
         let labels = labels.map(|(index, l)| PlacedLabel {
             index,

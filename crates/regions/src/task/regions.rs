@@ -5,7 +5,7 @@ use super::{Crops, Item, LabelledCrop, Result, Task, TaskError, TrainingSet};
 use crate::dataset::{Dataset, Image, Kind};
 use base::digest::hex;
 use crops::schema::pixel_hash;
-use mitosis::Mpp;
+use mitosis::{Mpp, Rect};
 use rayon::prelude::*;
 
 impl TrainingSet {
@@ -49,7 +49,7 @@ fn of_image(set: &Dataset, image: &Image, side: u32, mpp: Mpp) -> Result<Vec<Lab
     let corner = |c: f64| (c - f64::from(side) / 2.0).round() as i64;
     let crop = |(n, (label, class)): (usize, (&crate::dataset::Label, usize))| {
         let (x, y) = (corner(label.x / sx), corner(label.y / sy));
-        let tile = slide.read_at(mpp, x, y, pixels, pixels).map_err(|e| fail(&e))?;
+        let tile = slide.read_at(mpp, Rect::new(x, y, pixels, pixels)).map_err(|e| fail(&e))?;
         let item = Item {
             file: format!("{}#{n}", image.name),
             class,

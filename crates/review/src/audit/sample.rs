@@ -13,7 +13,7 @@ use mithras::batch::{InputError, find};
 use mithras::input::stem;
 use mithras::report::{ReportError, results};
 use mitosis::{Level0, Mpp, Point, RgbTile, Score};
-use slide::{MppRule, OpenOptions, Slide, SlideError};
+use slide::{MppRule, OpenOptions, Rect, Slide, SlideError};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -224,7 +224,7 @@ fn cut(slide: &Slide, mpp: Mpp, place: Point<Level0>, side: u32) -> Result<RgbTi
     let (sx, sy) = slide.working_scale(mpp)?;
     let corner = |v: f64, scale: f64| (v / scale).round() as i64 - i64::from(side / 2);
     let at = (corner(place.x, sx), corner(place.y, sy));
-    Ok(slide.read_partial(mpp, at.0, at.1, side as usize, side as usize)?.0)
+    Ok(slide.read_partial(mpp, Rect::new(at.0, at.1, side as usize, side as usize))?.0)
 }
 
 /// The surroundings of the crops of a corpus, on the slides in a folder.

@@ -14,7 +14,7 @@ use regions::import::{Exhaustive, Options};
 use regions::{Area, Builder, ClassInfo, Counts, Dataset, GivenMpp, Image, Kind, Label, MppSource};
 use regions::{RegionsError, probe};
 use serde::Serialize;
-use slide::{Slide, SlideError};
+use slide::{Rect, Slide, SlideError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -279,10 +279,7 @@ impl Making<'_> {
             let size = [rest(0), rest(1)];
             let tile = slide.read_at(
                 MPP,
-                from[0] as i64,
-                from[1] as i64,
-                size[0] as usize,
-                size[1] as usize,
+                Rect::new(from[0] as i64, from[1] as i64, size[0] as usize, size[1] as usize),
             )?;
             let name = format!("{}_{}_{}", item.name, from[0], from[1]);
             let path = folder.join(format!("{name}.png"));

@@ -4,7 +4,7 @@ use base::remedy::{Remedied, Remedy};
 use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 use lru::LruCache;
 use mitosis::RgbTile;
-use slide::{OpenOptions, Slide, SlideError};
+use slide::{OpenOptions, Rect, Slide, SlideError};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -133,7 +133,7 @@ impl Tiles {
         };
         let bytes: Arc<[u8]> = {
             let _turn = self.gate.enter();
-            let (tile, _) = slide.read_reduced((1_u64 << shrunk) as f64, x, y, w, h)?;
+            let (tile, _) = slide.read_reduced((1_u64 << shrunk) as f64, Rect::new(x, y, w, h))?;
             jpeg(&tile)?.into()
         };
         self.keep(key, &bytes);
@@ -174,7 +174,7 @@ impl Tiles {
         let side = (shown / factor).round().max(1.0) as usize;
         let corner = |v: f64| (v / factor - side as f64 / 2.0).round() as i64;
         let _turn = self.gate.enter();
-        let (tile, _) = slide.read_reduced(factor, corner(x), corner(y), side, side)?;
+        let (tile, _) = slide.read_reduced(factor, Rect::new(corner(x), corner(y), side, side))?;
         Ok(jpeg(&tile)?)
     }
 }

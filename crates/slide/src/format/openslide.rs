@@ -3,10 +3,10 @@
 use super::{Format, Probe};
 use crate::limits::Fault;
 use crate::resolution::Claim;
-use crate::source::{AssociatedImage, Decoded, Level, Opened, Rect, Source, TileState};
+use crate::source::{AssociatedImage, Decoded, Level, Opened, Source, TileState};
 use crate::{OpenOptions, SlideError};
 use library::Library;
-use mitosis::RgbTile;
+use mitosis::{Rect, RgbTile};
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_void};
 use std::path::Path;
@@ -76,7 +76,8 @@ impl Handle {
         Ok((w, h))
     }
 
-    fn read(&self, level: i32, x: i64, y: i64, w: usize, h: usize) -> Result<RgbTile, String> {
+    fn read(&self, level: i32, rect: Rect) -> Result<RgbTile, String> {
+        let (x, y, w, h) = rect.parts();
         let mut argb = vec![0u32; w * h];
         // SAFETY: the buffer holds w * h pixels.
         unsafe {
@@ -335,7 +336,8 @@ impl Source for OpenSlide {
         // The level-0 corner whose position on this level OpenSlide takes as x / factor: rounding
         // leaves a fraction of a level pixel at most.
         let corner = |v: u64| (v as f64 * self.factors[level]).round() as i64;
-        let tile = self.with(|handle| handle.read(level as i32, corner(x), corner(y), w, h))?;
+        let rect = Rect::new(corner(x), corner(y), w, h);
+        let tile = self.with(|handle| handle.read(level as i32, rect))?;
         Ok(Decoded { tile: Arc::new(tile), state: TileState::Sound })
     }
 

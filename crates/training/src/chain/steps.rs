@@ -8,7 +8,7 @@ use super::plan::StepKind;
 use super::{CLASSIFIER, Chain, PlannedStep, Second, first, part, points, start};
 use base::file;
 use base::progress::Silent;
-use mitosis::{Mpp, RgbTile};
+use mitosis::{Mpp, Rect, RgbTile};
 use regions::folds::is_frame;
 use regions::task::TrainingSet;
 use std::path::PathBuf;
@@ -236,7 +236,7 @@ fn sample(chain: &Chain<'_>, input: u32) -> Result<(Vec<RgbTile>, Vec<RgbTile>)>
         let cut = |mpp: Mpp, side: usize| {
             let (fx, fy) = image.scale(mpp);
             let corner = |c: f64| (c - side as f64 / 2.0).round() as i64;
-            slide.read_at(mpp, corner(figure.x * fx), corner(figure.y * fy), side, side)
+            slide.read_at(mpp, Rect::new(corner(figure.x * fx), corner(figure.y * fy), side, side))
         };
         let fail = |e: slide::SlideError| TrainingError::Regions(e.into());
         windows.push(cut(chain.preset.segment.data.mpp, WINDOW as usize).map_err(fail)?);
