@@ -7,7 +7,7 @@ The house writes plain English: CONTRIBUTING.md, "Words", has the rules. This sc
 that the rules replace, in sources, pages and scripts. Some uses are proper ("a cell beside a vessel"),
 so there is a limit and not a ban: --check fails when a kind of file has more of them than LIMITS
 allows, or when a page has a line of prose over 120 columns. Two kinds of names have limits, too: a
-public type whose name another public type of the same crate has, and a public function named by a
+public type whose name another public type of the same crate has, and a function or a type named by a
 preposition or a participle. A tuple of different kinds as a parameter has no names where the function
 is called; these are counted, too. Lower a limit when a count has fallen.
 """
@@ -41,7 +41,9 @@ NAME_LIMITS = {"types": 0, "functions": 0}
 #: How many parameters are tuples of different kinds: a struct, or a parameter each, is clearer.
 TUPLE_LIMIT = 0
 #: Function names that do not say what is returned or done.
-VAGUE = ("of", "on", "one", "told", "said", "asked", "judge", "keep")
+VAGUE = ("of", "on", "one", "told", "said", "asked", "judge", "judged", "keep", "ask", "found", "said_once")
+#: Type names that do not say what the type is.
+VAGUE_TYPES = ("Found", "Said", "Standing", "Asked", "Voices", "Told")
 #: A type with two versions for two builds, of which one is compiled.
 TWO_BUILDS = {("remote", "Object")}
 
@@ -105,9 +107,12 @@ def public_names(sources):
         for word in re.findall(r"^\s*pub (?:unsafe )?(?:struct|enum|trait|type) (\w+)", text, re.M):
             if word != "Result" and (crate, word) not in TWO_BUILDS:
                 places.setdefault((crate, word), set()).add(name)
-        for word in re.findall(r"^\s*pub (?:const |async |unsafe )*fn (\w+)", text, re.M):
-            if word in VAGUE:
-                functions.append(f"{name}: {word}")
+        if "/tests" in path:
+            continue
+        code = text.split("#[cfg(test)]\nmod tests")[0]
+        functions += [f"{name}: {w}" for w in re.findall(r"^ *[\w() ]*\bfn (\w+)", code, re.M) if w in VAGUE]
+        names = re.findall(r"^ *[\w() ]*\b(?:struct|enum|trait|type) (\w+)", code, re.M)
+        functions += [f"{name}: {w}" for w in names if w in VAGUE_TYPES]
     twice = [f"{c}: {w} in {', '.join(sorted(at))}" for (c, w), at in sorted(places.items()) if len(at) > 1]
     return twice, functions
 
@@ -197,7 +202,7 @@ def main():
         print("\n".join(tuples))
     if not a.list:
         print(f"tuples of different kinds as parameters: {len(tuples)}")
-        print(f"names of public types that occur twice in a crate: {len(twice)}; vague public functions: {len(vague)}")
+        print(f"names of public types that occur twice in a crate: {len(twice)}; vague names: {len(vague)}")
     if a.check:
         if len(tuples) > TUPLE_LIMIT:
             faults.append(f"{len(tuples)} tuples as parameters, more than {TUPLE_LIMIT}; scripts/words.py --list tuples")

@@ -47,7 +47,7 @@ impl<N: fmt::Display> fmt::Display for Many<N> {
 }
 
 /// An error and its causes, outermost first, without those that it already ends with: many errors contain their cause.
-pub fn said_once(causes: impl IntoIterator<Item = impl fmt::Display>) -> String {
+pub fn joined_once(causes: impl IntoIterator<Item = impl fmt::Display>) -> String {
     let mut text = String::new();
     for cause in causes.into_iter().map(|c| c.to_string()) {
         if !text.ends_with(&cause) {
@@ -81,10 +81,10 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_is_said_once() {
+    fn a_reason_is_given_once() {
         let causes = ["a.csv: cannot be read: no such file", "no such file"];
-        assert_eq!(said_once(causes), "a.csv: cannot be read: no such file");
-        assert_eq!(said_once(["a.csv", "no such file"]), "a.csv: no such file");
+        assert_eq!(joined_once(causes), "a.csv: cannot be read: no such file");
+        assert_eq!(joined_once(["a.csv", "no such file"]), "a.csv: no such file");
     }
 
     #[test]

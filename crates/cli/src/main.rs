@@ -9,7 +9,7 @@ mod interrupt;
 mod progress;
 mod show;
 
-use base::text::{plain_lines, said_once};
+use base::text::{plain_lines, joined_once};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::{ExitCode, Termination};
 
@@ -94,7 +94,7 @@ fn main() -> ! {
     hint::begin(&Cli::command(), &typed);
     progress::end(run(cli).unwrap_or_else(|error| {
         // A file's name must not reach the terminal as a command.
-        progress::print_message("error", &plain_lines(&said_once(error.chain())));
+        progress::print_message("error", &plain_lines(&joined_once(error.chain())));
         hint::print_hints(&hint::hint(&error));
         ExitCode::FAILURE
     }))

@@ -3,13 +3,14 @@
 //!
 //! Every slide gets a folder under `OUT/.build` with its crops and its state. When all are done the
 //! parts are joined in the order of slide names, so the corpus is the same whatever the number of
-//! workers and however often the construction was killed.
+//! workers and however often the construction was killed. [`inspect`] shows what a corpus holds.
 
 #![forbid(unsafe_code)]
 
 mod error;
 mod exclude;
 mod funnel;
+pub mod inspect;
 mod join;
 mod part;
 mod preset;

@@ -145,7 +145,7 @@ pub(crate) fn run(
         return Err(DetectError::Panicked { stage: "watch", message: "no stage ended".into() });
     }
     if let Some(first) = first.filter(|_| !begun_with_candidates) {
-        keep(&first, &done, source, watched);
+        save_first_stage(&first, &done, source, watched);
     }
     let stages = meters.iter().map(Meter::report).collect();
     Ok(done.result(of, &frame, &windows, stages, start.elapsed()))
@@ -160,7 +160,7 @@ fn kept(first: &FirstStageFile, watched: &mut Control<'_>) -> Option<FirstStage>
 }
 
 /// Keeps what the first stage gave where nothing is missing or in doubt: what was once unread may be read another time.
-fn keep(first: &FirstStageFile, done: &Done, source: &dyn TileSource, watched: &mut Control<'_>) {
+fn save_first_stage(first: &FirstStageFile, done: &Done, source: &dyn TileSource, watched: &mut Control<'_>) {
     if !done.unread.is_empty() || !source.suspect().is_empty() {
         return;
     }

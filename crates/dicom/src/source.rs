@@ -19,7 +19,7 @@ pub enum SourceError {
         reason: String,
     },
     /// No image of this size is there.
-    #[error("{}: no slide image (VL Whole Slide Microscopy) of {width} x {height} px{}", .path.display(), found(.others))]
+    #[error("{}: no slide image (VL Whole Slide Microscopy) of {width} x {height} px{}", .path.display(), sizes(.others))]
     None {
         /// The file or folder.
         path: PathBuf,
@@ -40,7 +40,7 @@ pub enum SourceError {
     },
 }
 
-fn found(others: &[(u64, u64)]) -> String {
+fn sizes(others: &[(u64, u64)]) -> String {
     match others {
         [] => String::new(),
         sizes => {

@@ -16,6 +16,7 @@
 //! |---|---|
 //! | [`package`] | encoders as packages: written, listed, shown |
 //! | [`encoder`] | an encoder that is ready to run, whoever runs it |
+//! | [`mod@classify`] | classes of crops, by classifier packages |
 //! | [`crops`] | features of the crops of a dataset, of images |
 //! | [`tiles`] | features of a slide's tissue |
 //! | [`row`], [`table`], [`hdf5`] | what a vector is of; features on disk (`docs/artifacts.md`) |
@@ -23,6 +24,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod classify;
 pub mod crops;
 pub mod encoder;
 mod error;

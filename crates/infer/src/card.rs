@@ -266,7 +266,7 @@ pub struct ClassifierCard {
     /// The class whose probability is `s_cls`; one of `classes`.
     pub positive: String,
     /// Flips and quarter turns of a crop whose probabilities are averaged, 1 to 8; absent: 1.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[serde(default = "default_symmetries", skip_serializing_if = "is_one")]
     pub symmetries: u8,
     /// Further symmetries are asked for only where the first gives `positive` this probability (before `scale`) or
     /// more, inside (0, 1); absent: always.
@@ -301,7 +301,7 @@ fn is_bilinear(by: &Interpolation) -> bool {
     *by == Interpolation::Bilinear
 }
 
-fn one() -> u8 {
+fn default_symmetries() -> u8 {
     1
 }
 

@@ -16,7 +16,7 @@ pub struct DoctorReport {
     schema: &'static str,
     version: &'static str,
     machine: Machine,
-    libraries: Vec<Found>,
+    libraries: Vec<LibraryAt>,
     openslide: Part,
     training: Part,
     bundled_models: Vec<&'static str>,
@@ -39,7 +39,7 @@ struct Machine {
 }
 
 #[derive(Clone, Debug, Serialize)]
-struct Found {
+struct LibraryAt {
     what: &'static str,
     #[serde(serialize_with = "base::json::lossy")]
     path: PathBuf,
@@ -146,7 +146,7 @@ pub fn examine(
     }
 }
 
-fn libraries() -> Vec<Found> {
+fn libraries() -> Vec<LibraryAt> {
     let runtime = find_onnxruntime();
     let near = runtime.first().map(|l| l.path.clone());
     [
@@ -156,7 +156,7 @@ fn libraries() -> Vec<Found> {
     ]
     .into_iter()
     .flat_map(|(what, found)| {
-        found.into_iter().map(move |l| Found { what, path: l.path, found_by: l.found_by })
+        found.into_iter().map(move |l| LibraryAt { what, path: l.path, found_by: l.found_by })
     })
     .collect()
 }

@@ -41,7 +41,6 @@
 //! | [`run`] | a whole run: check, slides, tables |
 //! | [`input`], [`batch`] | slide files; work on many of them that can be killed and taken up again, as detection |
 //! | [`embed`] | features of crops, images and many slides |
-//! | [`challenge`] | one job of a challenge on Grand Challenge, in its folders and shapes |
 //! | [`export`] | files per slide, one table [`export::EXPORTS`] |
 //! | [`subtypes`] | subtypes of accepted figures |
 //! | [`progress`] | progress of a piece of work |
@@ -50,14 +49,11 @@
 #![forbid(unsafe_code)]
 
 pub mod batch;
-pub mod challenge;
-pub mod classify;
 pub mod detector;
 pub mod doctor;
 pub mod embed;
 pub mod export;
 pub mod input;
-pub mod inspect;
 pub mod record;
 pub mod regions;
 pub mod report;

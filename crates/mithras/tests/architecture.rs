@@ -2,6 +2,7 @@
 
 use cargo_metadata::{DependencyKind, MetadataCommand};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
@@ -184,7 +185,7 @@ fn features_sees_engines_corpora_and_slides_and_no_libtorch() {
     let graph = graph();
     let own: BTreeSet<&str> =
         graph["features"].iter().map(String::as_str).filter(|d| graph.contains_key(*d)).collect();
-    assert_eq!(own, BTreeSet::from(["base", "crops", "infer", "mitosis", "regions", "slide"]));
+    assert_eq!(own, BTreeSet::from(["base", "crops", "infer", "mitosis", "pixels", "regions", "slide"]));
     let seen = siblings(&graph, "features");
     for heavy in ["net", "train", "detect", "mithras"] {
         assert!(!seen.contains(heavy), "features sees {heavy}");
@@ -350,6 +351,56 @@ fn no_crate_holds_more_than_its_share() {
     let all: usize = lines.values().sum();
     for (krate, n) in &lines {
         assert!(n * 100 <= all * 14, "{krate} holds {n} of {all} lines, more than 14 %");
+    }
+    // What a Rust user calls stays small enough to be read.
+    assert!(lines["mithras"] <= 9_500, "mithras holds {} lines", lines["mithras"]);
+}
+
+/// A dependency that no code of its crate names only costs time, and draws a false arrow.
+#[test]
+fn no_dependency_is_unused() {
+    // Named for its features alone.
+    let for_features = ["python"];
+    let metadata = MetadataCommand::new()
+        .manifest_path(testkit::workspace().join("Cargo.toml"))
+        .no_deps()
+        .other_options(["--offline".to_owned()])
+        .exec()
+        .expect("cargo metadata");
+    let mut unused = vec![];
+    for package in metadata.packages.iter().filter(|p| !for_features.contains(&short(&p.name))) {
+        let folder = package.manifest_path.parent().unwrap().as_std_path();
+        let mut text = String::new();
+        let own = ["src", "tests", "benches", "examples", "build.rs"].map(|f| folder.join(f));
+        let examples = package.targets.iter().map(|t| t.src_path.clone().into_std_path_buf());
+        for path in own.into_iter().chain(examples) {
+            rust_text(&path, &mut text);
+        }
+        let called = |d: &cargo_metadata::Dependency| {
+            let name = d.rename.as_ref().unwrap_or(&d.name).replace('-', "_");
+            let name = name.strip_prefix("mithras_").unwrap_or(&name).to_owned();
+            let whole = |i: usize| {
+                let before = text[..i].chars().next_back();
+                let after = text[i + name.len()..].chars().next();
+                let inside = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+                !inside(before) && !inside(after)
+            };
+            text.match_indices(&name).any(|(i, _)| whole(i))
+        };
+        let idle = package.dependencies.iter().filter(|d| !called(d));
+        unused.extend(idle.map(|d| format!("{}: {}", package.name, d.name)));
+    }
+    assert!(unused.is_empty(), "{unused:#?}");
+}
+
+/// Adds the Rust code of a file or a folder.
+fn rust_text(path: &Path, text: &mut String) {
+    if path.is_dir() {
+        for entry in std::fs::read_dir(path).unwrap() {
+            rust_text(&entry.unwrap().path(), text);
+        }
+    } else if path.extension().is_some_and(|e| e == "rs") && path.exists() {
+        text.push_str(&std::fs::read_to_string(path).unwrap());
     }
 }
 

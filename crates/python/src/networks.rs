@@ -7,7 +7,7 @@ use crate::slides::mpp;
 use features::Frozen;
 use infer::ModelPackage;
 use infer::card::ClassifierCard;
-use mithras::classify::fit;
+use features::classify::fit;
 use mitosis::{ClassProbs, RgbTile};
 use numpy::{IntoPyArray, PyArray2, PyArrayMethods, PyReadonlyArray3};
 use pyo3::exceptions::PyValueError;

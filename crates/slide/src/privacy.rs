@@ -181,7 +181,7 @@ fn words(name: &str) -> Vec<String> {
 /// What a property states about people, by name, where it states something: of a scanner's description
 /// its single fields.
 #[must_use]
-pub fn found(name: &str, value: &str) -> Vec<(String, Personal)> {
+pub fn personal_parts(name: &str, value: &str) -> Vec<(String, Personal)> {
     if is_blank(value) {
         return Vec::new();
     }
@@ -199,7 +199,7 @@ pub fn found(name: &str, value: &str) -> Vec<(String, Personal)> {
 pub fn is_technical(name: &str, value: &str) -> bool {
     match personal(name) {
         None => true,
-        Some(Personal::Text) => found(name, value).is_empty(),
+        Some(Personal::Text) => personal_parts(name, value).is_empty(),
         Some(_) => false,
     }
 }
@@ -466,7 +466,7 @@ mod tests {
     fn of_a_description_the_single_fields_are_told() {
         let text = "Aperio Image Library v11\r\n2220x2967|AppMag = 20|User = x-y-z 7|Date = 12/29/09\
                     |Filename =  |MPP = 0.5";
-        let names: Vec<_> = found("tiff.ImageDescription", text);
+        let names: Vec<_> = personal_parts("tiff.ImageDescription", text);
         assert_eq!(
             names,
             [
@@ -486,9 +486,9 @@ mod tests {
     #[test]
     fn what_was_put_in_place_of_a_name_is_none() {
         for blank in ["", "  ", "Anonymous", "de-identified", "XXXX", "00000", "not available"] {
-            assert!(found("dicom.PatientName", blank).is_empty(), "{blank}");
+            assert!(personal_parts("dicom.PatientName", blank).is_empty(), "{blank}");
         }
-        assert_eq!(found("dicom.PatientName", "Doe^Jane").len(), 1);
+        assert_eq!(personal_parts("dicom.PatientName", "Doe^Jane").len(), 1);
         assert!(!is_technical("dicom.PatientName", ""), "shown it is never");
         assert!(may_show_label("label") && may_show_label("Macro") && !may_show_label("thumbnail"));
     }

@@ -105,7 +105,7 @@ pub enum ListError {
 /// An error with its causes, for a page.
 pub fn words(error: &dyn std::error::Error) -> String {
     let chain = std::iter::successors(Some(error), |e| e.source());
-    base::text::plain_lines(&base::text::said_once(chain))
+    base::text::plain_lines(&base::text::joined_once(chain))
 }
 
 /// The page shows the reason.

@@ -67,7 +67,7 @@ struct Count {
 }
 
 impl Count {
-    fn of(c: &CountsFile) -> Self {
+    fn new(c: &CountsFile) -> Self {
         let interval = |count: usize| {
             stats::interval::poisson(count as u64, 0.95).ok().map(|i| [i.lower, i.upper])
         };
@@ -100,7 +100,7 @@ pub fn results(run: &Path) -> Result<Results, PageError> {
         name: line.name,
         status: line.status,
         reason: line.reason,
-        count: line.counts.as_ref().map(Count::of),
+        count: line.counts.as_ref().map(Count::new),
         reviewed: line.reviewed,
     };
     let slides: Vec<Slide> = file.slides.into_iter().map(slide).collect();

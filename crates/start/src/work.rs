@@ -247,7 +247,7 @@ impl Watch {
         held.0.slides.iter_mut().find(|s| s.name == name).map(change);
     }
 
-    fn keep(&self, line: &str) {
+    fn remember(&self, line: &str) {
         let notes = &mut self.0.lock().0.notes;
         if notes.len() < NOTES {
             notes.push(base::text::plain_lines(line));
@@ -260,10 +260,10 @@ impl Listener for Watch {
     fn update(&mut self, _: u64, _: u64) {}
     fn finish(&mut self) {}
     fn report(&mut self, line: &str) {
-        self.keep(line);
+        self.remember(line);
     }
     fn note(&mut self, text: &str) {
-        self.keep(text);
+        self.remember(text);
     }
 
     fn event(&mut self, event: &Event<'_>) {

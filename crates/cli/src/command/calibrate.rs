@@ -4,7 +4,7 @@ use anyhow::{Context, bail};
 use evaluation::calibrate::{self, CalibrateError, Candidate, Slide};
 use evaluation::robustness::Robustness;
 use infer::ModelPackage;
-use review::view::{JudgedSlide, judged};
+use review::view::{JudgedSlide, judged_slides};
 use std::path::{Path, PathBuf};
 
 /// Fit a detector's scores and thresholds to a laboratory's own judged candidates
@@ -75,7 +75,7 @@ fn read(data: &Path, reviewer: Option<&str>, package: &ModelPackage) -> anyhow::
     if !data.is_dir() {
         bail!("{}: no such folder", data.display());
     }
-    let slides = judged(data, reviewer).with_context(|| data.display().to_string())?;
+    let slides = judged_slides(data, reviewer).with_context(|| data.display().to_string())?;
     slides.into_iter().map(|s| Ok(slide(s, package)?)).collect()
 }
 

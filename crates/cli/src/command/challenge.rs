@@ -3,7 +3,7 @@
 use super::detect::{EngineArgs, mpp};
 use super::engine::words;
 use crate::show;
-use mithras::challenge::{INPUT, Job, OUTPUT, Track};
+use evaluation::challenge::{INPUT, Job, OUTPUT, Track};
 use mitosis::Mpp;
 use std::path::PathBuf;
 

@@ -5,7 +5,7 @@ use crate::progress::LogArgs;
 use crate::show;
 use anyhow::{Context, Result};
 use infer::ModelPackage;
-use mithras::classify::{classify, images};
+use features::classify::{classify, images};
 use mitosis::Mpp;
 use std::path::PathBuf;
 use std::process::ExitCode;

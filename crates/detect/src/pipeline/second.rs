@@ -138,7 +138,7 @@ impl<'a, 'm> Second<'a, 'm> {
                 }
                 if let Some(stage) = stage.as_mut().filter(|_| flush && !held.is_empty()) {
                     let (regions, tiles): (Vec<_>, Vec<_>) = held.drain(..).unzip();
-                    let scores = classify_meter.time(tiles.len(), || stage.ask(&tiles))?;
+                    let scores = classify_meter.time(tiles.len(), || stage.predict(&tiles))?;
                     for (region, score) in regions.into_iter().zip(scores) {
                         let second = checkpoint::Second::from_score(score);
                         let _ = events.send(Event::Scored(Scored { region, second }));
@@ -169,7 +169,7 @@ impl Crops<'_> {
 }
 
 impl Classify<'_> {
-    fn ask(&mut self, tiles: &[RgbTile]) -> Result<Vec<Score>, DetectError> {
+    fn predict(&mut self, tiles: &[RgbTile]) -> Result<Vec<Score>, DetectError> {
         let stage = "classify";
         let wrong = |reason: String| DetectError::Answer { stage, reason };
         let answers =

@@ -129,7 +129,7 @@ impl Segment<'_> {
                 let maps = if batch.is_empty() {
                     Vec::new()
                 } else {
-                    self.meter.time(batch.len(), || self.ask(model, &batch))?
+                    self.meter.time(batch.len(), || self.predict(model, &batch))?
                 };
                 batch.clear();
                 let mut maps = maps.into_iter();
@@ -158,7 +158,7 @@ impl Segment<'_> {
         Ok(())
     }
 
-    fn ask(
+    fn predict(
         &self,
         model: &mut dyn Segmenter,
         tiles: &[RgbTile],

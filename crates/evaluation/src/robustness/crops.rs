@@ -5,9 +5,9 @@ use super::{Measured, RobustnessError};
 use base::file;
 use base::progress::Listener;
 use base::table::Writer;
+use features::classify::fit;
 use infer::card::ClassifierCard;
 use infer::{EngineOptions, ModelPackage};
-use mithras::classify::fit;
 use mitosis::{ClassProbs, Mpp};
 use pages::charts::{self, Bar};
 use pixels::perturb::Perturbation;
@@ -168,7 +168,7 @@ pub fn run(
             let tiles = tiles.collect::<Result<Vec<_>, _>>()?;
             found.extend(network.classes(&tiles)?.into_iter().map(|ClassProbs(p)| p));
         }
-        rows.push(judged(change.to_string(), card, &truth, &found)?);
+        rows.push(crop_row(change.to_string(), card, &truth, &found)?);
         listener.report(&format!("{} of {}: {change}", n + 1, all.len()));
     }
     let two = card.classes.len() == 2;
@@ -188,7 +188,7 @@ pub fn run(
     })
 }
 
-fn judged(
+fn crop_row(
     perturbation: String,
     card: &ClassifierCard,
     truth: &[usize],

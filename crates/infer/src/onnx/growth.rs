@@ -76,7 +76,7 @@ impl Growth {
     }
 
     /// Of an operation of ONNX with these inputs.
-    pub(super) fn of(op: &str, inputs: &[String], constants: &Constants) -> Self {
+    pub(super) fn new(op: &str, inputs: &[String], constants: &Constants) -> Self {
         let stated = |at: usize| inputs.get(at).and_then(|name| constants.get(name));
         match op {
             "Reshape"
@@ -180,7 +180,7 @@ mod tests {
         let of = |line: &str| {
             let mut words = line.split(' ').map(String::from);
             let op = words.next().unwrap();
-            Growth::of(&op, &words.collect::<Vec<_>>(), &constants)
+            Growth::new(&op, &words.collect::<Vec<_>>(), &constants)
         };
         for (line, growth) in [
             ("Relu x", Growth::First),

@@ -136,7 +136,7 @@ impl Counter {
                     "its loops run more than {MOST_STEPS} nodes for one image; unroll or shorten them"
                 ));
             }
-            let mut growth = Growth::of(&node.op_type, &node.input, &frame.constants);
+            let mut growth = Growth::new(&node.op_type, &node.input, &frame.constants);
             let mut own = 1;
             let turns = match node.op_type.as_str() {
                 "Loop" => {

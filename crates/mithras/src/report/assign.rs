@@ -1,7 +1,7 @@
 //! A table for slides that were searched already: their cases and whatever else is known of them.
 
 use super::ReportError;
-use super::found::slides;
+use super::slide_folder::slides;
 use super::gather::alone;
 use super::table::COLUMNS;
 use crate::batch::state::Status;

@@ -2,7 +2,7 @@
 
 use super::counts::counts;
 use super::error::ReportError;
-use super::found::OWN;
+use super::slide_folder::OWN;
 use super::gather::gather;
 use super::record::{records, write_record};
 use super::run_file::RunFile;

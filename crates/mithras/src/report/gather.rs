@@ -2,7 +2,7 @@
 
 use super::cases::{self, Unfinished, cases as cases_of};
 use super::error::ReportError;
-use super::found::{Found, Like, slides};
+use super::slide_folder::{SlideFolder, Like, slides};
 use super::record::{RunRecord, begin, records};
 use super::run_file::RunFile;
 use super::slide_line::SlideLine;
@@ -76,7 +76,7 @@ pub fn write(
             Some(there) => there.kept = outcome.kept,
             None => {
                 let (folder, state) = (outcome.folder.clone(), outcome.state.clone());
-                let line = Found::new(name.clone(), folder, state, outcome.kept);
+                let line = SlideFolder::new(name.clone(), folder, state, outcome.kept);
                 found.insert(name.clone(), line);
             }
         }
@@ -92,7 +92,7 @@ fn files(
     outs: &[PathBuf],
     run: Like,
     mut records: Vec<RunRecord>,
-    found: BTreeMap<String, Found>,
+    found: BTreeMap<String, SlideFolder>,
 ) -> Result<RunFile, ReportError> {
     // States of early versions record no settings; then any record is theirs.
     records.retain(|r| run.settings.is_empty() || run.has(&r.settings()));

@@ -7,7 +7,7 @@ mod at_point;
 mod cases;
 mod counts;
 mod error;
-mod found;
+mod slide_folder;
 mod gather;
 mod record;
 mod region_table;

@@ -1,6 +1,6 @@
 //! One slide of `run.json`.
 
-use super::found::Found;
+use super::slide_folder::SlideFolder;
 use super::reviewed::Reviewed;
 use crate::batch::StageTime;
 use crate::batch::state::Status;
@@ -42,7 +42,7 @@ pub struct SlideLine {
 }
 
 impl SlideLine {
-    pub(super) fn new(slide: &Found) -> Self {
+    pub(super) fn new(slide: &SlideFolder) -> Self {
         let state = &slide.state;
         Self {
             name: slide.name.clone(),

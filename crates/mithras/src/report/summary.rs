@@ -1,7 +1,7 @@
 //! `summary.html`: a few slides with their pictures inside, many with those in their folders.
 
 use super::error::ReportError;
-use super::found::Found;
+use super::slide_folder::SlideFolder;
 use super::record::RunRecord;
 use super::run_file::RunFile;
 use super::slide_line::SlideLine;
@@ -39,7 +39,7 @@ struct Summary<'a> {
 
 pub(super) fn render(
     run: &RunFile,
-    found: &[Found],
+    found: &[SlideFolder],
     into: &Path,
     record: &RunRecord,
 ) -> Result<String, ReportError> {

@@ -1,7 +1,7 @@
 //! What the summary shows of one slide, drawn from the files in its folder.
 
 use super::error::ReportError;
-use super::found::Found;
+use super::slide_folder::SlideFolder;
 use super::reviewed::Reviewed;
 use crate::batch::StageTime;
 use crate::export::RegionCount;
@@ -15,7 +15,7 @@ use std::path::Path;
 
 /// One slide's line in the table.
 pub(super) struct Row<'a> {
-    pub slide: &'a Found,
+    pub slide: &'a SlideFolder,
     pub counts: &'a CountsFile,
     pub seconds: String,
     /// Its folder as an address relative to the page; none where no such path is.
@@ -24,7 +24,7 @@ pub(super) struct Row<'a> {
 
 impl<'a> Row<'a> {
     /// None for a slide that failed. `into` is the page's folder.
-    pub(super) fn new(slide: &'a Found, into: &Path) -> Option<Self> {
+    pub(super) fn new(slide: &'a SlideFolder, into: &Path) -> Option<Self> {
         let counts = slide.counts.as_ref()?;
         let at = address(&slide.folder, into);
         Some(Self { slide, counts, seconds: seconds(slide.state.seconds), at })

@@ -20,21 +20,21 @@ pub struct Given {
     /// By image name, file name, slide or scanner.
     pub table: HashMap<String, Mpp>,
     /// What has been looked up.
-    pub asked: Asked,
+    pub asked: ResolutionAnswers,
 }
 
 /// The images whose um/px was looked up, with the key of the table that answered. Copies share it.
 #[derive(Clone, Debug, Default)]
-pub struct Asked(Arc<Mutex<BTreeMap<String, Option<String>>>>);
+pub struct ResolutionAnswers(Arc<Mutex<BTreeMap<String, Option<String>>>>);
 
 /// What was asked does not change what was given.
-impl PartialEq for Asked {
+impl PartialEq for ResolutionAnswers {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Asked {
+impl ResolutionAnswers {
     fn all(&self) -> MutexGuard<'_, BTreeMap<String, Option<String>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

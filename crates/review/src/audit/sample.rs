@@ -86,7 +86,7 @@ pub enum SampleError {
     },
     /// Candidates of a run are figures or none, nothing else.
     #[error("{}: a run holds candidates, accepted or rejected; {asked} takes a corpus", Shown(run))]
-    Asked {
+    NeedsCorpus {
         /// The run.
         run: PathBuf,
         /// What was asked.
@@ -129,7 +129,7 @@ fn of_run(run: &Path, out: &Path, request: &SampleRequest<'_>) -> Result<Key, Sa
         _ => None,
     };
     if let Some(asked) = asked {
-        return Err(SampleError::Asked { run: run.to_owned(), asked });
+        return Err(SampleError::NeedsCorpus { run: run.to_owned(), asked });
     }
     let mut items = open(&[run.to_owned()], request.slides, None)?.items;
     items.retain(|i| i.counts.is_some());

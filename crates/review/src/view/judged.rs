@@ -64,7 +64,7 @@ pub struct JudgedSlide {
 ///
 /// # Errors
 /// [`JudgedError`].
-pub fn judged(run: &Path, reviewer: Option<&str>) -> Result<Vec<JudgedSlide>, JudgedError> {
+pub fn judged_slides(run: &Path, reviewer: Option<&str>) -> Result<Vec<JudgedSlide>, JudgedError> {
     let folders = counted_folders(run)?;
     if folders.iter().any(|f| f == run) {
         return Err(OpenError::NoRun { path: run.to_owned() }.into());

@@ -15,7 +15,7 @@ mod tissue;
 
 pub use dataset::{DatasetError, REVIEWS, ReviewedRegions, dataset};
 pub use dicom::{DicomError, Written, WrittenSlide, write_dicom};
-pub use judged::{JudgedError, JudgedSlide, judged};
+pub use judged::{JudgedError, JudgedSlide, judged_slides};
 pub use open::{Item, OpenError, Opened, open, opened};
 pub(crate) use open::{patient, run_folders};
 pub use qupath::{Project, QupathError, write_project};

@@ -86,7 +86,7 @@ struct Warned {
 }
 
 impl Warned {
-    fn of(c: &Caveat) -> Self {
+    fn new(c: &Caveat) -> Self {
         let (kind, text) = (c.kind, c.text.clone());
         Self { kind, label: kind.label(), text, of_figures: !kind.is_about_the_slide() }
     }
@@ -143,7 +143,7 @@ struct Entries {
 
 /// Every reviewer's verdicts on a slide.
 #[derive(Serialize)]
-struct Voices {
+struct AgreementAnswer {
     voices: BTreeMap<String, BTreeMap<String, Verdict>>,
     agreement: Vec<Agreement>,
     /// Where they differ, with what was decided.
@@ -377,7 +377,7 @@ impl Viewer {
             let note = if hidden { String::new() } else { i.note.clone() };
             // What holds for the slide whatever was found on it is not an opinion.
             let caveats = i.caveats.iter().filter(|c| !self.blinded || c.kind.is_about_the_slide());
-            let caveats = caveats.map(Warned::of).collect();
+            let caveats = caveats.map(Warned::new).collect();
             let counted = i.counts.is_some();
             let (case, max_level) = (i.case.clone(), max_level((width, height)));
             SlideLine {
@@ -510,7 +510,7 @@ impl Viewer {
             // The verdicts of others are an opinion, too.
             return Ok(Answer::json(
                 200,
-                &Voices {
+                &AgreementAnswer {
                     voices: BTreeMap::new(),
                     agreement: Vec::new(),
                     disagreements: Vec::new(),
@@ -528,7 +528,7 @@ impl Viewer {
         let agreement = agreement(&logs).map_err(|e| fail(&e))?;
         let settled = settle::settled(folder).map_err(|e| fail(&e))?;
         let disagreements = disagreements(&logs, &of, &settled);
-        Ok(Answer::json(200, &Voices { voices, agreement, disagreements }))
+        Ok(Answer::json(200, &AgreementAnswer { voices, agreement, disagreements }))
     }
 
     /// Keeps what was decided about a place on which reviewers differ.

@@ -136,11 +136,11 @@ impl Tiles {
             let (tile, _) = slide.read_reduced((1_u64 << shrunk) as f64, Rect::new(x, y, w, h))?;
             jpeg(&tile)?.into()
         };
-        self.keep(key, &bytes);
+        self.store(key, &bytes);
         Ok(bytes)
     }
 
-    fn keep(&self, key: Key, bytes: &Arc<[u8]>) {
+    fn store(&self, key: Key, bytes: &Arc<[u8]>) {
         let mut kept = locked(&self.kept);
         kept.bytes += bytes.len();
         if let Some(old) = kept.tiles.put(key, Arc::clone(bytes)) {
@@ -242,7 +242,7 @@ mod tests {
         let tiles = Tiles::default();
         let big: Arc<[u8]> = vec![0; KEPT_BYTES / 4].into();
         for k in 0..9 {
-            tiles.keep((0, 0, 0, k), &big);
+            tiles.store((0, 0, 0, k), &big);
         }
         let kept = locked(&tiles.kept);
         assert_eq!((kept.bytes, kept.tiles.len()), (KEPT_BYTES, 4));

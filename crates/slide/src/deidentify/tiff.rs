@@ -72,7 +72,7 @@ pub(super) fn write(
     let layout = tiff_layout(&slide.path, options)?;
     let Layout { levels, thumbnail, removed, aperio } = layout;
     let form = Form { big_endian: levels[0].big_endian(), big_tiff: levels[0].big_tiff() };
-    let fault = |fault: Fault| DeidentifyError::Slide(of(slide, fault));
+    let fault = |fault: Fault| DeidentifyError::Slide(slide_error(slide, fault));
     // Aperio's second directory is the thumbnail.
     let mut order: Vec<(&Ifd, bool)> = vec![(&levels[0], false)];
     order.extend(thumbnail.iter().map(|t| (t, true)));
@@ -278,7 +278,7 @@ fn digest_of(path: &Path, options: &OpenOptions) -> Result<String, DeidentifyErr
 }
 
 /// What an unusable part makes of the slide.
-fn of(slide: &Slide, fault: Fault) -> SlideError {
+fn slide_error(slide: &Slide, fault: Fault) -> SlideError {
     match fault {
         Fault::Limit(breach) => SlideError::limit(&slide.path, breach),
         Fault::Read(reason) => SlideError::read(&slide.path, reason),

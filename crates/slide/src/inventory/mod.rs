@@ -64,7 +64,7 @@ impl FileText {
 
     fn findings(&self) -> Vec<(String, Personal)> {
         match self.kind {
-            None => privacy::found(&self.name, &self.value),
+            None => privacy::personal_parts(&self.name, &self.value),
             Some(_) if privacy::is_blank(&self.value) => Vec::new(),
             // Of a description in a known form the single fields are named.
             Some(Personal::Text) => match privacy::fields_found(&self.name, &self.value) {
@@ -103,7 +103,7 @@ impl Slide {
         })?;
         let mut names = BTreeSet::new();
         let mut findings = Vec::new();
-        let properties = self.properties().iter().flat_map(|(name, v)| privacy::found(name, v));
+        let properties = self.properties().iter().flat_map(|(name, v)| privacy::personal_parts(name, v));
         let texts_found = search.texts_found.iter().flat_map(FileText::findings);
         let images = self.associated_images().iter().filter(|i| privacy::may_show_label(&i.name));
         let images = images.map(|i| (format!("image {}", i.name), Personal::Picture));

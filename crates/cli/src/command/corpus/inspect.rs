@@ -4,7 +4,7 @@ use crate::show;
 use crops::Corpus;
 use crops::Encoding;
 use crops::inspect::montage;
-use mithras::inspect::{CropsReport, RegionsReport, page};
+use construct::inspect::{CropsReport, RegionsReport, page};
 use regions::Dataset;
 use std::path::PathBuf;
 

@@ -53,7 +53,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Verb::Inspect(a) => inspect::run(&a)?.report(),
         Verb::Labelled(a) => labelled::run(&a)?.report(),
         Verb::Verify(a) => {
-            crate::show::result(a.json, &mithras::inspect::verify(&a.corpus)?)?.report()
+            crate::show::result(a.json, &construct::inspect::verify(&a.corpus)?)?.report()
         }
         Verb::Shortcuts(a) => shortcuts::run(&a)?.report(),
         Verb::Split(a) => reshape::split(&a)?.report(),

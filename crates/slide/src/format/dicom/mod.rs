@@ -153,7 +153,7 @@ fn properties(first: &Member, members: &[Member]) -> BTreeMap<String, String> {
     let mut all = first.header.properties.clone();
     for (i, other) in members.iter().enumerate().filter(|(_, m)| m.path != first.path) {
         for (name, value) in &other.header.properties {
-            if all.get(name) != Some(value) && !privacy::found(name, value).is_empty() {
+            if all.get(name) != Some(value) && !privacy::personal_parts(name, value).is_empty() {
                 all.insert(name.replacen("dicom", &format!("dicom[{i}]"), 1), value.clone());
             }
         }

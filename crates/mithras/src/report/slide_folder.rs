@@ -40,7 +40,7 @@ impl Like {
 
 /// A slide's folder, read.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(super) struct SlideFolder {
     /// The folder's name.
     pub name: String,
     pub folder: PathBuf,
@@ -53,7 +53,7 @@ pub(super) struct Found {
     pub reviewed: Option<Reviewed>,
 }
 
-impl Found {
+impl SlideFolder {
     /// Of a slide's folder; a finished slide whose results are damaged or another's counts as failed.
     pub(super) fn new(
         name: String,
@@ -109,8 +109,8 @@ impl Found {
 }
 
 /// The slides of several folders of runs by name, each once.
-pub(super) fn slides(outs: &[PathBuf]) -> Result<BTreeMap<String, Found>, ReportError> {
-    let mut all: BTreeMap<String, Found> = BTreeMap::new();
+pub(super) fn slides(outs: &[PathBuf]) -> Result<BTreeMap<String, SlideFolder>, ReportError> {
+    let mut all: BTreeMap<String, SlideFolder> = BTreeMap::new();
     for out in outs {
         for found in folder(out)? {
             let Some(first) = all.get(&found.name) else {
@@ -131,7 +131,7 @@ pub(super) fn slides(outs: &[PathBuf]) -> Result<BTreeMap<String, Found>, Report
 }
 
 /// The slides of one.
-fn folder(out: &Path) -> Result<Vec<Found>, ReportError> {
+fn folder(out: &Path) -> Result<Vec<SlideFolder>, ReportError> {
     let fail =
         |e: std::io::Error| ReportError::Read { path: out.to_owned(), reason: e.to_string() };
     let entries = std::fs::read_dir(out).map_err(fail)?.collect::<Result<Vec<_>, _>>();
@@ -141,11 +141,11 @@ fn folder(out: &Path) -> Result<Vec<Found>, ReportError> {
             // Folders of slides never begin with a dot.
             let name = folder.file_name()?.to_str().filter(|n| !n.starts_with('.'))?.to_owned();
             let found = match DetectionState::read(&folder) {
-                Ok(state) => Found::new(name, folder, state?, false),
-                Err(reason) => return Some(Ok(Found::unreadable(name, folder, &reason))),
+                Ok(state) => SlideFolder::new(name, folder, state?, false),
+                Err(reason) => return Some(Ok(SlideFolder::unreadable(name, folder, &reason))),
             };
             let reviewed = found.counts.as_ref().map(|_| Reviewed::read(&found.folder)).transpose();
-            Some(reviewed.map(|r| Found { reviewed: r.flatten(), ..found }))
+            Some(reviewed.map(|r| SlideFolder { reviewed: r.flatten(), ..found }))
         })
         .collect()
 }

@@ -6,12 +6,12 @@ mod place;
 
 pub use error::ChallengeError;
 
-use crate::classify::{NoCrop, fit};
-use crate::detector::Builder;
-use crate::export;
-use crate::input::Input;
 use base::file::write;
+use features::classify::{NoCrop, fit};
 use infer::{EngineOptions, EngineReport, ModelPackage};
+use mithras::detector::Builder;
+use mithras::export;
+use mithras::input::Input;
 use mitosis::{ClassProbs, Mpp};
 use serde::Serialize;
 use slide::Limits;

@@ -1,10 +1,10 @@
 //! Why a job of a challenge gives nothing.
 
-use crate::detector::{DetectorError, RunError};
-use crate::export::ExportError;
 use base::file::WriteError;
 use base::text::Shown;
 use infer::{EngineError, PackageError};
+use mithras::detector::{DetectorError, RunError};
+use mithras::export::ExportError;
 use mitosis::PortError;
 use slide::SlideError;
 use std::path::PathBuf;
