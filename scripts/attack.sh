@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 case " $* " in
 *" --binary "*) ;;
 *)
-    cargo build --release --locked -p cli
+    cargo build --release --locked -p mithras-cli
     set -- "$@" --binary "${CARGO_TARGET_DIR:-target}/release/mithras"
     ;;
 esac

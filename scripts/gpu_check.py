@@ -101,7 +101,7 @@ class Check:
         if self.binary and self.bench:
             raise NotRun("--binary and --bench were given")
         profile = ["--profile", self.args.profile]
-        both = ["-p", "cli", "-p", "net", "--features", "cli/train", "--bin", "mithras", "--example", "bench"]
+        both = ["-p", "mithras-cli", "-p", "mithras-net", "--features", "mithras-cli/train", "--bin", "mithras", "--example", "bench"]
         self.run("cargo", "build", *profile, *both)
         where = json.loads(self.run("cargo", "metadata", "--format-version", "1", "--no-deps"))["target_directory"]
         folder = Path(where) / {"dev": "debug"}.get(self.args.profile, self.args.profile)

@@ -34,7 +34,7 @@ case $target in
         fi
         command=zigbuild ;;
 esac
-[ -n "$binary" ] || cargo "$command" --locked -p cli --profile "$profile" ${target:+--target "$target"}
+[ -n "$binary" ] || cargo "$command" --locked -p mithras-cli --profile "$profile" ${target:+--target "$target"}
 triple=$(sed 's/\.[0-9][0-9.]*$//' <<<"${target:-$host}")
 case $profile in dev) folder=debug ;; *) folder=$profile ;; esac
 built=${binary:-${CARGO_TARGET_DIR:-target}/${target:+$triple/}$folder/mithras}

@@ -34,7 +34,7 @@ def reached(data):
     """Packages in the program, found from `cli`."""
     nodes = {n["id"]: n for n in data["resolve"]["nodes"]}
     packages = {p["id"]: p for p in data["packages"]}
-    start = next(i for i, p in packages.items() if p["name"] == "cli" and p["source"] is None)
+    start = next(i for i, p in packages.items() if p["name"] == "mithras-cli" and p["source"] is None)
     seen, open_ = {start}, [start]
     while open_:
         for dep in nodes[open_.pop()]["deps"]:
@@ -76,7 +76,7 @@ def main():
     data = metadata([f for f in args.features.split(",") if f], args.target)
     packages, sums = reached(data), checksums()
     foreign = [p for p in packages if p["source"] is not None]
-    own = next(p for p in packages if p["name"] == "cli")
+    own = next(p for p in packages if p["name"] == "mithras-cli")
 
     unlicensed = [p["name"] for p in foreign if not p["license"] and not p["license_file"]]
     if unlicensed:

@@ -137,6 +137,11 @@ def check_links(root, files):
             for name in re.findall(rf"`((?:{tops})/[\w./-]+\.\w+)(?::\d+)?`", words):
                 if not (root / name).exists() and not (root / "crates" / name).exists():
                     faults.append(f"{where}:{line}: `{name}`: no such file")
+            # Places in crates, from the folder `crates`.
+            for name in re.findall(r"`(\w+/(?:src|tests|templates)/[\w./-]*)`", words):
+                crate = name.partition("/")[0]
+                if (root / "crates" / crate).is_dir() and not (root / "crates" / name).exists():
+                    faults.append(f"{where}:{line}: `crates/{name}`: no such file")
     for source in sorted(root.glob("crates/**/*")):
         if source.suffix not in (".rs", ".txt") or not source.is_file():
             continue

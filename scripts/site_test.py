@@ -64,6 +64,7 @@ class Repository(unittest.TestCase):
         self.assertEqual(self.links("```\n[a](gone.md)\n```\n`[a](gone.md)`"), ([], []))
         self.assertEqual(self.links("see https://a.example/x.")[1], ["https://a.example/x"])
         self.assertEqual(len(self.links("in `docs/gone.md` and `docs/a.md`")[0]), 1)
+        self.assertEqual(len(self.links("in `x/src/`, `x/src/gone/` and `other/src/a.rs`")[0]), 1)
 
     def test_what_sources_name(self):
         self.write("crates/x/src/lib.rs", "//! docs/a.md\n//! docs/gone.md\n")
@@ -89,7 +90,7 @@ class Repository(unittest.TestCase):
             "mithras corpus import|split --folds 3",
             "mithras detect --out a && mithras corpus split \\\n  --folds 2   # --gone",
             "cargo run --release -- detect --quiet",
-            "cargo run -p net --example bench -- mae 1",
+            "cargo run -p mithras-net --example bench -- mae 1",
             "mithras VERB --help",
         ):
             self.assertEqual(faults(good), [], good)

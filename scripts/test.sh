@@ -14,13 +14,13 @@ step "format"
 cargo fmt --all --check
 
 step "lints"
-cargo clippy --workspace --all-targets --features cli/train --locked -- -D warnings
+cargo clippy --workspace --all-targets --features mithras-cli/train --locked -- -D warnings
 
 step "documentation"
-RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --features cli/train --locked
+RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --features mithras-cli/train --locked
 
 step "doctests"
-cargo test --workspace --doc --features cli/train --locked
+cargo test --workspace --doc --features mithras-cli/train --locked
 
 # Tests run side by side, one to a core; libtorch's threads would spin for the same cores (three times
 # as long in all).
@@ -30,15 +30,15 @@ step "tests"
 # Most tests of the command line take the program that most users have, built without training. Of the crates that
 # the tests are built on, none is built again for it.
 target=${CARGO_TARGET_DIR:-target}
-cargo build --locked -p cli -p python --bin mithras --features python/as-tested
+cargo build --locked -p mithras-cli -p mithras-python --bin mithras --features mithras-python/as-tested
 mkdir -p "$target/plain"
 cp "$target/debug/mithras" "$target/plain/mithras"
 MITHRAS_TEST_PROGRAM=$(realpath "$target/plain/mithras")
 export MITHRAS_TEST_PROGRAM
 if cargo nextest --version >/dev/null 2>&1; then
-    cargo nextest run --workspace --features cli/train --locked --no-fail-fast
+    cargo nextest run --workspace --features mithras-cli/train --locked --no-fail-fast
 else
-    cargo test --workspace --lib --bins --tests --features cli/train --locked --no-fail-fast
+    cargo test --workspace --lib --bins --tests --features mithras-cli/train --locked --no-fail-fast
 fi
 
 # A minute of the campaigns of scripts/attack.sh, on the binary that the tests have just used, and next to it, on the

@@ -55,16 +55,16 @@ trap tidy EXIT
 
 # The program; `python` is named so that what both depend on is built as maturin will ask for it. Then the
 # weights, which are in the wheel once; what packages share, in the first of them (crates/infer/build.rs).
-features=infer/external-weights
+features=mithras-infer/external-weights
 # After the tests, whose crates serve here, too.
-[ "$profile" != dev ] || features=$features,python/as-tested
+[ "$profile" != dev ] || features=$features,mithras-python/as-tested
 program=$features
 if [ -n "$train" ]; then
-    program=$features,cli/train
+    program=$features,mithras-cli/train
     export LIBTORCH_USE_PYTORCH=1
     sed -i 's/^dependencies = \[/&"torch==2.11.0", /' "$project"
 fi
-cargo build --locked --profile "$profile" -p cli -p python --bin mithras --features "$program"
+cargo build --locked --profile "$profile" -p mithras-cli -p mithras-python --bin mithras --features "$program"
 mkdir -p crates/python/data/scripts
 declare -A place
 for file in models/*/*.onnx; do

@@ -1,6 +1,6 @@
 """Median seconds per window and per crop of eager PyTorch, to be next to
 
-    cargo run --release -p infer --example engine_times -- PACKAGE
+    cargo run --release -p mithras-infer --example engine_times -- PACKAGE
 
     python engine_times.py PACKAGE [RUNS] [THREADS]
 """

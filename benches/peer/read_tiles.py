@@ -1,4 +1,4 @@
-"""The peer of `cargo bench -p slide`: the same 512-px tiles with openslide-python, one thread.
+"""The peer of `cargo bench -p mithras-slide`: the same 512-px tiles with openslide-python, one thread.
 
     python benches/peer/read_tiles.py SLIDE [REPEATS]
 """

@@ -67,7 +67,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         tables(folder)
-        command = [args.binary, name] if args.binary else ["cargo", "bench", "-q", "-p", "stats", "--bench", "survival", "--", name]
+        command = [args.binary, name] if args.binary else ["cargo", "bench", "-q", "-p", "mithras-stats", "--bench", "survival", "--", name]
         own = json.loads(subprocess.run(command, cwd=root, check=True, capture_output=True).stdout)
         script = pathlib.Path(__file__).with_suffix(".R")
         r = json.loads(subprocess.run(["Rscript", str(script), name], check=True,

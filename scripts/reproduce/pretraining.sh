@@ -15,7 +15,7 @@ mkdir -p "$out"
 
 [ -e "$out/corpus" ] || mithras corpus labelled "$SET" --folds "$FOLDS" --fold 0 --out "$out/corpus"
 mithras train pretrain --preset "presets/pretrain-cpu-$name-vit-tiny.toml" --corpus "$out/corpus" --out "$out/$name" --threads 1 --workers 1
-cargo run --release -p train --example probe -- "$out/corpus" untrained "$out/$name/encoder.safetensors" --threads 1
+cargo run --release -p mithras-train --example probe -- "$out/corpus" untrained "$out/$name/encoder.safetensors" --threads 1
 
 mithras train finetune --preset presets/finetune-ami-br-vit-tiny.toml --data "$DATA" --set 'init="checkpoint"' --set layer_decay=0.75 \
     --set symmetries=4 --init "$out/$name/encoder.safetensors" --out "$out/ami-br-$name"

@@ -21,10 +21,10 @@ end-to-end)
     ;;
 engines)
     python3 crates/infer/tests/golden/generate.py full target/seeded-full
-    cargo run --release -p infer --example engine_times -- target/seeded-full 11
+    cargo run --release -p mithras-infer --example engine_times -- target/seeded-full 11
     python3 benches/peer/engine_times.py "$2"
     ;;
-reading) cargo bench -p slide --bench read ;;
+reading) cargo bench -p mithras-slide --bench read ;;
 encoders) mithras bench encoders --threads 1 --batch 2 --runs 3 --out bench --candidates 42,2305 ;;
 features)
     for encoder in vit_small_patch16_224 vit_base_patch16_224; do
@@ -34,7 +34,7 @@ features)
     ;;
 bf16) python3 benches/bf16.py --frames "$2" --model models/mithras-standard ;;
 step)
-    cargo run --release -p net --example bench -- mae 1
+    cargo run --release -p mithras-net --example bench -- mae 1
     python3 crates/net/examples/bench_peer.py mae 1
     ;;
 memory)

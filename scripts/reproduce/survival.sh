@@ -4,7 +4,7 @@
 #   scripts/reproduce/survival.sh [TCGA-CDR_THCA.csv]        needs cargo; R with `survival`, lifelines and scikit-survival for the benchmark
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-cargo test -p stats
+cargo test -p mithras-stats
 python3 benches/peer/survival.py --replicates 8
 if [ $# = 1 ]; then
     mithras survival cox --table "$1" --time OS.time --event OS --covariates age_at_initial_pathologic_diagnosis,gender

@@ -122,7 +122,7 @@ fn kills_change_nothing() {
     killed_and_not(3, 2);
 }
 
-/// `cargo nextest run -p cli corpus_build --run-ignored only --no-capture`
+/// `cargo nextest run -p mithras-cli corpus_build --run-ignored only --no-capture`
 #[test]
 #[ignore = "minutes: 56 slides; docs/results/corpus.md has its figures"]
 fn kills_change_nothing_at_scale() {

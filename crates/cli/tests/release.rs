@@ -49,7 +49,7 @@ fn the_bill_of_materials_names_what_is_built_in_and_no_more() {
     for name in ["rten", "clap", "mithras-standard", "mithras-atypical"] {
         assert!(named(name).is_some(), "{name}");
     }
-    for name in ["tch", "assert_cmd", "insta", "cli"] {
+    for name in ["tch", "assert_cmd", "insta", "mithras-cli"] {
         assert!(named(name).is_none(), "{name} is not in the program");
     }
     for part in parts {

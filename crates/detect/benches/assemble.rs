@@ -1,6 +1,6 @@
 //! What stitching and extraction cost per window, next to a network's tens of milliseconds.
 //!
-//! Run: `cargo bench -p detect`. Windows of 512 px at stride 400 over a frame of 40 x 12 windows;
+//! Run: `cargo bench -p mithras-detect`. Windows of 512 px at stride 400 over a frame of 40 x 12 windows;
 //! reading and the "models" only copy, so the stage report gives the time of the stage itself.
 
 use detect::{

@@ -1,6 +1,6 @@
 //! Seconds per window and per crop of every engine found, one line each.
 //!
-//!     cargo run --release -p infer --example engine_times -- [PACKAGE] [RUNS] [THREADS]
+//!     cargo run --release -p mithras-infer --example engine_times -- [PACKAGE] [RUNS] [THREADS]
 
 use infer::{EngineChoice, EngineOptions, ModelPackage, Precision, Provider, timing};
 use std::path::PathBuf;

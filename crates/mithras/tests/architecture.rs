@@ -342,6 +342,20 @@ fn one_way_to_hexadecimal_digits_and_one_csv_reader() {
     assert!(found.is_empty(), "{found:?} read delimited text; base::table does");
 }
 
+/// So that each can be published; the helper of the tests is not.
+#[test]
+fn packages_have_the_projects_name() {
+    let metadata = MetadataCommand::new()
+        .manifest_path(testkit::workspace().join("Cargo.toml"))
+        .no_deps()
+        .other_options(["--offline".to_owned()])
+        .exec()
+        .expect("cargo metadata");
+    let ours = |n: &str| n == "mithras" || n == "testkit" || n.starts_with("mithras-");
+    let other = metadata.packages.iter().filter(|p| !ours(&p.name)).map(|p| p.name.to_string());
+    assert_eq!(other.collect::<Vec<_>>(), Vec::<String>::new());
+}
+
 #[test]
 fn no_crate_holds_more_than_its_share() {
     let mut lines: BTreeMap<String, usize> = BTreeMap::new();

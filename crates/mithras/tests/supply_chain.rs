@@ -107,12 +107,12 @@ fn built(dev: bool, of: &[&str]) -> BTreeSet<String> {
 /// scripts/wheel.sh after the tests: minutes of building are spared where it finds their crates.
 #[test]
 fn the_wheel_of_the_tests_is_built_on_their_crates() {
-    let tests = built(true, &["--workspace", "--features", "cli/train"]);
-    let features = "infer/external-weights,python/as-tested";
-    let wheel = built(false, &["--package", "cli", "--package", "python", "--features", features]);
+    let tests = built(true, &["--workspace", "--features", "mithras-cli/train"]);
+    let features = "mithras-infer/external-weights,mithras-python/as-tested";
+    let wheel = built(false, &["--package", "mithras-cli", "--package", "mithras-python", "--features", features]);
     let again: Vec<&String> = wheel.difference(&tests).collect();
-    let ours =
-        |l: &String| ["cli", "infer", "mithras", "python"].contains(&&l[..l.find(' ').unwrap()]);
+    let names = ["mithras-cli", "mithras-infer", "mithras", "mithras-python"];
+    let ours = |l: &String| names.contains(&&l[..l.find(' ').unwrap()]);
     assert!(
         again.iter().all(|l| ours(l)),
         "`as-tested` of crates/python/Cargo.toml lacks features of the tests' crates: {again:?}"

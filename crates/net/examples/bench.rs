@@ -1,4 +1,4 @@
-//! Times of training steps and of the token loss: `cargo run --release -p net --example bench --
+//! Times of training steps and of the token loss: `cargo run --release -p mithras-net --example bench --
 //! unet|mae|scl [threads]`; `step SIZE VIEWS PRECISION DEVICE RUNS` is one pretraining step, its
 //! seconds as JSON. The peer in PyTorch is `bench_peer.py` next to this file.
 //!

@@ -1,5 +1,5 @@
 //! A model package with weights as they start, to time engines on or to try a runtime with:
-//! `cargo run -p net --example untrained_package -- FOLDER [f16]`.
+//! `cargo run -p mithras-net --example untrained_package -- FOLDER [f16]`.
 //!
 //! The card carries no checksums; it is not a model.
 

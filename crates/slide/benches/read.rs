@@ -1,4 +1,4 @@
-//! Reading speed on one core: `cargo bench -p slide`.
+//! Reading speed on one core: `cargo bench -p mithras-slide`.
 //!
 //! Slide: `MITHRAS_BENCH_SLIDE`, else the real Aperio JPEG slide of the test data. Every sample opens
 //! the slide and reads all its 512-px tiles once, by the built-in reader and by OpenSlide through the

@@ -1,6 +1,6 @@
 //! Times of the C-index bootstrap and of a Cox fit on tables that `benches/peer/survival.py` wrote.
 //!
-//! cargo bench -p stats --bench survival -- FOLDER
+//! cargo bench -p mithras-stats --bench survival -- FOLDER
 //!
 //! One thread; processor time, so that a busy machine does not change the figures. Prints JSON.
 

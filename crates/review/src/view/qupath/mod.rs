@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 
 /// Scripts that are written next to the slides; `@FOLDER@` is replaced by the folder of the files.
 const SCRIPTS: [(&str, &str, &str); 2] = [
-    ("import.groovy", ".", include_str!("qupath/import.groovy")),
-    ("export.groovy", "corrected", include_str!("qupath/export.groovy")),
+    ("import.groovy", ".", include_str!("import.groovy")),
+    ("export.groovy", "corrected", include_str!("export.groovy")),
 ];
 
 /// Words of a new QuPath project that name areas, not cells.

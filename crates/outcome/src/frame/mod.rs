@@ -1,7 +1,7 @@
 //! From a table to what a survival analysis needs: outcomes, a design matrix, groups.
 
 #[cfg(test)]
-#[path = "frame_fuzz.rs"]
+#[path = "../frame_fuzz.rs"]
 mod fuzz;
 
 mod events;
