@@ -36,7 +36,6 @@ mod lower;
 mod network;
 mod pack;
 mod peak;
-mod proto;
 mod run;
 mod tensor;
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Constants of a file.
 
 use crate::error::PlanError;
-use crate::proto::Stored;
+use proto::TensorProto;
 use half::{bf16, f16};
 
 /// A constant: a weight, or a small list of whole numbers.
@@ -44,7 +44,7 @@ impl Tensor {
     ///
     /// # Errors
     /// [`PlanError::File`] for other types, values outside the file, or too few of them.
-    pub(crate) fn read(stored: &Stored) -> Result<Self, PlanError> {
+    pub(crate) fn read(stored: &TensorProto) -> Result<Self, PlanError> {
         let bad = |why: &str| Err(PlanError::File(format!("constant `{}`: {why}", stored.name)));
         if stored.data_location != 0 {
             return bad("its values are in another file");

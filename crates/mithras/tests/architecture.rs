@@ -75,6 +75,7 @@ fn every_crate_is_there() {
         "outcome",
         "pages",
         "pixels",
+        "proto",
         "python",
         "regions",
         "remote",
@@ -170,9 +171,10 @@ fn slide_infer_and_net_see_little() {
     let graph = graph();
     for (name, allowed) in [
         ("slide", &["base", "mitosis", "remote"][..]),
-        ("net", &["base"]),
-        ("infer", &["base", "kernels", "mitosis", "pixels"]),
-        ("kernels", &[]),
+        ("net", &["base", "proto"]),
+        ("infer", &["base", "kernels", "mitosis", "pixels", "proto"]),
+        ("kernels", &["proto"]),
+        ("proto", &[]),
     ] {
         let seen = siblings(&graph, name);
         let allowed: BTreeSet<String> = allowed.iter().map(|s| (*s).to_owned()).collect();
@@ -354,6 +356,13 @@ fn packages_have_the_projects_name() {
     let ours = |n: &str| n == "mithras" || n == "testkit" || n.starts_with("mithras-");
     let other = metadata.packages.iter().filter(|p| !ours(&p.name)).map(|p| p.name.to_string());
     assert_eq!(other.collect::<Vec<_>>(), Vec::<String>::new());
+}
+
+/// One crate has the messages that are written and run; `infer` keeps the nodes of others' files as bytes.
+#[test]
+fn the_schema_of_onnx_is_in_one_crate() {
+    let found = holders(&["PartialEq, Message)]"], |k| k != "infer", &["proto/src/lib.rs"]);
+    assert!(found.is_empty(), "{found:?} have messages; `proto` does");
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! A node's settings.
 
-use crate::proto::Attribute;
+use proto::AttributeProto;
 
 #[derive(Clone, Copy)]
-pub(crate) struct Attributes<'a>(pub &'a [Attribute]);
+pub(crate) struct Attributes<'a>(pub &'a [AttributeProto]);
 
 impl<'a> Attributes<'a> {
-    pub(crate) fn get(&self, name: &str) -> Option<&'a Attribute> {
+    pub(crate) fn get(&self, name: &str) -> Option<&'a AttributeProto> {
         self.0.iter().find(|a| a.name == name)
     }
 

@@ -7,7 +7,7 @@ mod resample;
 use crate::error::PlanError;
 use crate::ir::{Act, Arithmetic, Conv, Depthwise, Id, Ir, Op, Shape, Sliding, Step};
 use crate::isa::{Clamp, Func};
-use crate::proto::{Graph, Model, Node};
+use proto::{GraphProto, ModelProto, NodeProto};
 use crate::tensor::Tensor;
 use attributes::Attributes;
 use prost::Message;
@@ -39,9 +39,9 @@ pub(crate) struct Wanted<'a> {
 /// # Errors
 /// [`PlanError`].
 pub(crate) fn lower(file: &[u8], wanted: &Wanted<'_>) -> Result<Ir, PlanError> {
-    let model = Model::decode(file).map_err(|e| PlanError::File(e.to_string()))?;
+    let model = ModelProto::decode(file).map_err(|e| PlanError::File(e.to_string()))?;
     let graph = model.graph.ok_or_else(|| PlanError::File("it has no graph".into()))?;
-    let opset = model.opset.iter().find(|o| o.domain.is_empty()).map_or(1, |o| o.version);
+    let opset = model.opset_import.iter().find(|o| o.domain.is_empty()).map_or(1, |o| o.version);
     let mut lowering = Lowering {
         ir: Ir { shapes: vec![], steps: vec![], input: 0, output: 0, marked: None },
         names: HashMap::new(),
@@ -59,7 +59,7 @@ struct Lowering {
 
 /// One node with what its errors name.
 struct At<'a> {
-    node: &'a Node,
+    node: &'a NodeProto,
     attributes: Attributes<'a>,
 }
 
@@ -81,7 +81,7 @@ impl At<'_> {
 }
 
 impl Lowering {
-    fn run(&mut self, graph: &Graph, wanted: &Wanted<'_>) -> Result<(), PlanError> {
+    fn run(&mut self, graph: &GraphProto, wanted: &Wanted<'_>) -> Result<(), PlanError> {
         for stored in &graph.initializer {
             // Weights of types that no operator here takes are refused where they are used.
             if let Ok(tensor) = Tensor::read(stored) {

@@ -1,6 +1,6 @@
 //! Small ONNX files.
 
-use crate::proto::{Attribute, Graph, Model, Node, Opset, Stored};
+use proto::{AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto};
 use prost::Message;
 
 /// Numbers that look random and are the same each time.
@@ -30,30 +30,30 @@ impl Noise {
 
 /// A graph under construction.
 pub(super) struct Builder {
-    pub graph: Graph,
+    pub graph: GraphProto,
     pub noise: Noise,
     count: usize,
 }
 
-pub(super) fn ints(name: &str, v: &[i64]) -> Attribute {
-    Attribute { name: name.into(), ints: v.to_vec(), ..Attribute::default() }
+pub(super) fn ints(name: &str, v: &[i64]) -> AttributeProto {
+    AttributeProto { name: name.into(), ints: v.to_vec(), ..Attribute::default() }
 }
 
-pub(super) fn int(name: &str, i: i64) -> Attribute {
-    Attribute { name: name.into(), i, ..Attribute::default() }
+pub(super) fn int(name: &str, i: i64) -> AttributeProto {
+    AttributeProto { name: name.into(), i, ..Attribute::default() }
 }
 
-pub(super) fn float(name: &str, f: f32) -> Attribute {
-    Attribute { name: name.into(), f, ..Attribute::default() }
+pub(super) fn float(name: &str, f: f32) -> AttributeProto {
+    AttributeProto { name: name.into(), f, ..Attribute::default() }
 }
 
-pub(super) fn text(name: &str, s: &str) -> Attribute {
-    Attribute { name: name.into(), s: s.into(), ..Attribute::default() }
+pub(super) fn text(name: &str, s: &str) -> AttributeProto {
+    AttributeProto { name: name.into(), s: s.into(), ..Attribute::default() }
 }
 
 impl Builder {
     pub(super) fn new(seed: u64) -> Self {
-        Self { graph: Graph::default(), noise: Noise::new(seed), count: 0 }
+        Self { graph: GraphProto::default(), noise: Noise::new(seed), count: 0 }
     }
 
     fn name(&mut self, what: &str) -> String {
@@ -65,7 +65,7 @@ impl Builder {
         let name = self.name("weight");
         let dims = dims.iter().map(|d| *d as i64).collect();
         let stored =
-            Stored { name: name.clone(), dims, data_type: 1, float_data, ..Stored::default() };
+            TensorProto { name: name.clone(), dims, data_type: 1, float_data, ..Stored::default() };
         self.graph.initializer.push(stored);
         name
     }
@@ -81,14 +81,14 @@ impl Builder {
         let name = self.name("ints");
         let (dims, int64_data) = (vec![v.len() as i64], v.to_vec());
         let stored =
-            Stored { name: name.clone(), dims, data_type: 7, int64_data, ..Stored::default() };
+            TensorProto { name: name.clone(), dims, data_type: 7, int64_data, ..Stored::default() };
         self.graph.initializer.push(stored);
         name
     }
 
-    pub(super) fn node(&mut self, op: &str, inputs: &[&str], attribute: Vec<Attribute>) -> String {
+    pub(super) fn node(&mut self, op: &str, inputs: &[&str], attribute: Vec<AttributeProto>) -> String {
         let name = self.name(op);
-        self.graph.node.push(Node {
+        self.graph.node.push(NodeProto {
             input: inputs.iter().map(ToString::to_string).collect(),
             output: vec![name.clone()],
             op_type: op.into(),
@@ -136,7 +136,7 @@ impl Builder {
 
     /// The file, whose output is `name`.
     pub(super) fn file(&self) -> Vec<u8> {
-        let opset = vec![Opset { domain: String::new(), version: 18 }];
-        Model { graph: Some(self.graph.clone()), opset }.encode_to_vec()
+        let opset_import = vec![OperatorSetIdProto { domain: String::new(), version: 18 }];
+        ModelProto { graph: Some(self.graph.clone()), opset_import, ..Default::default() }.encode_to_vec()
     }
 }

@@ -1,6 +1,6 @@
 //! Every operator again as plain loops in f64 over `[C,H,W]`, straight from its definition in ONNX.
 
-use crate::proto::{Graph, Node, Stored};
+use proto::{GraphProto, NodeProto, TensorProto};
 use std::collections::HashMap;
 
 #[derive(Clone, Debug)]
@@ -27,8 +27,8 @@ impl Plane {
 }
 
 /// The value of `output` for one image.
-pub(super) fn run(graph: &Graph, input: (&str, Plane), output: &str) -> Plane {
-    let constants: HashMap<&str, &Stored> =
+pub(super) fn run(graph: &GraphProto, input: (&str, Plane), output: &str) -> Plane {
+    let constants: HashMap<&str, &TensorProto> =
         graph.initializer.iter().map(|s| (s.name.as_str(), s)).collect();
     let mut values = HashMap::from([(input.0.to_string(), input.1)]);
     for node in &graph.node {
@@ -40,9 +40,9 @@ pub(super) fn run(graph: &Graph, input: (&str, Plane), output: &str) -> Plane {
 
 #[expect(clippy::too_many_lines, reason = "one arm for each operator")]
 fn evaluate(
-    n: &Node,
+    n: &NodeProto,
     values: &HashMap<String, Plane>,
-    constants: &HashMap<&str, &Stored>,
+    constants: &HashMap<&str, &TensorProto>,
 ) -> Plane {
     let attribute = |name: &str| n.attribute.iter().find(|a| a.name == name);
     let list = |name: &str| attribute(name).map(|a| a.ints.clone());

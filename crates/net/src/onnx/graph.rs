@@ -5,7 +5,7 @@ use tch::{Kind, Tensor};
 use super::model::{Axis, NamedValue, Value, model};
 use super::options::{ExportOptions, WeightKind};
 use super::parts::Cutting;
-use super::proto::{AttributeProto, ModelProto, NodeProto, TensorProto};
+use proto::{AttributeProto, ModelProto, NodeProto, TensorProto};
 use crate::efficientnet::Act;
 use crate::layer::{BatchNorm, Conv2d, LayerNorm, Linear};
 
@@ -136,6 +136,7 @@ impl Graph {
             name: format!("{op}:{output}"),
             op_type: op.into(),
             attribute,
+            ..Default::default()
         });
         output
     }
@@ -151,6 +152,7 @@ impl Graph {
             name: format!("Split:{}", outputs[0]),
             op_type: "Split".into(),
             attribute: vec![int("axis", axis)],
+            ..Default::default()
         });
         outputs
     }
@@ -163,6 +165,7 @@ impl Graph {
             data_type: INT64,
             name: name.clone(),
             raw_data: values.iter().flat_map(|v| v.to_le_bytes()).collect(),
+            ..Default::default()
         });
         name
     }
@@ -181,6 +184,7 @@ impl Graph {
                 data_type: FLOAT16,
                 name: stored.clone(),
                 raw_data: values.iter().flat_map(|v| self.kind.stored(*v).to_le_bytes()).collect(),
+                ..Default::default()
             });
             return self.named_op("Cast", &[&stored], vec![int("to", FLOAT.into())], name);
         }
@@ -210,6 +214,7 @@ impl Graph {
             data_type: FLOAT,
             name: name.clone(),
             raw_data: values.iter().flat_map(|v| v.to_le_bytes()).collect(),
+            ..Default::default()
         });
         name
     }

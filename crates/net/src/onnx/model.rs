@@ -1,6 +1,6 @@
 //! What a file has around its nodes and weights: names, axes, versions.
 
-use super::proto::{
+use proto::{
     Dimension, DimensionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
     StringStringEntryProto, TensorProto, TensorShapeProto, TensorTypeProto, TypeProto,
     ValueInfoProto,

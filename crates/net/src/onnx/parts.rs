@@ -6,7 +6,7 @@
 use prost::Message;
 
 use super::model::{Axis, NamedValue, Value, model};
-use super::proto::{NodeProto, TensorProto};
+use proto::{NodeProto, TensorProto};
 
 /// What a file has besides its nodes and weights: names, versions, types.
 const ENVELOPE: u64 = 4096;

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use prost::Message;
 use tch::{Device, Kind, Tensor};
 
-use super::proto::{AttributeProto, ModelProto, NodeProto, TensorProto};
+use proto::{AttributeProto, ModelProto, NodeProto, TensorProto};
 use crate::device::MemoryFormat;
 use crate::error::{NetError, Result};
 
@@ -96,7 +96,7 @@ impl Program {
             };
             weights.insert(name.clone(), value);
         }
-        let only = |v: &[super::proto::ValueInfoProto], what: &str| match v {
+        let only = |v: &[proto::ValueInfoProto], what: &str| match v {
             [one] => Ok(one.name.clone()),
             many => Err(refuse("onnx", format!("{} {what}s where one is read", many.len()))),
         };

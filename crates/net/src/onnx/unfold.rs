@@ -13,7 +13,7 @@ use tch::{Device, Kind, Tensor};
 
 use super::graph::{Part, Statistics};
 use super::options::{ExportOptions, WeightKind};
-use super::proto::{Dimension, DimensionProto, GraphProto, ModelProto, TensorProto};
+use proto::{Dimension, DimensionProto, GraphProto, ModelProto, TensorProto};
 use super::run::{Program, constant};
 use super::{classifier_graph, unet_graph};
 use crate::encoder::Encoder;

@@ -1,6 +1,10 @@
-//! The few ONNX messages needed, as prost structs (field numbers of onnx.proto, IR version 8).
+//! The few ONNX messages that are written and executed here (field numbers of onnx.proto, IR version 8).
 //!
-//! onnx.proto is proto2: repeated numbers are not packed, and rten reads them no other way.
+//! onnx.proto is proto2: repeated numbers are not packed, and rten reads them no other way. Fields not named here are
+//! skipped, so a file that is read and written again would lose them: `infer`, which adapts the files of others, keeps
+//! nodes as bytes and has messages of its own.
+
+#![forbid(unsafe_code)]
 
 use prost::Message;
 
@@ -87,6 +91,9 @@ pub struct NodeProto {
     /// Attributes.
     #[prost(message, repeated, tag = "5")]
     pub attribute: Vec<AttributeProto>,
+    /// Operator set; empty for ONNX's own.
+    #[prost(string, tag = "7")]
+    pub domain: String,
 }
 
 /// One attribute; `r#type` states which field counts (1 float, 2 int, 3 string, 4 tensor, 6 floats,
@@ -119,7 +126,8 @@ pub struct AttributeProto {
     pub r#type: i32,
 }
 
-/// A constant tensor; `data_type` 1 f32, 7 i64, 10 f16; little-endian `raw_data`.
+/// A constant tensor; `data_type` 1 f32, 7 i64, 10 f16. Values are little-endian in `raw_data`, or in the list of their
+/// kind.
 #[derive(Clone, PartialEq, Message)]
 pub struct TensorProto {
     /// Shape.
@@ -128,12 +136,27 @@ pub struct TensorProto {
     /// Kind.
     #[prost(int32, tag = "2")]
     pub data_type: i32,
+    /// Values in f32.
+    #[prost(float, repeated, tag = "4")]
+    pub float_data: Vec<f32>,
+    /// Values of up to 32 bits; f16 as its bits.
+    #[prost(int32, repeated, tag = "5")]
+    pub int32_data: Vec<i32>,
+    /// Values in i64.
+    #[prost(int64, repeated, tag = "7")]
+    pub int64_data: Vec<i64>,
     /// Name.
     #[prost(string, tag = "8")]
     pub name: String,
     /// Values.
     #[prost(bytes = "vec", tag = "9")]
     pub raw_data: Vec<u8>,
+    /// Values in f64.
+    #[prost(double, repeated, tag = "10")]
+    pub double_data: Vec<f64>,
+    /// 1 where the values are in another file.
+    #[prost(int32, tag = "14")]
+    pub data_location: i32,
 }
 
 /// Name and type of an input or output.
