@@ -9,6 +9,7 @@ use crate::run::{self, NOTE, Options, Places, Record, RunNote, StepState, Summar
 use crate::spec;
 use base::progress::Listener;
 use base::text::Many;
+use base::walk;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -198,12 +199,10 @@ fn bytes(graph: &Graph, data: &Path) -> u64 {
 }
 
 fn size(path: &Path) -> u64 {
-    match std::fs::metadata(path) {
-        Ok(m) if m.is_file() => m.len(),
-        Ok(m) if m.is_dir() => {
-            std::fs::read_dir(path).into_iter().flatten().flatten().map(|e| size(&e.path())).sum()
-        }
-        _ => 0,
+    let bytes = |p: &Path| std::fs::metadata(p).ok().filter(|m| m.is_file()).map_or(0, |m| m.len());
+    match walk::files(path, &|_| true) {
+        Ok(files) => files.iter().map(|p| bytes(p)).sum(),
+        Err(_) => bytes(path),
     }
 }
 

@@ -358,6 +358,13 @@ fn packages_have_the_projects_name() {
     assert_eq!(other.collect::<Vec<_>>(), Vec::<String>::new());
 }
 
+/// Folders within folders are walked in one place, which no circle of links can trap.
+#[test]
+fn one_walk_through_folders() {
+    let found = holders(&["open.push(entry", "open.push(path)"], |k| k != "base", &[]);
+    assert!(found.is_empty(), "{found:?} walk through folders; base::walk does");
+}
+
 /// One crate has the messages that are written and run; `infer` keeps the nodes of others' files as bytes.
 #[test]
 fn the_schema_of_onnx_is_in_one_crate() {

@@ -2,6 +2,7 @@
 
 use super::{DataSet, Expected, Kind, Piece, Rows, Stated};
 use base::table::{Format, Table, Unmatched};
+use base::walk;
 use regions::annotations::{Annotations, Class, ImportOptions, importer};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -272,20 +273,12 @@ fn has_extension(file: &Path, extensions: &[String]) -> bool {
     extensions.iter().any(|e| e.eq_ignore_ascii_case(own))
 }
 
-/// All files below a folder; links to folders are not followed, so that no loop can form.
+/// All files below a folder; what cannot be listed holds none, and is missed by name.
 fn files(folder: &Path) -> Vec<PathBuf> {
-    let (mut open, mut found) = (vec![folder.to_owned()], vec![]);
-    while let Some(dir) = open.pop() {
-        for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
-            let path = entry.path();
-            match entry.file_type() {
-                Ok(t) if t.is_dir() => open.push(path),
-                Ok(_) if path.is_file() => found.push(path),
-                _ => {}
-            }
-        }
-    }
-    found
+    let listed = |p: &Path| !p.is_dir() || std::fs::read_dir(p).is_ok();
+    let mut all = walk::files(folder, &listed).unwrap_or_default();
+    all.retain(|p| p.is_file());
+    all
 }
 
 impl fmt::Display for Count {

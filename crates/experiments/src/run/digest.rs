@@ -5,6 +5,7 @@
 
 use crate::error::{ExperimentError, Result};
 use base::digest::sha256;
+use base::walk;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -67,20 +68,11 @@ fn over(path: &Path, one: &dyn Fn(&Path) -> Result<String>) -> Result<String> {
     Ok(sha256(lines.concat().as_bytes()))
 }
 
+/// The files below a folder; what begins with a dot is left out.
 fn files(folder: &Path) -> Result<Vec<PathBuf>> {
-    let (mut open, mut found) = (vec![folder.to_owned()], vec![]);
-    while let Some(dir) = open.pop() {
-        for entry in std::fs::read_dir(&dir).map_err(|e| ExperimentError::path(&dir, e))? {
-            let entry = entry.map_err(|e| ExperimentError::path(&dir, e))?;
-            let kind = entry.file_type().map_err(|e| ExperimentError::path(entry.path(), e))?;
-            let hidden = entry.file_name().to_string_lossy().starts_with('.');
-            match (kind.is_dir(), hidden) {
-                (_, true) => {}
-                (true, _) => open.push(entry.path()),
-                (false, _) if entry.path().is_file() => found.push(entry.path()),
-                (false, _) => {}
-            }
-        }
-    }
-    Ok(found)
+    let shown = |p: &Path| !p.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
+    let mut all =
+        walk::files(folder, &shown).map_err(|e| ExperimentError::path(&e.path, &e.source))?;
+    all.retain(|p| p.is_file());
+    Ok(all)
 }
