@@ -209,6 +209,25 @@ fn a_classifier_becomes_the_second_stage_of_a_detector() {
     let unlike = two(&subtypes, &at("unlike"));
     assert!(!unlike.0 && unlike.2.contains("differ in their classes"), "{}", unlike.2);
 
+    // A screen that passes all on changes nothing; one that answers other classes is refused.
+    let (screen, strict) = (first.to_str().unwrap(), subtypes.to_str().unwrap());
+    let with = |screen: &str, from: &str, out: &Path| {
+        made(
+            &first,
+            &first,
+            out,
+            &["--operating-point", &own, "--screen", screen, "--passes-from", from],
+        )
+    };
+    let ok = with(screen, "1e-30", &at("open"));
+    assert!(ok.0, "{}", ok.2);
+    assert_eq!(scores(&at("open"), &at("run-open")), scores(&first, &at("run-first-3")));
+    let record = fs::read_to_string(at("run-open/drawn/counts.json")).unwrap();
+    assert!(record.contains("\"passes_from\""), "the screen is part of the record: {record}");
+    let unlike = with(strict, "0.1", &at("strict"));
+    assert!(!unlike.0 && unlike.2.contains("differs from the second stage in its"), "{}", unlike.2);
+    assert!(!at("strict").exists());
+
     let again = made(&first, &first, &at("same"), &[]);
     assert!(!again.0 && again.2.contains("holds a package already"), "{}", again.2);
     let none = made(&subtypes, &first, &at("none"), &[]);

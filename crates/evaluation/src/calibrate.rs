@@ -441,11 +441,7 @@ impl Calibration {
         let text = card.to_toml().map_err(ImportError::from)?;
         let failed = |source| file::WriteError { path: out.to_owned(), source };
         std::fs::create_dir_all(out).map_err(failed).map_err(ImportError::from)?;
-        let networks = [
-            (card.segmenter.as_ref().map(|s| &s.file), package.segmenter()),
-            (card.classifier.as_ref().map(|c| &c.file), package.classifier()),
-        ];
-        for (name, bytes) in networks.into_iter().filter_map(|(n, b)| n.zip(b)) {
+        for (name, bytes) in package.files() {
             file::write(&out.join(name), bytes).map_err(ImportError::from)?;
         }
         // Last: a folder is a package once it has its card.

@@ -3,6 +3,7 @@
 use crate::boxes::ImportError;
 use base::file;
 use infer::ModelPackage;
+use infer::card::{ClassifierCard, Interpolation, ScreenCard};
 use mitosis::{OperatingPoint, Score};
 use std::path::{Path, PathBuf};
 
@@ -16,6 +17,18 @@ pub enum CombineError {
         path: PathBuf,
         /// What it lacks.
         part: &'static str,
+    },
+    /// A screen that is not shown what the second stage is shown, or does not answer as it does.
+    #[error(
+        "{}: its classifier differs from the second stage in its {what}; a screen is shown the same crops and knows the \
+         same classes, each with one output",
+        path.display()
+    )]
+    Screen {
+        /// The package of the screen.
+        path: PathBuf,
+        /// Key of the card.
+        what: &'static str,
     },
     /// Classifiers that are not one.
     #[error(transparent)]
@@ -32,6 +45,8 @@ pub struct Stages {
     pub first: PathBuf,
     /// Packages with the classifier; of several the mean, as of the models of folds.
     pub second: Vec<PathBuf>,
+    /// Package with a small classifier, and the probability from which on it passes a crop on to the second stage.
+    pub screen: Option<(PathBuf, f32)>,
     /// Name of the detector.
     pub name: String,
     /// Its thresholds on `s_seg` and `s_cls`. Without them the first stage keeps its own, and the
@@ -64,6 +79,8 @@ pub fn combine(stages: &Stages, out: &Path) -> Result<ModelPackage, CombineError
         }
         several => infer::ensemble::classifier(several)?,
     };
+    let screen = stages.screen.as_ref();
+    let screen = screen.map(|(path, from)| Screen::open(path, *from, &of_second)).transpose()?;
     let mut card = first.card.clone();
     let mut of_first = card.segmenter.take().ok_or_else(no_first)?;
     (of_first.file, of_second.file) = ("segmenter.onnx".into(), "classifier.onnx".into());
@@ -89,13 +106,18 @@ pub fn combine(stages: &Stages, out: &Path) -> Result<ModelPackage, CombineError
         _ => toml::Value::Array(of_members),
     };
     training.insert("second_stage".into(), of_second_stage);
+    if let Some(s) = &screen {
+        training.insert("screen".into(), training_of(&s.package.card));
+    }
     card.name.clone_from(&stages.name);
-    let mut licences: Vec<&str> = second.iter().map(|p| p.card.license.as_str()).collect();
+    let later = second.iter().chain(screen.as_ref().map(|s| &s.package));
+    let mut licences: Vec<&str> = later.map(|p| p.card.license.as_str()).collect();
     licences.dedup();
     if licences != [card.license.as_str()] {
         card.license = format!("{}; second stage: {}", card.license, licences.join("; "));
     }
     (card.segmenter, card.classifier) = (Some(of_first), Some(of_second));
+    card.screen = screen.as_ref().map(|s| s.card.clone());
     card.operating_point = Some(OperatingPoint { seg, cls, provenance });
     card.operating_points.clear();
     card.segmentation_point = first.card.first_stage_point().cloned();
@@ -106,8 +128,47 @@ pub fn combine(stages: &Stages, out: &Path) -> Result<ModelPackage, CombineError
     let put = |name: &str, bytes: &[u8]| file::write(&out.join(name), bytes);
     put("segmenter.onnx", segmenter).map_err(ImportError::from)?;
     put("classifier.onnx", &classifier).map_err(ImportError::from)?;
+    if let Some(onnx) = screen.as_ref().and_then(|s| s.package.classifier()) {
+        put("screen.onnx", onnx).map_err(ImportError::from)?;
+    }
     let text = card.to_toml().map_err(ImportError::from)?;
     // Last: a folder without a card is not a package.
     file::write(&at, text.as_bytes()).map_err(ImportError::from)?;
     open(out).map_err(Into::into)
+}
+
+/// A small classifier in front of the second stage.
+struct Screen {
+    package: ModelPackage,
+    card: ScreenCard,
+}
+
+impl Screen {
+    fn open(path: &Path, passes_from: f32, second: &ClassifierCard) -> Result<Self, CombineError> {
+        let package = ModelPackage::find(Some(path)).map_err(ImportError::from)?;
+        let part = "classifier";
+        let lacks = || CombineError::Part { path: path.to_owned(), part };
+        let own = package.card.classifier.as_ref().ok_or_else(lacks)?;
+        let alike = [
+            ("crop", own.crop as f64 * own.mpp.get() == second.crop as f64 * second.mpp.get()),
+            ("classes", own.classes == second.classes),
+            ("positive class", own.positive == second.positive),
+            ("outputs", own.outputs.is_empty()),
+            ("scale", own.scale.is_none()),
+            ("interpolation", own.interpolation == Interpolation::Bilinear),
+        ];
+        if let Some((what, _)) = alike.into_iter().find(|a| !a.1) {
+            return Err(CombineError::Screen { path: path.to_owned(), what });
+        }
+        let card = ScreenCard {
+            file: "screen.onnx".into(),
+            sha256: own.sha256.clone(),
+            architecture: own.architecture.clone(),
+            input: own.input,
+            mean: own.mean,
+            std: own.std,
+            passes_from,
+        };
+        Ok(Self { package, card })
+    }
 }

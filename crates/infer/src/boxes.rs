@@ -140,6 +140,7 @@ pub fn convert(
             min_distance_px: Some(px(draft.distance_um) as u32),
         }),
         classifier: None,
+        screen: None,
         encoder: None,
         operating_point: Some(draft.operating_point.clone()),
         segmentation_point: None,

@@ -20,6 +20,8 @@ pub struct Workload {
     /// Share of them whose first copy scores high enough for further symmetric copies, 0 to 1; all of them where the
     /// card has no `symmetries_from`.
     pub open_share: f64,
+    /// Share of them that a screen passes on to the second stage, 0 to 1; all of them where the card has no screen.
+    pub passed_share: f64,
 }
 
 /// One table: operations, bytes, seconds and the share of the peak of each stage.
@@ -85,12 +87,18 @@ struct StageCost {
 impl Workload {
     /// Candidates per mm2 of `mithras-standard` on cellular frames, and the share that `symmetries_from = 0.1` leaves
     /// open (docs/notes/fast-detector.md).
-    pub const COUNTED: Self = Self { candidates_per_mm2: 154.0, open_share: 0.34 };
+    pub const COUNTED: Self =
+        Self { candidates_per_mm2: 154.0, open_share: 0.34, passed_share: 0.34 };
 
     fn passes(self, card: &ModelCard) -> f64 {
         let Some(c) = &card.classifier else { return 0.0 };
-        let share = if c.symmetries_from.is_some() { self.open_share } else { 1.0 };
-        self.candidates_per_mm2 * (1.0 + f64::from(c.symmetries - 1) * share)
+        let (passed, open) = match card.screen {
+            // What passes the screen is mostly what would be asked for further copies.
+            Some(_) => (self.passed_share, 1.0),
+            None if c.symmetries_from.is_some() => (1.0, self.open_share),
+            None => (1.0, 1.0),
+        };
+        self.candidates_per_mm2 * passed * (1.0 + f64::from(c.symmetries - 1) * open)
     }
 }
 
@@ -144,7 +152,9 @@ fn networks(package: &ModelPackage, load: Workload, peak: f64) -> Vec<NetworkCos
     });
     let crops = card.classifier.as_ref();
     let crops = crops.map(|c| cost("second", load.passes(card), package.classifier(), c.input));
-    windows.into_iter().chain(crops).collect()
+    let screen = card.screen.as_ref();
+    let screen = screen.map(|s| cost("screen", load.candidates_per_mm2, package.screen(), s.input));
+    windows.into_iter().chain(screen).chain(crops).collect()
 }
 
 fn engine(
@@ -163,7 +173,11 @@ fn engine(
         }
     };
     let stages = networks.iter().filter_map(|n| {
-        let pass_s = if n.stage == "first" { timing.window_s } else { timing.crop_s }?;
+        let pass_s = match n.stage {
+            "first" => timing.window_s,
+            "screen" => timing.screen_s,
+            _ => timing.crop_s,
+        }?;
         let flops = n.flop.map(|f| f / pass_s);
         Some(StageCost {
             stage: n.stage,

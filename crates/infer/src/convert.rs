@@ -312,6 +312,7 @@ fn card(draft: &Draft, files: &[Vec<u8>], width: usize) -> ModelCard {
         segmenter: None,
         candidates: None,
         classifier: None,
+        screen: None,
         encoder: Some(encoder),
         operating_point: None,
         segmentation_point: None,

@@ -180,6 +180,8 @@ pub(crate) struct OnnxClassifier {
     runner: Runner,
     card: ClassifierCard,
     fit: Fit,
+    /// Sides of the crops that it takes: the network's own resolution, or the card's.
+    takes: [usize; 2],
 }
 
 impl OnnxClassifier {
@@ -193,7 +195,14 @@ impl OnnxClassifier {
             runner: Runner::new(session, engine, (card.mean, card.std), card.input, batch),
             card: card.clone(),
             fit: card.fit(),
+            takes: [card.input, card.crop],
         }
+    }
+
+    /// Takes the crops that are cut for another classifier.
+    pub(crate) fn shown_as(mut self, other: &ClassifierCard) -> Self {
+        self.takes = [other.input, other.crop];
+        self
     }
 }
 
@@ -203,9 +212,8 @@ impl Classifier for OnnxClassifier {
     }
 
     fn classes(&mut self, crops: &[RgbTile]) -> Result<Vec<ClassProbs>, PortError> {
-        // Read at the network's own resolution, or at the card's.
-        let input = self.runner.side;
-        crops.iter().try_for_each(|c| sized(c, input).or_else(|_| sized(c, self.card.crop)))?;
+        let [one, other] = self.takes;
+        crops.iter().try_for_each(|c| sized(c, one).or_else(|_| sized(c, other)))?;
         let n = self.card.width();
         let mut all = Vec::with_capacity(crops.len());
         for chunk in crops.chunks(self.runner.batch) {

@@ -40,6 +40,7 @@ pub struct ModelPackage {
     pub origin: String,
     segmenter: Option<Cow<'static, [u8]>>,
     classifier: Option<Cow<'static, [u8]>>,
+    screen: Option<Cow<'static, [u8]>>,
     /// In the order in which they run; empty where absent.
     encoder: Vec<Cow<'static, [u8]>>,
 }
@@ -214,6 +215,27 @@ impl ModelPackage {
         self.classifier.as_deref()
     }
 
+    /// ONNX bytes of the screen in front of the classifier.
+    #[must_use]
+    pub fn screen(&self) -> Option<&[u8]> {
+        self.screen.as_deref()
+    }
+
+    /// The files of the package but its card, with their names.
+    pub fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        let c = &self.card;
+        let single = [
+            (c.segmenter.as_ref().map(|s| s.file.as_str()), self.segmenter()),
+            (c.classifier.as_ref().map(|c| c.file.as_str()), self.classifier()),
+            (c.screen.as_ref().map(|s| s.file.as_str()), self.screen()),
+        ];
+        let encoder = c.encoder.iter().flat_map(|e| e.files()).map(|(file, _)| file);
+        single
+            .into_iter()
+            .filter_map(|(name, bytes)| name.zip(bytes))
+            .chain(encoder.zip(self.encoder()))
+    }
+
     /// ONNX bytes of the encoder's files, in the order in which they run; none without an encoder.
     pub fn encoder(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.encoder.iter().map(|part| &**part)
@@ -259,10 +281,11 @@ impl ModelPackage {
         let segmenter = card.segmenter.as_ref().map(|s| network(&s.file, &s.sha256)).transpose()?;
         let classifier =
             card.classifier.as_ref().map(|c| network(&c.file, &c.sha256)).transpose()?;
+        let screen = card.screen.as_ref().map(|s| network(&s.file, &s.sha256)).transpose()?;
         let files = card.encoder.iter().flat_map(|e| e.files());
         let encoder =
             files.map(|(file, sha256)| network(file, sha256)).collect::<Result<_, _>>()?;
-        Ok(Self { card, origin: origin.into(), segmenter, classifier, encoder })
+        Ok(Self { card, origin: origin.into(), segmenter, classifier, screen, encoder })
     }
 }
 

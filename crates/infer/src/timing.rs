@@ -1,5 +1,6 @@
 //! How fast the networks of a package run (`mithras doctor`).
 
+use crate::card::ModelCard;
 use crate::engine::{EngineError, EngineOptions, EngineReport, open};
 use crate::package::ModelPackage;
 use base::remedy::{Remedied, Remedy};
@@ -18,6 +19,9 @@ pub struct Timing {
     pub window_s: Option<f64>,
     /// Median seconds of one pass of the classifier, per crop; flips and turns are further passes.
     pub crop_s: Option<f64>,
+    /// Median seconds of the screen in front of the classifier, per crop, where the package has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub screen_s: Option<f64>,
 }
 
 /// Why nothing could be timed.
@@ -45,6 +49,8 @@ pub fn time(
     if let Some(c) = &mut package.card.classifier {
         (c.symmetries, c.symmetries_from) = (1, None);
     }
+    let screen_s = screen(&package, options, runs)?;
+    package.card.screen = None;
     let start = Instant::now();
     let mut models = open(&package, options)?;
     let load_s = start.elapsed().as_secs_f64();
@@ -62,7 +68,31 @@ pub fn time(
         }
         _ => None,
     };
-    Ok(Timing { report: models.report, load_s, window_s, crop_s })
+    Ok(Timing { report: models.report, load_s, window_s, crop_s, screen_s })
+}
+
+/// Seconds of the screen per crop: nothing passes it.
+fn screen(
+    package: &ModelPackage,
+    options: &EngineOptions,
+    runs: usize,
+) -> Result<Option<f64>, TimingError> {
+    let (Some(screen), Some(second)) = (&package.card.screen, &package.card.classifier) else {
+        return Ok(None);
+    };
+    let card = ModelCard {
+        segmenter: None,
+        candidates: None,
+        classifier: Some(screen.as_classifier(second)),
+        screen: None,
+        ..package.card.clone()
+    };
+    let bytes = package.screen().unwrap_or_default().to_vec();
+    let Ok(alone) = ModelPackage::of_one(&card, bytes) else { return Ok(None) };
+    let mut models = open(&alone, options)?;
+    let Some(c) = &mut models.classifier else { return Ok(None) };
+    let tiles = speckle(second.crop, models.report.classifier_batch);
+    Ok(Some(median(runs, tiles.len(), || c.classes(&tiles).map(drop))?))
 }
 
 /// Pixels that are not all the same, so that no kernel meets an easy case.

@@ -78,6 +78,27 @@ fn a_bound_of_further_symmetries_belongs_to_several() {
 }
 
 #[test]
+fn a_screen_stands_in_front_of_a_classifier() {
+    let screen = |passes_from: &str| {
+        format!(
+            "\n[screen]\nfile = \"screen.onnx\"\nsha256 = \"{}\"\narchitecture = \"efficientnet_lite0\"\n\
+             input = 64\nmean = [0.5, 0.5, 0.5]\nstd = [0.2, 0.2, 0.2]\npasses_from = {passes_from}\n",
+            "0".repeat(64)
+        )
+    };
+    let with = |value: &str| ModelCard::parse(&(text() + &screen(value)));
+    let card = with("0.05").unwrap();
+    assert_eq!(card.screen.as_ref().unwrap().passes_from, 0.05);
+    assert_eq!(ModelCard::parse(&card.to_toml().unwrap()).unwrap(), card);
+    for wrong in ["0.0", "1.0", "nan"] {
+        let why = with(wrong).unwrap_err().to_string();
+        assert!(why.contains("screen.passes_from"), "{why}");
+    }
+    let alone = ModelCard { classifier: None, ..card };
+    assert!(alone.check().unwrap_err().to_string().contains("belongs to a [classifier]"));
+}
+
+#[test]
 fn a_scale_belongs_to_two_classes() {
     let two = text().replace(r#"classes = ["a", "b", "c"]"#, r#"classes = ["a", "b"]"#);
     let with = |text: &str, slope: &str| {

@@ -1,7 +1,7 @@
 //! Classifiers of several folds as one network.
 
 use crate::common::{noise, picture};
-use infer::card::ClassifierCard;
+use infer::card::{ClassifierCard, ScreenCard};
 use infer::ensemble::{EnsembleError, classifier};
 use infer::{EngineOptions, ModelCard, ModelPackage, open};
 use mitosis::RgbTile;
@@ -57,6 +57,63 @@ fn a_crop_that_is_clearly_no_figure_is_asked_once() {
         assert_eq!(some[2 * i..2 * i + 2], wanted[2 * i..2 * i + 2], "crop {i}");
     }
     assert_ne!(once, both);
+}
+
+#[test]
+fn a_screen_keeps_what_is_clearly_no_figure_and_passes_the_rest_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let bundled =
+        |name: &str| ModelPackage::open(&testkit::workspace().join("models").join(name)).unwrap();
+    let (second, small) = (bundled("mithras-fast"), bundled("mithras-atypical"));
+    let own = second.card.classifier.clone().unwrap();
+    let screen_of = |card: &ClassifierCard, passes_from| ScreenCard {
+        file: "screen.onnx".into(),
+        sha256: card.sha256.clone(),
+        architecture: card.architecture.clone(),
+        input: card.input,
+        mean: card.mean,
+        std: card.std,
+        passes_from,
+    };
+    let of_small = small.card.classifier.as_ref().unwrap();
+    let crops = noise(own.crop, 6);
+    let by_second = answers(
+        &written(&second.card, second.classifier().unwrap(), &dir.path().join("second")),
+        &crops,
+    );
+    let as_screen = ModelCard {
+        classifier: Some(screen_of(of_small, 0.5).as_classifier(&own)),
+        ..second.card.clone()
+    };
+    let by_small = answers(
+        &written(&as_screen, small.classifier().unwrap(), &dir.path().join("small")),
+        &crops,
+    );
+    let figures: Vec<f32> = by_small.iter().skip(1).step_by(2).copied().collect();
+    let mut sorted = figures.clone();
+    sorted.sort_by(f32::total_cmp);
+    // Three crops below the bound, three at it or above.
+    let least = sorted[3];
+    assert!(0.0 < least && sorted[2] < least && least < 1.0, "{sorted:?}");
+
+    let folder = dir.path().join("screened");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("screen.onnx"), small.classifier().unwrap()).unwrap();
+    let card = ModelCard { screen: Some(screen_of(of_small, least)), ..second.card.clone() };
+    let both = written(&card, second.classifier().unwrap(), &folder);
+    let names: Vec<&str> = both.files().map(|f| f.0).collect();
+    assert_eq!(names, ["classifier.onnx", "screen.onnx"]);
+    let screened = answers(&both, &crops);
+    for (i, figure) in figures.into_iter().enumerate() {
+        let wanted = if figure >= least { &by_second } else { &by_small };
+        for k in 2 * i..2 * i + 2 {
+            assert!((screened[k] - wanted[k]).abs() < 1e-6, "crop {i}: {screened:?}");
+        }
+    }
+    assert_ne!(screened, by_second);
+
+    let timing = infer::timing::time(&both, &EngineOptions::default(), 1).unwrap();
+    assert!(timing.screen_s.unwrap() > 0.0 && timing.crop_s.unwrap() > 0.0);
 }
 
 fn written(of: &ModelCard, onnx: &[u8], dir: &Path) -> ModelPackage {

@@ -74,6 +74,7 @@ fn record() -> SlideRecord {
             classifier_sha256: Some("11".into()),
             classifier_scale: None,
             classifier_symmetries_from: None,
+            screen: None,
             license: "none".into(),
         },
         NamedPoint {

@@ -34,8 +34,8 @@ pub mod suppression;
 pub use count::{Count, Hotspot, Mm2};
 pub use detection::{Candidate, Detection, OperatingPoint};
 pub use port::{
-    ClassProbs, Classifier, Encoder, PortError, ProbMap, RgbTile, Scaled, Segmenter, Symmetric,
-    likeliest,
+    ClassProbs, Classifier, Encoder, PortError, ProbMap, RgbTile, Scaled, Screened, Segmenter,
+    Symmetric, likeliest,
 };
 pub use resolution::{Mpp, MppError, Resolution, ResolutionSource};
 pub use score::{Score, ScoreError};

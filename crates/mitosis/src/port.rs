@@ -142,6 +142,16 @@ pub trait Segmenter: Send {
     fn probabilities(&mut self, windows: &[RgbTile]) -> Result<Vec<ProbMap>, PortError>;
 }
 
+impl<C: Classifier + ?Sized> Classifier for Box<C> {
+    fn class_names(&self) -> &[String] {
+        (**self).class_names()
+    }
+
+    fn classes(&mut self, crops: &[RgbTile]) -> Result<Vec<ClassProbs>, PortError> {
+        (**self).classes(crops)
+    }
+}
+
 /// Second stage, tumour filter or subtype model: crops in, class probabilities out.
 pub trait Classifier: Send {
     /// Class names, in output order.
@@ -228,6 +238,53 @@ impl<C: Classifier> Classifier for Symmetric<C> {
             mean[i].0.iter_mut().for_each(|p| *p = (*p / n).min(1.0));
         }
         Ok(mean)
+    }
+}
+
+/// A second stage behind a small network, the screen: a crop to which the screen gives the positive class less than a
+/// least probability keeps that answer, and only the others are asked of the classifier. Each answer depends on its crop
+/// alone.
+pub struct Screened<S, C> {
+    screen: S,
+    classifier: C,
+    positive: usize,
+    passes_from: f32,
+}
+
+impl<S: Classifier, C: Classifier> Screened<S, C> {
+    /// Asks `classifier` where `screen` gives class `positive` a probability of `passes_from` or more.
+    ///
+    /// # Panics
+    /// When the two have not the same classes in the same order, or no class `positive`.
+    #[must_use]
+    pub fn new(screen: S, classifier: C, positive: usize, passes_from: f32) -> Self {
+        assert_eq!(
+            screen.class_names(),
+            classifier.class_names(),
+            "classes of screen and classifier"
+        );
+        let classes = classifier.class_names().len();
+        assert!(positive < classes, "class {positive} of {classes}");
+        Self { screen, classifier, positive, passes_from }
+    }
+}
+
+impl<S: Classifier, C: Classifier> Classifier for Screened<S, C> {
+    fn class_names(&self) -> &[String] {
+        self.classifier.class_names()
+    }
+
+    fn classes(&mut self, crops: &[RgbTile]) -> Result<Vec<ClassProbs>, PortError> {
+        let mut answers = self.screen.classes(crops)?;
+        let passes = |p: &ClassProbs| p.0[self.positive] >= self.passes_from;
+        let passed: Vec<usize> = (0..crops.len()).filter(|&i| passes(&answers[i])).collect();
+        let asked: Vec<RgbTile> = passed.iter().map(|&i| crops[i].clone()).collect();
+        if !asked.is_empty() {
+            for (i, p) in passed.into_iter().zip(self.classifier.classes(&asked)?) {
+                answers[i] = p;
+            }
+        }
+        Ok(answers)
     }
 }
 

@@ -59,6 +59,7 @@ fn run(root: &Path, file: &str, (width, height): (u64, u64), digest: &str) -> Pa
             classifier_sha256: Some("11".into()),
             classifier_scale: None,
             classifier_symmetries_from: None,
+            screen: None,
             license: "none".into(),
         },
         NamedPoint {

@@ -281,6 +281,7 @@ pub fn package(p: &Package, out: &Path) -> Result<()> {
             symmetries_from: None,
             threshold: None,
         }),
+        screen: None,
         encoder: None,
         operating_point: Some(settled.point),
         segmentation_point: p.segmentation.clone(),

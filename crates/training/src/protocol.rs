@@ -366,6 +366,7 @@ pub fn package(p: &PartPackage, out: &Path) -> Result<()> {
             symmetries_from: None,
             threshold: threshold.map(|t| t as f32),
         }),
+        screen: None,
         encoder: None,
         operating_point: None,
         segmentation_point: None,

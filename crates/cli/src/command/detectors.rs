@@ -36,6 +36,13 @@ struct Combine {
     /// probabilities, as of the models of folds, in as much time as all of them take
     #[arg(long, value_name = "PKG", required = true)]
     second: Vec<PathBuf>,
+    /// Small classifier that is asked first: only candidates to which it gives --passes-from or more are asked of the
+    /// second stage
+    #[arg(long, value_name = "PKG", requires = "passes_from")]
+    screen: Option<PathBuf>,
+    /// Probability from which on the screen passes a candidate on
+    #[arg(long, value_name = "P", requires = "screen")]
+    passes_from: Option<f32>,
     /// Package folder to make
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -112,8 +119,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
                 Some(_) => anyhow::bail!("--operating-point takes two numbers, as 0.5,0.3"),
                 None => None,
             };
-            let Combine { first, second, name, .. } = a;
-            let stages = Stages { first, second, name, point };
+            let Combine { first, second, screen, passes_from, name, .. } = a;
+            let stages = Stages { first, second, screen: screen.zip(passes_from), name, point };
             println!("{}", combine(&stages, &a.out)?.origin);
             return Ok(());
         }

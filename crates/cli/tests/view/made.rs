@@ -212,6 +212,7 @@ fn record(run: &Path, file: &Path, (width, height): (u64, u64), found: &[Found],
         classifier_sha256: Some("11".into()),
         classifier_scale: None,
         classifier_symmetries_from: None,
+        screen: None,
         license: "none".into(),
     };
     let point = OperatingPoint { seg: score(0.5), cls: score(0.7), provenance: "a test".into() };

@@ -35,6 +35,9 @@ pub struct ModelCard {
     /// Second stage, tumour filter or subtype model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub classifier: Option<ClassifierCard>,
+    /// A small network in front of the second stage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub screen: Option<ScreenCard>,
     /// A frozen encoder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoder: Option<EncoderCard>,
@@ -285,6 +288,54 @@ pub struct ClassifierCard {
     pub threshold: Option<f32>,
 }
 
+/// A small network in front of the second stage (`[screen]`): it is shown the crops of the classifier and knows its
+/// classes. A crop to which it gives the positive class less than `passes_from` keeps that answer; only the others are
+/// asked of the classifier.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScreenCard {
+    /// File name inside the package.
+    pub file: String,
+    /// SHA-256 of that file, 64 lower-case hex digits.
+    pub sha256: String,
+    /// Architecture, e.g. `efficientnet_lite0`.
+    pub architecture: String,
+    /// Side of the network's input, px; whole crops are resized to it, bilinearly.
+    pub input: usize,
+    /// Per-channel mean of the input in [0, 1] (R, G, B).
+    pub mean: [f32; 3],
+    /// Per-channel standard deviation, > 0.
+    pub std: [f32; 3],
+    /// Probability of the positive class from which on a crop is asked of the classifier, inside (0, 1).
+    pub passes_from: f32,
+}
+
+impl ScreenCard {
+    /// The screen as a classifier of the crops of `second`.
+    #[must_use]
+    pub fn as_classifier(&self, second: &ClassifierCard) -> ClassifierCard {
+        ClassifierCard {
+            file: self.file.clone(),
+            sha256: self.sha256.clone(),
+            architecture: self.architecture.clone(),
+            mpp: second.mpp,
+            crop: second.crop,
+            input: self.input,
+            interpolation: Interpolation::Bilinear,
+            mean: self.mean,
+            std: self.std,
+            classes: second.classes.clone(),
+            outputs: vec![],
+            positive: second.positive.clone(),
+            symmetries: 1,
+            symmetries_from: None,
+            scale: None,
+            folds: vec![],
+            threshold: None,
+        }
+    }
+}
+
 /// Platt scaling of a classifier's output: the logit of the positive class becomes
 /// `slope * logit + offset`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -523,6 +574,16 @@ impl ModelCard {
             };
             ensure(c.scale.is_none_or(fits), "classifier.scale", || {
                 "belongs to two classes and needs a slope above 0 and a finite offset".into()
+            })?;
+        }
+        if let Some(s) = &self.screen {
+            network("screen", &s.file, &s.sha256, s.mean, s.std)?;
+            ensure(self.classifier.is_some(), "screen", || "belongs to a [classifier]".into())?;
+            ensure((8..=4096).contains(&s.input), "screen.input", || {
+                format!("{} px is outside 8 to 4096", s.input)
+            })?;
+            ensure(s.passes_from > 0.0 && s.passes_from < 1.0, "screen.passes_from", || {
+                format!("{} is not inside (0, 1)", s.passes_from)
             })?;
         }
         Ok(())

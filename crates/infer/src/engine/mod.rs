@@ -30,13 +30,13 @@ pub use precision::bf16_cpu;
 
 pub use crate::session::{Network, Session};
 
-use crate::card::BoxesCard;
+use crate::card::{BoxesCard, ClassifierCard};
 use crate::network::{OnnxClassifier, OnnxEncoder, OnnxSegmenter};
 use crate::onnx::{self, BOXES, EMBEDDING, INPUT, OUTPUT, Output};
 use crate::package::ModelPackage;
 use base::panics;
 use loader::{Backend, Loader};
-use mitosis::{Classifier, Encoder, Scaled, Segmenter, Symmetric};
+use mitosis::{Classifier, Encoder, Scaled, Screened, Segmenter, Symmetric};
 use std::fmt;
 
 /// The networks of a package, ready to run, and what runs them.
@@ -216,22 +216,34 @@ fn open_on(
     let mut classifier = None;
     let mut classifier_batch = 0;
     if let (Some(card), Some(bytes)) = (&package.card.classifier, package.classifier()) {
-        let output = Output { name: OUTPUT, shape: &[card.width()] };
-        let signature =
-            onnx::signature(bytes, card.input, output).map_err(|e| misfit("classifier", e))?;
-        classifier_batch =
-            signature.fixed_batch.unwrap_or(batch(options.classifier_batch, 32, crops));
-        let shape = [classifier_batch, 3, card.input, card.input];
-        let session = loader.load(&f32_network(bytes, &shape, OUTPUT, &signature.symbols))?;
-        let name = loader.report.engine.clone();
-        let network = OnnxClassifier::new(session, name, card, classifier_batch);
+        let mut open = |card: &ClassifierCard, bytes, name| {
+            let output = Output { name: OUTPUT, shape: &[card.width()] };
+            let signature =
+                onnx::signature(bytes, card.input, output).map_err(|e| misfit(name, e))?;
+            let batch = signature.fixed_batch.unwrap_or(batch(options.classifier_batch, 32, crops));
+            let shape = [batch, 3, card.input, card.input];
+            let session = loader.load(&f32_network(bytes, &shape, OUTPUT, &signature.symbols))?;
+            let engine = loader.report.engine.clone();
+            Ok::<_, EngineError>((OnnxClassifier::new(session, engine, card, batch), batch))
+        };
+        let (network, taken) = open(card, bytes, "classifier")?;
+        classifier_batch = taken;
         let mut network = Symmetric::new(network, card.symmetries);
         if let Some(least) = card.symmetries_from {
             network = network.from_probability(card.positive_index(), least);
         }
+        let positive = card.positive_index();
+        let second: Box<dyn Classifier> = match (&package.card.screen, package.screen()) {
+            (Some(s), Some(bytes)) => {
+                let (screen, _) = open(&s.as_classifier(card), bytes, "screen")?;
+                let screen = screen.shown_as(card);
+                Box::new(Screened::new(screen, network, positive, s.passes_from))
+            }
+            _ => Box::new(network),
+        };
         classifier = Some(match card.scale {
-            Some(s) => Box::new(Scaled::new(network, card.positive_index(), s.slope, s.offset)),
-            None => Box::new(network) as Box<dyn Classifier>,
+            Some(s) => Box::new(Scaled::new(second, positive, s.slope, s.offset)),
+            None => second,
         });
     }
     let mut encoder = None;

@@ -69,6 +69,7 @@ pub(super) fn from_card(
         classifier_sha256: second.map(|c| c.sha256.clone()),
         classifier_scale: second.and_then(|c| c.scale),
         classifier_symmetries_from: second.and_then(|c| c.symmetries_from),
+        screen: package.card.screen.as_ref().filter(|_| second.is_some()).map(Into::into),
         license: package.card.license.clone(),
     };
     let own = match second {

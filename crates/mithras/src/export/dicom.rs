@@ -154,7 +154,7 @@ pub fn object(
 /// Name and digest of the weights, and the settings, as [`Software`] has them.
 fn made_by(counts: &CountsFile) -> [String; 3] {
     let m = &counts.model;
-    let weights = format!("{}{}", m.segmenter_sha256, m.classifier_sha256.as_deref().unwrap_or(""));
+    let weights = m.weights();
     let t = &counts.thresholds;
     let settings = format!("t_seg {}, t_cls {}", t.seg.get(), t.cls.get());
     let model = m.name.chars().filter(char::is_ascii_graphic).take(64).collect();

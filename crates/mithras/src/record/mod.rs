@@ -10,7 +10,7 @@ pub use subtype::{COLUMNS, SubtypeModel, Subtypes};
 use crate::regions::Searched;
 use detect::{Flawed, SlideCandidate, SlideResult, UnreadWindow};
 use infer::ModelCard;
-use infer::card::ScaleCard;
+use infer::card::{ScaleCard, ScreenCard};
 use mitosis::count::Hotspot;
 use mitosis::{Count, Mm2, OperatingPoint, Point, Resolution};
 use serde::{Deserialize, Serialize};
@@ -62,6 +62,9 @@ pub struct ModelEntry {
     /// Score from which the package asks for further symmetric copies; none where it always does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub classifier_symmetries_from: Option<f32>,
+    /// The screen in front of the second stage; none where the package has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub screen: Option<ScreenEntry>,
     /// Licence of the weights.
     pub license: String,
 }
@@ -79,8 +82,32 @@ impl ModelEntry {
                     c.sha256 == own
                         && c.scale == self.classifier_scale
                         && c.symmetries_from == self.classifier_symmetries_from
+                        && card.screen.as_ref().map(ScreenEntry::from) == self.screen
                 })
             })
+    }
+
+    /// The digests of all weights that ran, one after the other.
+    #[must_use]
+    pub fn weights(&self) -> String {
+        let screen = self.screen.as_ref().map(|s| s.sha256.as_str());
+        let rest = [self.classifier_sha256.as_deref(), screen];
+        rest.into_iter().flatten().fold(self.segmenter_sha256.clone(), |all, one| all + one)
+    }
+}
+
+/// The network in front of the second stage.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScreenEntry {
+    /// SHA-256 of its file.
+    pub sha256: String,
+    /// Probability from which on it passes a candidate on.
+    pub passes_from: f32,
+}
+
+impl From<&ScreenCard> for ScreenEntry {
+    fn from(card: &ScreenCard) -> Self {
+        Self { sha256: card.sha256.clone(), passes_from: card.passes_from }
     }
 }
 

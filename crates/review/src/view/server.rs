@@ -497,7 +497,8 @@ impl Viewer {
         let model = item.counts.as_ref().map(|c| &c.model);
         let model_digest = model.map_or_else(String::new, |m| {
             let second = m.classifier_sha256.as_deref().unwrap_or_default();
-            sha256(format!("{} {second}", m.segmenter_sha256))
+            let screen = m.screen.as_ref().map(|s| format!(" {}", s.sha256)).unwrap_or_default();
+            sha256(format!("{} {second}{screen}", m.segmenter_sha256))
         });
         let of = SlideKey { slide: item.name.clone(), slide_digest: item.digest(), model_digest };
         Ok(ReviewPlace { folder, of })

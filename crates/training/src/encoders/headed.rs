@@ -159,6 +159,7 @@ pub fn classifier(
             symmetries_from: None,
             threshold: None,
         }),
+        screen: None,
         encoder: None,
         operating_point: None,
         segmentation_point: None,
