@@ -9,7 +9,7 @@ mod interrupt;
 mod progress;
 mod show;
 
-use base::text::{plain_lines, joined_once};
+use base::text::{joined_once, plain_lines};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::{ExitCode, Termination};
 

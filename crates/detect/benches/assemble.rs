@@ -6,7 +6,7 @@
 use detect::{
     CandidateRule, Control, Detector, Grid, Job, Models, ReadError, Recipe, TileSource, Workers,
 };
-use mitosis::{Mpp, PortError, ProbMap, Resolution, RgbTile, Score, Segmenter};
+use mitosis::{Mpp, PortError, ProbMap, Rect, Resolution, RgbTile, Score, Segmenter};
 
 const SIDE: usize = 512;
 
@@ -20,7 +20,8 @@ impl TileSource for White {
     fn resolution(&self) -> Result<Resolution, ReadError> {
         Ok(Resolution::user(Mpp::PAPER))
     }
-    fn read_at(&self, _: Mpp, _: i64, _: i64, w: usize, h: usize) -> Result<RgbTile, ReadError> {
+    fn read_at(&self, _: Mpp, rect: Rect) -> Result<RgbTile, ReadError> {
+        let (_, _, w, h) = rect.parts();
         Ok(RgbTile::filled(w, h, [255; 3]))
     }
 }

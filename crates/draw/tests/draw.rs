@@ -42,13 +42,8 @@ fn any_rectangle_is_the_same_pixels() {
 fn figures_are_dark_where_the_truth_says() {
     let layout = layout(2600, 2000, 3, 12);
     let darkest = |x: f64, y: f64, reach: i64| {
-        let tile = draw(
-            &layout,
-            x as i64 - reach,
-            y as i64 - reach,
-            2 * reach as usize,
-            2 * reach as usize,
-        );
+        let side = 2 * reach as usize;
+        let tile = draw(&layout, Rect::new(x as i64 - reach, y as i64 - reach, side, side));
         tile.data
             .chunks_exact(3)
             .map(|p| p.iter().map(|&v| u32::from(v)).sum::<u32>())

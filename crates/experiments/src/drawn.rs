@@ -2,9 +2,9 @@
 
 use crate::error::{ExperimentError, Result};
 use base::table::Writer;
+use draw::Rect;
 use draw::{Container, Kind, Layout, Spec};
 use serde::Serialize;
-use draw::Rect;
 use std::path::Path;
 
 /// A drawing that is there whole ends with this file.

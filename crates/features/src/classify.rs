@@ -1,9 +1,9 @@
 //! Image crops to class probabilities, with any classifier package.
 
+pub use crate::files::images;
 use base::progress::{Listener, Piece};
 use base::remedy::{Remedied, Remedy};
 use base::text::Many;
-pub use crate::files::images;
 use infer::card::ClassifierCard;
 use infer::{EngineError, EngineOptions, EngineReport, ModelPackage};
 use mitosis::{ClassProbs, Mpp, PortError, RgbTile};

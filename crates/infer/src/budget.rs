@@ -17,11 +17,9 @@ use std::time::Duration;
 pub struct Workload {
     /// Candidates per mm2.
     pub candidates_per_mm2: f64,
-    /// Share of them whose first copy scores high enough for further symmetric copies, 0 to 1; all of them where the
-    /// card has no `symmetries_from`.
+    /// Share of them that a screen passes on, or whose first copy scores high enough for further symmetric copies, 0 to
+    /// 1; all of them where the card has neither.
     pub open_share: f64,
-    /// Share of them that a screen passes on to the second stage, 0 to 1; all of them where the card has no screen.
-    pub passed_share: f64,
 }
 
 /// One table: operations, bytes, seconds and the share of the peak of each stage.
@@ -87,14 +85,13 @@ struct StageCost {
 impl Workload {
     /// Candidates per mm2 of `mithras-standard` on cellular frames, and the share that `symmetries_from = 0.1` leaves
     /// open (docs/notes/fast-detector.md).
-    pub const COUNTED: Self =
-        Self { candidates_per_mm2: 154.0, open_share: 0.34, passed_share: 0.34 };
+    pub const COUNTED: Self = Self { candidates_per_mm2: 154.0, open_share: 0.34 };
 
     fn passes(self, card: &ModelCard) -> f64 {
         let Some(c) = &card.classifier else { return 0.0 };
         let (passed, open) = match card.screen {
             // What passes the screen is mostly what would be asked for further copies.
-            Some(_) => (self.passed_share, 1.0),
+            Some(_) => (self.open_share, 1.0),
             None if c.symmetries_from.is_some() => (1.0, self.open_share),
             None => (1.0, 1.0),
         };

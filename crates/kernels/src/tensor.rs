@@ -1,8 +1,8 @@
 //! Constants of a file.
 
 use crate::error::PlanError;
-use proto::TensorProto;
 use half::{bf16, f16};
+use proto::TensorProto;
 
 /// A constant: a weight, or a small list of whole numbers.
 #[derive(Clone, Debug, PartialEq)]

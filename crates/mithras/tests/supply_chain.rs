@@ -109,7 +109,10 @@ fn built(dev: bool, of: &[&str]) -> BTreeSet<String> {
 fn the_wheel_of_the_tests_is_built_on_their_crates() {
     let tests = built(true, &["--workspace", "--features", "mithras-cli/train"]);
     let features = "mithras-infer/external-weights,mithras-python/as-tested";
-    let wheel = built(false, &["--package", "mithras-cli", "--package", "mithras-python", "--features", features]);
+    let wheel = built(
+        false,
+        &["--package", "mithras-cli", "--package", "mithras-python", "--features", features],
+    );
     let again: Vec<&String> = wheel.difference(&tests).collect();
     let names = ["mithras-cli", "mithras-infer", "mithras", "mithras-python"];
     let ours = |l: &String| names.contains(&&l[..l.find(' ').unwrap()]);

@@ -259,9 +259,9 @@ fn embeddings_of_other_families_in_other_engines_equal_libtorch() {
 fn repeated_numbers_are_written_one_by_one_as_proto2_has_them() {
     // rten 0.27 refuses packed ones.
     use prost::Message;
-    let ints = onnx::proto::AttributeProto { ints: vec![1, 2], ..Default::default() };
+    let ints = proto::AttributeProto { ints: vec![1, 2], ..Default::default() };
     assert_eq!(ints.encode_to_vec(), [0x40, 1, 0x40, 2]);
-    let dims = onnx::proto::TensorProto { dims: vec![3, 4], ..Default::default() };
+    let dims = proto::TensorProto { dims: vec![3, 4], ..Default::default() };
     assert_eq!(dims.encode_to_vec(), [0x08, 3, 0x08, 4]);
 }
 
@@ -321,8 +321,8 @@ fn an_exported_unet_trains_on() {
 
 /// A file that states that it knows `classes` classes.
 fn of_classes(file: &[u8], classes: i64) -> Vec<u8> {
-    use onnx::proto::{Dimension, ModelProto};
     use prost::Message;
+    use proto::{Dimension, ModelProto};
     let mut model = ModelProto::decode(file).expect("an ONNX file");
     let output = &mut model.graph.as_mut().expect("a graph").output[0];
     let tensor = output.r#type.as_mut().and_then(|t| t.tensor_type.as_mut()).expect("a tensor");

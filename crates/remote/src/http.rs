@@ -67,7 +67,7 @@ impl Client {
     }
 
     /// Asks for `n` bytes from `from` on; of the content with this ETag, where there is one.
-    pub(crate) fn request(
+    pub(crate) fn fetch_range(
         &self,
         address: &Address,
         (from, n): (u64, u64),

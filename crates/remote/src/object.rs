@@ -59,7 +59,7 @@ impl Object {
         let n = if client.knows(address) { 1 } else { block };
         client.persist(|| {
             let Answer { len, etag, modified, body, given, .. } =
-                client.request(address, (0, n), None)?;
+                client.fetch_range(address, (0, n), None)?;
             let word = etag.clone().or_else(|| modified.map(|m| m.to_string()));
             let number = client.number(address, word.as_deref(), len);
             if let Some(mut body) = body {
@@ -186,8 +186,11 @@ impl Object {
             // A server may send fewer bytes than it is asked for; the rest is asked for again.
             while *come < n {
                 let from = (block + *come) * size + part.len() as u64;
-                let mut answer =
-                    self.client.request(&self.address, (from, end - from), self.etag.as_deref())?;
+                let mut answer = self.client.fetch_range(
+                    &self.address,
+                    (from, end - from),
+                    self.etag.as_deref(),
+                )?;
                 self.unchanged(&answer)?;
                 let Some(body) = &mut answer.body else {
                     return Err(RemoteError::Changed { what: "its length" }.into());

@@ -294,7 +294,7 @@ fn a_frame_that_is_broken_is_one_tile() {
 fn persons_are_known_wherever_they_stand() {
     let slide = open(&drawn("series/a.dcm")).unwrap();
     let found: Vec<(String, Personal)> =
-        slide.properties().iter().flat_map(|(n, v)| privacy::found(n, v)).collect();
+        slide.properties().iter().flat_map(|(n, v)| privacy::personal_parts(n, v)).collect();
     let kind = |name: &str| found.iter().find(|(n, _)| n == name).map(|(_, k)| *k);
     for (name, want) in [
         ("dicom.PatientName", Personal::Person),

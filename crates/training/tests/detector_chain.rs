@@ -75,7 +75,10 @@ fn pseudo_labels_of_a_detector_mark_what_nobody_labelled() {
     let loose = dir.path().join("loose");
     fs::create_dir_all(&loose).unwrap();
     let spec = mithras::demo::Spec::new(900, 800, 5, 4).unwrap();
-    let tile = mithras::demo::draw(&mithras::demo::Layout::new(spec).unwrap(), 0, 0, 900, 800);
+    let tile = mithras::demo::draw(
+        &mithras::demo::Layout::new(spec).unwrap(),
+        mithras::demo::Rect::new(0, 0, 900, 800),
+    );
     let image = image::RgbImage::from_raw(900, 800, tile.data).unwrap();
     image.save(loose.join("loose.png")).unwrap();
     let given = Given { all: Some(Mpp::PAPER), ..Given::default() };

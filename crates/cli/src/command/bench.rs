@@ -37,7 +37,7 @@ struct Detect {
     /// Candidates per mm2 of tissue that the second stage looks at
     #[arg(long, value_name = "N", default_value_t = Workload::COUNTED.candidates_per_mm2, value_parser = candidates)]
     candidates: f64,
-    /// Share of candidates that are asked again, flipped, where the package asks only the likely ones
+    /// Share of candidates that a screen passes on, or that are asked again, flipped, where the package asks only those
     #[arg(long, value_name = "SHARE", default_value_t = Workload::COUNTED.open_share, value_parser = share)]
     open_share: f64,
     /// Print JSON (`mithras.budget/1`)

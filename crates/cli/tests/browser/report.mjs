@@ -50,11 +50,12 @@ try {
   assert.ok(Math.abs(width - 595) < 2 && Math.abs(height - 842) < 2, `A4, not ${width} x ${height}`);
   if (Number(pages)) assert.equal(sheets, Number(pages), `${sheets} sheets of A4`);
   else {
-    // No sheet is left half empty: there are as many as what is on them needs, between margins of 14 mm.
+    // No sheet is left half empty: on average at least three quarters are filled, between margins of 14 mm (tables and
+    // pictures are not torn, and how high they are hangs on the fonts of the machine).
     const [width, height] = [182, 269].map((mm) => Math.round((mm / 25.4) * 96));
     await a.call('Emulation.setDeviceMetricsOverride', { width, height, deviceScaleFactor: 1, mobile: false });
     await a.call('Emulation.setEmulatedMedia', { media: 'print' });
-    const needed = Math.ceil(await a.run('document.documentElement.getBoundingClientRect().height') / height);
+    const needed = Math.ceil(await a.run('document.documentElement.getBoundingClientRect().height') / (0.75 * height));
     assert.ok(sheets <= needed, `${sheets} sheets of A4, of which ${needed} would do`);
   }
   assert.deepEqual(troubles, []);

@@ -160,7 +160,12 @@ fn kept(first: &FirstStageFile, watched: &mut Control<'_>) -> Option<FirstStage>
 }
 
 /// Keeps what the first stage gave where nothing is missing or in doubt: what was once unread may be read another time.
-fn save_first_stage(first: &FirstStageFile, done: &Done, source: &dyn TileSource, watched: &mut Control<'_>) {
+fn save_first_stage(
+    first: &FirstStageFile,
+    done: &Done,
+    source: &dyn TileSource,
+    watched: &mut Control<'_>,
+) {
     if !done.unread.is_empty() || !source.suspect().is_empty() {
         return;
     }

@@ -216,7 +216,7 @@ fn open_on(
     let mut classifier = None;
     let mut classifier_batch = 0;
     if let (Some(card), Some(bytes)) = (&package.card.classifier, package.classifier()) {
-        let mut open = |card: &ClassifierCard, bytes, name| {
+        let load = |card: &ClassifierCard, bytes, name| {
             let output = Output { name: OUTPUT, shape: &[card.width()] };
             let signature =
                 onnx::signature(bytes, card.input, output).map_err(|e| misfit(name, e))?;
@@ -226,7 +226,7 @@ fn open_on(
             let engine = loader.report.engine.clone();
             Ok::<_, EngineError>((OnnxClassifier::new(session, engine, card, batch), batch))
         };
-        let (network, taken) = open(card, bytes, "classifier")?;
+        let (network, taken) = load(card, bytes, "classifier")?;
         classifier_batch = taken;
         let mut network = Symmetric::new(network, card.symmetries);
         if let Some(least) = card.symmetries_from {
@@ -235,7 +235,7 @@ fn open_on(
         let positive = card.positive_index();
         let second: Box<dyn Classifier> = match (&package.card.screen, package.screen()) {
             (Some(s), Some(bytes)) => {
-                let (screen, _) = open(&s.as_classifier(card), bytes, "screen")?;
+                let (screen, _) = load(&s.as_classifier(card), bytes, "screen")?;
                 let screen = screen.shown_as(card);
                 Box::new(Screened::new(screen, network, positive, s.passes_from))
             }

@@ -7,10 +7,10 @@ mod resample;
 use crate::error::PlanError;
 use crate::ir::{Act, Arithmetic, Conv, Depthwise, Id, Ir, Op, Shape, Sliding, Step};
 use crate::isa::{Clamp, Func};
-use proto::{GraphProto, ModelProto, NodeProto};
 use crate::tensor::Tensor;
 use attributes::Attributes;
 use prost::Message;
+use proto::{GraphProto, ModelProto, NodeProto};
 use std::collections::HashMap;
 use std::rc::Rc;
 

@@ -1,7 +1,7 @@
 //! Small ONNX files.
 
-use proto::{AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto};
 use prost::Message;
+use proto::{AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto};
 
 /// Numbers that look random and are the same each time.
 pub(super) struct Noise(u64);
@@ -36,19 +36,19 @@ pub(super) struct Builder {
 }
 
 pub(super) fn ints(name: &str, v: &[i64]) -> AttributeProto {
-    AttributeProto { name: name.into(), ints: v.to_vec(), ..Attribute::default() }
+    AttributeProto { name: name.into(), ints: v.to_vec(), ..AttributeProto::default() }
 }
 
 pub(super) fn int(name: &str, i: i64) -> AttributeProto {
-    AttributeProto { name: name.into(), i, ..Attribute::default() }
+    AttributeProto { name: name.into(), i, ..AttributeProto::default() }
 }
 
 pub(super) fn float(name: &str, f: f32) -> AttributeProto {
-    AttributeProto { name: name.into(), f, ..Attribute::default() }
+    AttributeProto { name: name.into(), f, ..AttributeProto::default() }
 }
 
 pub(super) fn text(name: &str, s: &str) -> AttributeProto {
-    AttributeProto { name: name.into(), s: s.into(), ..Attribute::default() }
+    AttributeProto { name: name.into(), s: s.into(), ..AttributeProto::default() }
 }
 
 impl Builder {
@@ -64,8 +64,13 @@ impl Builder {
     pub(super) fn floats(&mut self, dims: &[usize], float_data: Vec<f32>) -> String {
         let name = self.name("weight");
         let dims = dims.iter().map(|d| *d as i64).collect();
-        let stored =
-            TensorProto { name: name.clone(), dims, data_type: 1, float_data, ..Stored::default() };
+        let stored = TensorProto {
+            name: name.clone(),
+            dims,
+            data_type: 1,
+            float_data,
+            ..TensorProto::default()
+        };
         self.graph.initializer.push(stored);
         name
     }
@@ -80,20 +85,30 @@ impl Builder {
     pub(super) fn int64s(&mut self, v: &[i64]) -> String {
         let name = self.name("ints");
         let (dims, int64_data) = (vec![v.len() as i64], v.to_vec());
-        let stored =
-            TensorProto { name: name.clone(), dims, data_type: 7, int64_data, ..Stored::default() };
+        let stored = TensorProto {
+            name: name.clone(),
+            dims,
+            data_type: 7,
+            int64_data,
+            ..TensorProto::default()
+        };
         self.graph.initializer.push(stored);
         name
     }
 
-    pub(super) fn node(&mut self, op: &str, inputs: &[&str], attribute: Vec<AttributeProto>) -> String {
+    pub(super) fn node(
+        &mut self,
+        op: &str,
+        inputs: &[&str],
+        attribute: Vec<AttributeProto>,
+    ) -> String {
         let name = self.name(op);
         self.graph.node.push(NodeProto {
             input: inputs.iter().map(ToString::to_string).collect(),
             output: vec![name.clone()],
             op_type: op.into(),
             attribute,
-            ..Node::default()
+            ..NodeProto::default()
         });
         name
     }
@@ -137,6 +152,7 @@ impl Builder {
     /// The file, whose output is `name`.
     pub(super) fn file(&self) -> Vec<u8> {
         let opset_import = vec![OperatorSetIdProto { domain: String::new(), version: 18 }];
-        ModelProto { graph: Some(self.graph.clone()), opset_import, ..Default::default() }.encode_to_vec()
+        ModelProto { graph: Some(self.graph.clone()), opset_import, ..Default::default() }
+            .encode_to_vec()
     }
 }

@@ -36,7 +36,10 @@ pub static EXPORTS: &[Export] =
     &[csv::EXPORT, parquet::EXPORT, qupath::EXPORT, grand_challenge::EXPORT, counts::EXPORT];
 
 /// A slide's candidates as Grand Challenge takes them: "Multiple points", mm.
-pub(crate) fn grand_challenge(record: &SlideRecord) -> Result<Vec<u8>, ExportError> {
+///
+/// # Errors
+/// [`ExportError`] where the resolution cannot be written.
+pub fn grand_challenge(record: &SlideRecord) -> Result<Vec<u8>, ExportError> {
     (grand_challenge::EXPORT.bytes)(record)
 }
 

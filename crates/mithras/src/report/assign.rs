@@ -1,8 +1,8 @@
 //! A table for slides that were searched already: their cases and whatever else is known of them.
 
 use super::ReportError;
-use super::slide_folder::slides;
 use super::gather::alone;
+use super::slide_folder::slides;
 use super::table::COLUMNS;
 use crate::batch::state::Status;
 use crate::batch::{DetectionState, InputError, read_list};

@@ -2,10 +2,10 @@
 
 use super::counts::counts;
 use super::error::ReportError;
-use super::slide_folder::OWN;
 use super::gather::gather;
 use super::record::{records, write_record};
 use super::run_file::RunFile;
+use super::slide_folder::OWN;
 use crate::batch::results::Sealed;
 use crate::batch::state::Status;
 use crate::batch::{self, DetectionState, Results, finished_results as results};

@@ -2,9 +2,9 @@
 
 use super::cases::{self, Unfinished, cases as cases_of};
 use super::error::ReportError;
-use super::slide_folder::{SlideFolder, Like, slides};
 use super::record::{RunRecord, begin, records};
 use super::run_file::RunFile;
+use super::slide_folder::{Like, SlideFolder, slides};
 use super::slide_line::SlideLine;
 use super::{region_table, summary, table};
 use crate::batch::DetectionOutcome;

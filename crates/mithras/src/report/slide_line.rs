@@ -1,7 +1,7 @@
 //! One slide of `run.json`.
 
-use super::slide_folder::SlideFolder;
 use super::reviewed::Reviewed;
+use super::slide_folder::SlideFolder;
 use crate::batch::StageTime;
 use crate::batch::state::Status;
 use crate::export::CountsFile;

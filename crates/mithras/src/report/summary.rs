@@ -1,9 +1,9 @@
 //! `summary.html`: a few slides with their pictures inside, many with those in their folders.
 
 use super::error::ReportError;
-use super::slide_folder::SlideFolder;
 use super::record::RunRecord;
 use super::run_file::RunFile;
+use super::slide_folder::SlideFolder;
 use super::slide_line::SlideLine;
 use super::view::{Row, SlideView, seconds};
 use crate::export::pictures as assets;

@@ -1,8 +1,8 @@
 //! What the summary shows of one slide, drawn from the files in its folder.
 
 use super::error::ReportError;
-use super::slide_folder::SlideFolder;
 use super::reviewed::Reviewed;
+use super::slide_folder::SlideFolder;
 use crate::batch::StageTime;
 use crate::export::RegionCount;
 use crate::export::{Caveat, CountsFile, labels, pictures as assets, read_detections};

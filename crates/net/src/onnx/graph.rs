@@ -5,9 +5,9 @@ use tch::{Kind, Tensor};
 use super::model::{Axis, NamedValue, Value, model};
 use super::options::{ExportOptions, WeightKind};
 use super::parts::Cutting;
-use proto::{AttributeProto, ModelProto, NodeProto, TensorProto};
 use crate::efficientnet::Act;
 use crate::layer::{BatchNorm, Conv2d, LayerNorm, Linear};
+use proto::{AttributeProto, ModelProto, NodeProto, TensorProto};
 
 const FLOAT: i32 = 1;
 const INT64: i32 = 7;

@@ -24,12 +24,12 @@ use prost::Message;
 use self::graph::{Graph, Part, int};
 use self::model::{Axis, NamedValue, Value};
 use self::parts::Cutting;
-use proto::ModelProto;
 use crate::checkpoint::write_whole;
 use crate::encoder::{Encoder, Network};
 use crate::error::{NetError, Result};
 use crate::layer::Linear;
 use crate::unet::EfficientUnet;
+use proto::ModelProto;
 
 pub use self::count::multiply_accumulates;
 pub use self::options::{ExportOptions, WeightKind};

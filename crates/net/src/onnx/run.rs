@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use prost::Message;
 use tch::{Device, Kind, Tensor};
 
-use proto::{AttributeProto, ModelProto, NodeProto, TensorProto};
 use crate::device::MemoryFormat;
 use crate::error::{NetError, Result};
+use proto::{AttributeProto, ModelProto, NodeProto, TensorProto};
 
 /// A network ready to run.
 pub struct Program {

@@ -13,12 +13,12 @@ use tch::{Device, Kind, Tensor};
 
 use super::graph::{Part, Statistics};
 use super::options::{ExportOptions, WeightKind};
-use proto::{Dimension, DimensionProto, GraphProto, ModelProto, TensorProto};
 use super::run::{Program, constant};
 use super::{classifier_graph, unet_graph};
 use crate::encoder::Encoder;
 use crate::error::{NetError, Result};
 use crate::unet::EfficientUnet;
+use proto::{Dimension, DimensionProto, GraphProto, ModelProto, TensorProto};
 
 const HALF: i32 = 10;
 /// A network is built by what its file states; more than ImageNet-22k has is not a classifier's.

@@ -140,7 +140,8 @@ pub(crate) fn text_properties(ifds: &[Ifd], base: usize) -> BTreeMap<String, Str
     for (i, other) in ifds.iter().enumerate().filter(|(i, _)| *i != base) {
         for (t, n) in names {
             let (name, text) = (format!("tiff[{i}].{n}"), other.text(t).unwrap_or_default());
-            if all.get(&own(n)) != Some(&text) && !privacy::personal_parts(&name, &text).is_empty() {
+            if all.get(&own(n)) != Some(&text) && !privacy::personal_parts(&name, &text).is_empty()
+            {
                 all.insert(name, text);
             }
         }

@@ -103,7 +103,8 @@ impl Slide {
         })?;
         let mut names = BTreeSet::new();
         let mut findings = Vec::new();
-        let properties = self.properties().iter().flat_map(|(name, v)| privacy::personal_parts(name, v));
+        let properties =
+            self.properties().iter().flat_map(|(name, v)| privacy::personal_parts(name, v));
         let texts_found = search.texts_found.iter().flat_map(FileText::findings);
         let images = self.associated_images().iter().filter(|i| privacy::may_show_label(&i.name));
         let images = images.map(|i| (format!("image {}", i.name), Personal::Picture));

@@ -1,10 +1,10 @@
 //! `mithras corpus inspect`.
 
 use crate::show;
+use construct::inspect::{CropsReport, RegionsReport, page};
 use crops::Corpus;
 use crops::Encoding;
 use crops::inspect::montage;
-use construct::inspect::{CropsReport, RegionsReport, page};
 use regions::Dataset;
 use std::path::PathBuf;
 
