@@ -169,6 +169,24 @@ def check_summary(root):
     ]
 
 
+#: What a page of docs/decisions has, each at the beginning of a paragraph.
+DECISION = ("**Reason.**", "**Rejected.**")
+
+
+def check_decisions(root):
+    """Every page of docs/decisions has a numbered title, the reason, and what was rejected."""
+    faults = []
+    for page in sorted((root / "docs/decisions").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        number = page.name.partition("-")[0].lstrip("0")
+        if not re.match(rf"# {re.escape(number)}\. \S", text):
+            faults.append(f"{page.relative_to(root)}: the title is not '# {number}. ...'")
+        for part in DECISION:
+            if not re.search(rf"^{re.escape(part)} \S", text, re.M):
+                faults.append(f"{page.relative_to(root)}: no part {part}")
+    return faults
+
+
 # Verbs and their help
 
 
@@ -488,7 +506,7 @@ def main():
         faults += ["words: scripts/words.py --check failed"] * bool(checked.returncode)
     if "links" in steps:
         found, external = check_links(ROOT, files)
-        faults += found + check_summary(ROOT)
+        faults += found + check_summary(ROOT) + check_decisions(ROOT)
         print(f"links of {len(files)} pages; {len(external)} external ones, not fetched:")
         print("".join(f"  {target}\n" for target in external), end="")
     if "commands" in steps:

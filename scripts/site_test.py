@@ -80,6 +80,19 @@ class Repository(unittest.TestCase):
         self.write("docs/decisions/d.md", "# D\n")
         self.assertEqual(site.check_summary(self.root), ["docs/SUMMARY.md: decisions/d.md is not listed"])
 
+    def test_decisions_have_all_parts(self):
+        page = "docs/decisions/0007-a.md"
+        self.write(page, "# 7. A\n\nB.\n\n**Reason.** C.\n\n**Rejected.** D.\n")
+        self.assertEqual(site.check_decisions(self.root), [])
+        for bad, fault in (
+            ("# 7. A\n\n**Reason.** C.\n", "no part **Rejected.**"),
+            ("# 7. A\n\n**Reason.** C.\n\n**Rejected.**\n", "no part **Rejected.**"),
+            ("# 7. A\n\n**Rejected.** D.\n", "no part **Reason.**"),
+            ("# 8. A\n\n**Reason.** C.\n\n**Rejected.** D.\n", "the title is not '# 7. ...'"),
+        ):
+            self.write(page, bad)
+            self.assertEqual(site.check_decisions(self.root), [f"{page}: {fault}"])
+
     def test_commands(self):
         def faults(line):
             page = self.write("docs/b.md", f"```sh\n{line}\n```\n")
