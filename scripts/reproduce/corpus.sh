@@ -30,12 +30,12 @@ drawn)
     mithras corpus build --preset tcga-mf-pseudo --no-tumour-filter --cohort DRAWN --threads 1 --workers 1 "$1/slides" --out "$1/corpus"
     ;;
 reading)
-    cargo build --release -p corpus --example read_speed
+    cargo build --release -p mithras-crops --example read_speed
     target/release/examples/read_speed "$1" --make 60000
     python3 benches/peer/corpus_read.py "$1" target/release/examples/read_speed
     ;;
 tissue)
-    cargo build --release -p corpus --example tissue_speed
+    cargo build --release -p mithras-regions --example tissue_speed
     python3 benches/peer/tissue.py target/release/examples/tissue_speed "$@"
     ;;
 filter)

@@ -27,5 +27,5 @@ if [ -n "${MINED:-}" ]; then
 fi
 
 # The loader, on an idle machine.
-cargo run --release -p corpus --example view_speed -- "$out/corpus" 1 80
+cargo run --release -p mithras-crops --example view_speed -- "$out/corpus" 1 80
 python3 benches/peer/view_loader.py "$out/corpus" 1 30
