@@ -6,7 +6,7 @@
 
 Needs numpy, Pillow, tifffile and imagecodecs; openslide-python, pydicom and scikit-image add cases where they
 are installed. Everything is drawn from a seed. A file that is refused has a remedy: what the error names is
-done to the file, or given as a flag, and the result must be read. docs/notes/reports.md lists the report of each
+done to the file, or given as a flag, and the result must be read. docs/reports.md lists the report of each
 case; a new report becomes a function here.
 """
 
