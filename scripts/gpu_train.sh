@@ -6,9 +6,9 @@
 #   scripts/gpu_train.sh collect OUT WEIGHTS     package and weights alone, to carry home
 #   scripts/gpu_train.sh check WEIGHTS DATA OUT  at home: the folds' packages, and their scores on what they left out
 #
-# Settings: BINARY (target/release/mithras with the feature train), INIT (EfficientNet-Lite0 weights), FINETUNE_INIT (ResNet-50
-# v2 weights to stage 3), DEVICE (cuda), SECONDS_LEFT (540: stops in good time; every training continues from its state), SCALE
-# (1; 0.002 tries the whole way on a CPU), PRECISION (bf16 on a GPU).
+# Settings: BINARY (target/release/mithras with the feature train), INIT (EfficientNet-Lite0 weights), FINETUNE_INIT
+# (ResNet-50 v2 weights to stage 3), DEVICE (cuda), SECONDS_LEFT (540: stops in good time; every training continues
+# from its state), SCALE (1; 0.002 tries the whole way on a CPU), PRECISION (bf16 on a GPU).
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 binary=${BINARY:-$here/target/release/mithras}

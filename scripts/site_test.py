@@ -160,6 +160,16 @@ class Repository(unittest.TestCase):
         self.assertEqual(words.long_lines(f"a\n{long}"), [(2, 150)])
         self.assertEqual(words.long_lines(f"```\na\n```\n- {long}"), [(4, 152)])
 
+    def test_long_comments(self):
+        long = "word " * 30
+        for code in (f"/// {long}", f"//! {long}", f"    // {long}"):
+            self.assertEqual(words.long_comments(f"a\n{code}", words.COMMENTS[".rs"]), [(2, len(code))], code)
+        for code in (f"let a = \"{long}\";", f"/// | {long} |", f"/// ```\n/// {long}\n/// ```", f"// {'x' * 200}"):
+            self.assertEqual(words.long_comments(code, words.COMMENTS[".rs"]), [], code)
+        # A fence that does not end hides nothing of the next comment.
+        self.assertEqual(words.long_comments(f"// ```\na\n// {long}", words.COMMENTS[".rs"]), [(3, 153)])
+        self.assertEqual(words.long_comments(f"#!{long}\n# {long}", words.COMMENTS[".sh"]), [(2, 152)])
+
     def test_names_of_types_and_functions(self):
         a, b = "pub struct Item;\npub fn of() {}\npub type Result<T> = T;\n", "    pub enum Item {}\npub fn off() {}\n"
         sources = {"crates/x/src/a.rs": a, "crates/x/src/b.rs": b, "crates/y/src/a.rs": a, "crates/x/tests/t.rs": a}

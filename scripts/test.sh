@@ -42,7 +42,8 @@ else
 fi
 
 # A minute of the campaigns of scripts/attack.sh, on the binary that the tests have just used, and next to it, on the
-# other core, links, commands and quoted errors of all pages, and the tutorials; `--quick` leaves out training a detector.
+# other core, links, commands and quoted errors of all pages, and the tutorials; `--quick` leaves out training a
+# detector.
 step "attack and site"
 binary=$target/debug/mithras log=$target/attack.log
 scripts/attack.sh --minutes 1 --binary "$MITHRAS_TEST_PROGRAM" >"$log" 2>&1 &

@@ -15,7 +15,8 @@ import re
 import sys
 from pathlib import Path
 
-# Makers of the scanners of the slides with figures: ICPR 2012 (Aperio) and MIDOG 2021 (Hamamatsu XR and S360, Aperio CS2).
+# Makers of the scanners of the slides with figures: ICPR 2012 (Aperio) and MIDOG 2021 (Hamamatsu XR and S360, Aperio
+# CS2).
 SCANNERS = ["Aperio", "Hamamatsu"]
 MODELS = Path(__file__).resolve().parent.parent / "models"
 

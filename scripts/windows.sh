@@ -5,8 +5,8 @@
 #   scripts/windows.sh [--profile dev|release|dist] [--binary MITHRAS.EXE] [--here MITHRAS]
 #
 # Needs the target (rustup target add x86_64-pc-windows-gnu) and Debian's gcc-mingw-w64-x86-64; to try it, wine64. Where
-# Wine is missing that is printed, and the exit code is 0. --here is this system's program [default: target/debug/mithras,
-# if it is there].
+# Wine is missing that is printed, and the exit code is 0. --here is this system's program [default:
+# target/debug/mithras, if it is there].
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -6,10 +6,10 @@
 The house writes plain English: CONTRIBUTING.md, "Words", has the rules. This script counts the words
 that the rules replace, in sources, pages and scripts. Some uses are proper ("a cell beside a vessel"),
 so there is a limit and not a ban: --check fails when a kind of file has more of them than LIMITS
-allows, or when a page has a line of prose over 120 columns. Two kinds of names have limits, too: a
-public type whose name another public type of the same crate has, and a function or a type named by a
-preposition or a participle. A tuple of different kinds as a parameter has no names where the function
-is called; these are counted, too. Lower a limit when a count has fallen.
+allows, or when a page has a line of prose, or a source a comment, over 120 columns. Two kinds of names
+have limits, too: a public type whose name another public type of the same crate has, and a function or
+a type named by a preposition or a participle. A tuple of different kinds as a parameter has no names
+where the function is called; these are counted, too. Lower a limit when a count has fallen.
 """
 
 import argparse
@@ -34,8 +34,10 @@ WORDS = {
 }
 #: How many uses of all words together a kind of file may have.
 LIMITS = {"rs": 18, "md": 3, "other": 14}
-#: Columns of a line of prose.
+#: Columns of a line of prose, and of a comment.
 COLUMNS = 120
+#: What begins a comment, by the end of a file's name. Commands in presets are long, so TOML is not here.
+COMMENTS = {".rs": r"//[/!]?", ".py": "#(?!!)", ".sh": "#(?!!)"}
 #: How many names of public types occur twice in a crate, and how many public functions are named so.
 NAME_LIMITS = {"types": 0, "functions": 0}
 #: How many parameters are tuples of different kinds: a struct, or a parameter each, is clearer.
@@ -93,6 +95,21 @@ def long_lines(text):
             words = re.sub(r"^\s*(?:[-*>]|\d+\.)?\s*", "", line)
             if not line.lstrip().startswith(("|", "#", "<", "!")) and len(words.split()) > 1:
                 faults.append((number, len(line)))
+    return faults
+
+
+def long_comments(text, mark):
+    """`(line, columns)` of comments over COLUMNS: not tables, fenced blocks or comments of one word."""
+    faults, fence = [], False
+    for number, line in enumerate(text.splitlines(), 1):
+        comment = re.match(rf"\s*{mark}(.*)$", line)
+        words = comment[1].strip() if comment else ""
+        if not comment:
+            fence = False
+        elif words.startswith("```"):
+            fence = not fence
+        elif len(line) > COLUMNS and not fence and not words.startswith("|") and len(words.split()) > 1:
+            faults.append((number, len(line)))
     return faults
 
 
@@ -191,6 +208,9 @@ def main():
                     print(f"{name}:{number}:{line}")
         if sort == "md":
             faults += [f"{name}:{n}: a line of prose of {c} columns, more than {COLUMNS}" for n, c in long_lines(text)]
+        elif Path(name).suffix in COMMENTS:
+            long = long_comments(text, COMMENTS[Path(name).suffix])
+            faults += [f"{name}:{n}: a comment of {c} columns, more than {COLUMNS}" for n, c in long]
     if not a.list:
         head = f"{'':28}" + "".join(f"{word:>9}" for word in WORDS) + f"{'all':>9}"
         print(head)

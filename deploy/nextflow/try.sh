@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tries the module by Nextflow itself on a drawn slide: its table must equal that of `mithras detect`; and by nf-test, where that is
-# there, its own tests.
+# Tries the module by Nextflow itself on a drawn slide: its table must equal that of `mithras detect`; and by nf-test,
+# where that is there, its own tests.
 #
 #   MITHRAS=target/debug/mithras NEXTFLOW=nextflow deploy/nextflow/try.sh
 #

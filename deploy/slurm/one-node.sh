@@ -1,5 +1,5 @@
-# A Slurm of one node in a temporary folder, `$work`, taken down at the end; to be sourced by what tries something on it.
-# Needs root and Debian's slurm-wlm and munge, which it installs where it can; skips where Slurm cannot be had.
+# A Slurm of one node in a temporary folder, `$work`, taken down at the end; to be sourced by what tries something on
+# it. Needs root and Debian's slurm-wlm and munge, which it installs where it can; skips where Slurm cannot be had.
 skip() { echo "SKIPPED: $*; nothing was tried" >&2; exit 77; }
 fail() { echo "FAILED: $*" >&2; exit 1; }
 note() { echo "== $*"; }

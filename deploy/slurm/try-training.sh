@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Tries pretrain.sbatch and finetune.sbatch on a real Slurm of one node (one-node.sh): two tasks each on the processor, one of which
-# is killed; the script begins again what is left. The curves must be those of one process that nothing happened to.
+# Tries pretrain.sbatch and finetune.sbatch on a real Slurm of one node (one-node.sh): two tasks each on the
+# processor, one of which is killed; the script begins again what is left. The curves must be those of one process
+# that nothing happened to.
 #
 #   MITHRAS=target/debug/mithras deploy/slurm/try-training.sh
 #
-# Needs root and the training build. Reports SKIPPED and ends with 77 where one of them or Slurm is not there. GPUs are not tried: `gres` is
-# overridden.
+# Needs root and the training build. Reports SKIPPED and ends with 77 where one of them or Slurm is not there. GPUs
+# are not tried: `gres` is overridden.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 mithras=$(realpath "${MITHRAS:-target/debug/mithras}")
@@ -86,7 +87,8 @@ begun=$SECONDS
 note "one process: $((SECONDS - begun)) s"
 export PRESET=$work/finetune.toml DATA=$work/data OUT=$work/finetune
 begun=$SECONDS
-# This time the task that writes the files: the other has no state to keep, and all continue from the last one that was stored.
+# This time the task that writes the files: the other has no state to keep, and all continue from the last one that
+# was stored.
 broken finetune 0 "$OUT/fold-0/metrics.csv" "$(job deploy/slurm/finetune.sbatch "${discs[@]}")"
 [ -e "$OUT/fold-0/predictions.csv" ] || fail "no predictions: $(tail -n 5 "$work"/mithras-finetune-*.log)"
 note "two tasks, the first killed: $((SECONDS - begun)) s"

@@ -2,7 +2,7 @@
 # docs/results/corpus.md: importing, building, reading and tissue masks.
 #
 #   scripts/reproduce/corpus.sh import FORMAT FILE        counts of one file
-#   scripts/reproduce/corpus.sh build OUT SLIDE...        a corpus of real slides; MPP_TABLE and TABLE as for `corpus build`
+#   scripts/reproduce/corpus.sh build OUT SLIDE...        a corpus of real slides (MPP_TABLE, TABLE: of `corpus build`)
 #   scripts/reproduce/corpus.sh drawn OUT                 56 drawn slides, one worker
 #   scripts/reproduce/corpus.sh reading OUT               60,000 drawn crops; ours and the peers'
 #   scripts/reproduce/corpus.sh tissue SLIDE...           tissue masks; ours and OpenCV's

@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
-# docs/results/detection.md, mithras-fast: other first stages at 0.5 um/px, with the second stages and the scale of mithras-standard.
+# docs/results/detection.md, mithras-fast: other first stages at 0.5 um/px, with the second stages and the scale of
+# mithras-standard.
 #
-#   DATA=DIR INIT=FILE scripts/reproduce/detection-fast.sh [OUT]      after scripts/reproduce/detection.sh, with the same OUT
+#   DATA=DIR INIT=FILE scripts/reproduce/detection-fast.sh [OUT]
+#
+# After scripts/reproduce/detection.sh, with the same OUT.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 : "${DATA:?set DATA to the folder of the data}" "${INIT:?set INIT to EfficientNet-Lite0 weights}"

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# docs/results/detection.md and robustness.md: trains mithras-standard in three folds and on everything, measures and packages it.
+# docs/results/detection.md and robustness.md: trains mithras-standard in three folds and on everything, measures and
+# packages it.
 #
 #   DATA=DIR INIT=FILE FINETUNE_INIT=FILE scripts/reproduce/detection.sh [OUT]      (default OUT: runs/detection)
 #
-# DATA holds icpr2012/, ami_br/, extra_he/monuseg_1000/ and extra_he/consep_256/. INIT is ImageNet's EfficientNet-Lite0, FINETUNE_INIT
-# ResNet-50 v2 to its third stage. Needs the training build on PATH. About an hour of two CPU cores for each of the four models, and the
-# measurements; finished steps are skipped.
+# DATA holds icpr2012/, ami_br/, extra_he/monuseg_1000/ and extra_he/consep_256/. INIT is ImageNet's
+# EfficientNet-Lite0, FINETUNE_INIT ResNet-50 v2 to its third stage. Needs the training build on PATH. About an hour
+# of two CPU cores for each of the four models, and the measurements; finished steps are skipped.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 : "${DATA:?set DATA to the folder of the data}" "${INIT:?set INIT to EfficientNet-Lite0 weights}" "${FINETUNE_INIT:?set FINETUNE_INIT to ResNet-50 v2 weights}"

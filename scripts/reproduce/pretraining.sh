@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # docs/results/pretraining.md: pretrains ViT-tiny by one objective, probes it, and fine-tunes it.
 #
-#   SET=DIR FOLDS=FILE DATA=DIR MINED=PATTERN scripts/reproduce/pretraining.sh NAME [OUT]       (default OUT: runs/pretraining)
+#   SET=DIR FOLDS=FILE DATA=DIR MINED=PATTERN scripts/reproduce/pretraining.sh NAME [OUT]  (OUT: runs/pretraining)
 #
 # NAME: mim | image | beta100 | beta000 | mithras (presets/pretrain-cpu-NAME-vit-tiny.toml). SET is a regions dataset
-# (scripts/reproduce/detection.sh makes one), FOLDS its manifest, DATA the AMi-Br folder. MINED, like 'runs/mined-{fold}.csv', are the hard
-# negatives of the detector's second stage; without it that step is left out. Needs the training build on PATH and cargo.
+# (scripts/reproduce/detection.sh makes one), FOLDS its manifest, DATA the AMi-Br folder. MINED, like
+# 'runs/mined-{fold}.csv', are the hard negatives of the detector's second stage; without it that step is left out.
+# Needs the training build on PATH and cargo.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 name=${1:?name an objective; see the head of this file}

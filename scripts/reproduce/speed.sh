@@ -2,7 +2,7 @@
 # docs/results/speed.md, table by table.
 #
 #   scripts/reproduce/speed.sh end-to-end FRAMES     9 frames, against the peer; both bundled detectors
-#   scripts/reproduce/speed.sh engines PACKAGE       per window and crop; PACKAGE: one exported by `mithras train export`
+#   scripts/reproduce/speed.sh engines PACKAGE       per window and crop; PACKAGE: one of `mithras train export`
 #   scripts/reproduce/speed.sh reading               slide tiles
 #   scripts/reproduce/speed.sh encoders              forward passes of all encoders (training build)
 #   scripts/reproduce/speed.sh features SLIDE        `embed` against TRIDENT's loop
@@ -10,7 +10,8 @@
 #   scripts/reproduce/speed.sh step                  a pretraining step against PyTorch
 #   scripts/reproduce/speed.sh memory OUT            peak resident memory on a large drawn slide
 #
-# First: cargo build --release, and pip install -r scripts/requirements.txt. FRAMES: H&E frames at 0.2456 um/px (ICPR 2012, Aperio).
+# First: cargo build --release, and pip install -r scripts/requirements.txt. FRAMES: H&E frames at 0.2456 um/px (ICPR
+# 2012, Aperio).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 case ${1:-} in

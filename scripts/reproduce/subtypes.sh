@@ -3,10 +3,13 @@
 #
 #   DATA=DIR INIT=FILE scripts/reproduce/subtypes.sh ROW [OUT]        (default OUT: runs/subtypes)
 #
-# ROW: bundled | all-figures | benchmark | scratch | lite0 | ami-br | ami-morph | b0 | vit-tiny. DATA is the AMi-Br folder. INIT is the file of starting
-# weights: for `bundled` the detector's second stage (runs/detection/run/final/finetune/model.safetensors; `mithras-standard` has the same
-# weights as f16), for `benchmark` ResNet-50 v2 to its third stage, for `lite0` and `ami-br` the detector's second stage on EfficientNet-Lite0,
-# for `ami-morph` EfficientNet-Lite0, for `b0` a figure-or-not classifier (docs/notes/subtypes-rows.md), for `vit-tiny` an encoder of `mithras train pretrain`. Needs the training build on PATH.
+# ROW: bundled | all-figures | benchmark | scratch | lite0 | ami-br | ami-morph | b0 | vit-tiny. DATA is the AMi-Br
+# folder. INIT is the file of starting weights: for `bundled` the detector's second stage
+# (runs/detection/run/final/finetune/model.safetensors; `mithras-standard` has the same weights as f16), for
+# `benchmark` ResNet-50 v2 to its third stage, for `lite0` and `ami-br` the detector's second stage on
+# EfficientNet-Lite0, for `ami-morph` EfficientNet-Lite0, for `b0` a figure-or-not classifier
+# (docs/notes/subtypes-rows.md), for `vit-tiny` an encoder of `mithras train pretrain`. Needs the training build on
+# PATH.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 row=${1:?name a row; see the head of this file}

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # docs/results/survival.md: golden values against R, the benchmark against peers, and TCGA-THCA.
 #
-#   scripts/reproduce/survival.sh [TCGA-CDR_THCA.csv]        needs cargo; R with `survival`, lifelines and scikit-survival for the benchmark
+#   scripts/reproduce/survival.sh [TCGA-CDR_THCA.csv]
+#
+# Needs cargo; for the benchmark R with `survival`, lifelines and scikit-survival.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 cargo test -p mithras-stats

@@ -1,4 +1,5 @@
-//! A log whose every line names the digest of the line before it: what was changed, taken out or put in between is noticed.
+//! A log whose every line names the digest of the line before it: what was changed, taken out or put in between is
+//! noticed.
 
 use crate::digest::sha256;
 use crate::log::{Log, LogError};
@@ -73,8 +74,8 @@ pub fn read(path: &Path) -> Result<String, ChainError> {
     Ok(text)
 }
 
-/// Checks every line that names the one before; lines of earlier versions, which all come first, name none. Gives the digest of
-/// the last line.
+/// Checks every line that names the one before; lines of earlier versions, which all come first, name none. Gives the
+/// digest of the last line.
 fn verify(path: &Path, text: &str) -> Result<String, ChainError> {
     let bad = |line: usize, reason: &str| ChainError::Line {
         path: path.to_owned(),

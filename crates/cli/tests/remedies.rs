@@ -352,7 +352,8 @@ const CORPORA: &[Case] = &[
     case("FilterResolution", "{U} other --out b4", "encoders convert --mpp", "{U} filter --out b4"),
 ];
 
-/// Remedies that need a training, a server, a signal or a scheduler: the file and the test that provokes and follows each.
+/// Remedies that need a training, a server, a signal or a scheduler: the file and the test that provokes and follows
+/// each.
 const ELSEWHERE: &[(&str, &str, &str)] = &[
     (
         "PatientRule",

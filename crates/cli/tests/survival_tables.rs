@@ -265,7 +265,8 @@ fn joins_patients_and_training_medians() {
     assert!(err.contains("less than 2 mm2 of analysed tissue on 1 slide:"), "{err}");
     let results: Value =
         serde_json::from_slice(&std::fs::read(out.join("results.json")).unwrap()).unwrap();
-    // Patients, not slides, are cut in two: A, whose two slides have 9 and 4, B and D with counts 9, 1, 2 and densities 10, 2, 5.
+    // Patients, not slides, are cut in two: A, whose two slides have 9 and 4, B and D with counts 9, 1, 2 and
+    // densities 10, 2, 5.
     assert_eq!(results["features"][0]["unit"], "patients (max)");
     assert_eq!(results["features"][0]["logrank"]["cut"], 2.0);
     assert_eq!(results["features"][1]["logrank"]["cut"], 5.0);

@@ -1,4 +1,5 @@
-//! What `mithras quality` costs per slide: `cargo bench -p mithras-clinic -- SLIDE...`. Without slides a drawn pyramid of 4,000 px.
+//! What `mithras quality` costs per slide: `cargo bench -p mithras-clinic -- SLIDE...`. Without slides a drawn
+//! pyramid of 4,000 px.
 //!
 //! Prints the seconds of the first look and the median of five: the first one reads the file from the disc.
 

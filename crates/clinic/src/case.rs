@@ -130,7 +130,8 @@ impl Case {
         Ok(cases)
     }
 
-    /// The slide with the highest hotspot, of equal ones the first: by the reviewer's words where all slides were reviewed, else by the network.
+    /// The slide with the highest hotspot, of equal ones the first: by the reviewer's words where all slides were
+    /// reviewed, else by the network.
     #[must_use]
     pub fn best(&self) -> Option<&Slide> {
         let reviewed = self.is_reviewed();

@@ -1,5 +1,5 @@
-//! Pages of an earlier report of the same run: those of cases that are gone, or have another name now, are taken away, so that nobody
-//! reads them as the run's. Only files that this program wrote and nobody changed since.
+//! Pages of an earlier report of the same run: those of cases that are gone, or have another name now, are taken
+//! away, so that nobody reads them as the run's. Only files that this program wrote and nobody changed since.
 
 use base::digest::{sha256, sha256_file};
 use base::json::JsonError;
@@ -38,8 +38,8 @@ impl Pages {
         base::json::read_schema(&path, SCHEMA)
     }
 
-    /// Takes away what a run's earlier report wrote and `written`, the files of this one with their bytes, lacks, and keeps the
-    /// list of what is there now.
+    /// Takes away what a run's earlier report wrote and `written`, the files of this one with their bytes, lacks, and
+    /// keeps the list of what is there now.
     pub(crate) fn replace(
         mut self,
         folder: &Path,

@@ -33,7 +33,8 @@ main.case { max-width: 48rem; margin: 0 auto; padding: 1rem; }
 }
 ";
 
-/// The whole file; `letters` and `pictures` are how much smaller than usual they are in print, so that the page is one sheet.
+/// The whole file; `letters` and `pictures` are how much smaller than usual they are in print, so that the page is
+/// one sheet.
 #[must_use]
 pub fn text(page: &Page, (letters, pictures): (f32, f32)) -> String {
     let mut body = format!(

@@ -95,9 +95,9 @@ fn file_name(case: &str, earlier: &[(String, String)]) -> String {
     std::iter::once(name.clone()).chain(numbered).find(free).unwrap_or(name)
 }
 
-/// Writes `CASE.pdf` and `CASE.html` into a folder for every case of a run; a slide without a case is one of its own. `slides` is
-/// the folder of the slides' files, if they have moved, for pictures of the hotspot; `grading` adds a mitotic score. Pages that an
-/// earlier report of the run wrote for cases that it has no longer are taken away.
+/// Writes `CASE.pdf` and `CASE.html` into a folder for every case of a run; a slide without a case is one of its own.
+/// `slides` is the folder of the slides' files, if they have moved, for pictures of the hotspot; `grading` adds a
+/// mitotic score. Pages that an earlier report of the run wrote for cases that it has no longer are taken away.
 ///
 /// # Errors
 /// [`ReportError`].

@@ -153,8 +153,8 @@ fn interval(figures: usize, analysed_mm2: f64) -> String {
     format!(" (95 %: {lower:.1} \u{2013} {upper:.1})")
 }
 
-/// What a Poisson variable's mean may be, given the count of the densest square. The square was chosen for its count, which the
-/// interval cannot know; nor does it know of figures that were missed or mistaken.
+/// What a Poisson variable's mean may be, given the count of the densest square. The square was chosen for its count,
+/// which the interval cannot know; nor does it know of figures that were missed or mistaken.
 fn count_interval(count: usize) -> String {
     format!(
         "{} figures: exact Poisson interval (Garwood 1936) of the count alone. It leaves out that the densest square was chosen, \

@@ -338,7 +338,8 @@ fn fitting(page: &Page, faces: &[Face; 2]) -> Result<(f32, f32), PdfError> {
     }
 }
 
-/// How much smaller than usual letters and pictures have to be for everything to be on one page: 1 where it fits as it is.
+/// How much smaller than usual letters and pictures have to be for everything to be on one page: 1 where it fits as
+/// it is.
 ///
 /// # Errors
 /// When the page holds more than fits.

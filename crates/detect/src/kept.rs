@@ -21,7 +21,8 @@ const VERSION: u32 = 1;
 pub struct KeptCandidates {
     /// The folder; made if missing.
     pub folder: PathBuf,
-    /// Names all that the first stage depends on and a recipe does not contain: slide, weights, engine and its arithmetic.
+    /// Names all that the first stage depends on and a recipe does not contain: slide, weights, engine and its
+    /// arithmetic.
     pub identity: String,
 }
 

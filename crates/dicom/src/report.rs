@@ -1,4 +1,5 @@
-//! Measurements as a structured report: Comprehensive SR (PS3.3 A.35.3) by the template TID 1500, Measurement Report (PS3.16).
+//! Measurements as a structured report: Comprehensive SR (PS3.3 A.35.3) by the template TID 1500, Measurement Report
+//! (PS3.16).
 
 use crate::annotation::{EncodeError, Software};
 use crate::code::{OWN, items};
@@ -38,7 +39,8 @@ pub struct Measured {
     pub name: String,
     /// What was found there.
     pub finding: Code,
-    /// Corners of the area, px of the total pixel matrix; the first is not repeated. None: the image, or what no polygon shows.
+    /// Corners of the area, px of the total pixel matrix; the first is not repeated. None: the image, or what no
+    /// polygon shows.
     pub area: Option<Vec<[f64; 2]>>,
     /// What, in which unit, how much.
     pub numbers: Vec<(Code, Code, f64)>,

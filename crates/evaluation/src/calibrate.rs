@@ -147,7 +147,8 @@ pub struct Calibration {
     pub unjudged: usize,
     /// Slides with a judged candidate.
     pub slides: usize,
-    /// What the cross-validation leaves out at a time: `slides`, or `candidates` where there are fewer than five slides.
+    /// What the cross-validation leaves out at a time: `slides`, or `candidates` where there are fewer than five
+    /// slides.
     pub left_out: &'static str,
     /// Slope of the logit of `s_cls`; 1 where the scale was not kept.
     pub slope: f64,
@@ -542,8 +543,8 @@ mod tests {
     #[test]
     fn a_scale_that_is_no_better_is_not_kept() {
         let package = ModelPackage::bundled().unwrap();
-        // Of scores with odds of 0.73 and 0.27 three quarters and one quarter are figures, but a fifth of the labels, left
-        // out as one part, contradicts the rest.
+        // Of scores with odds of 0.73 and 0.27 three quarters and one quarter are figures, but a fifth of the labels,
+        // left out as one part, contradicts the rest.
         let candidate = |i: usize| {
             let high = (i / PARTS).is_multiple_of(2);
             let figure = if i.is_multiple_of(PARTS) || i == 1 || i == 6 { !high } else { high };

@@ -29,7 +29,8 @@ pub const TOLERANCE: f32 = 1e-3;
 /// The same between f16 weights and those that they were rounded from: what rounding does not explain.
 pub const ROUNDING: f32 = 5e-2;
 
-/// What a file cannot state of itself. A default deviation of 0 is refused: it has to be given, or to come from the table.
+/// What a file cannot state of itself. A default deviation of 0 is refused: it has to be given, or to come from the
+/// table.
 #[derive(Clone, Debug, Default)]
 pub struct Draft {
     /// Name of the package.

@@ -7,9 +7,9 @@ use base::panics;
 use mitosis::{ClassProbs, Classifier, Encoder, PortError, ProbMap, RgbTile, Segmenter};
 use pixels::resize::Fit;
 
-/// A network with its input buffer of `batch` images. A short batch is computed alone by an engine that gives each image
-/// the same bits in any batch; for the others it is filled up with zeros, so that one engine kernel serves every
-/// image and a result cannot depend on its neighbours.
+/// A network with its input buffer of `batch` images. A short batch is computed alone by an engine that gives each
+/// image the same bits in any batch; for the others it is filled up with zeros, so that one engine kernel serves
+/// every image and a result cannot depend on its neighbours.
 struct Runner {
     session: Box<dyn Session>,
     engine: String,

@@ -45,7 +45,8 @@ pub fn bf16() -> bool {
     Half::best().is_some()
 }
 
-/// A network ready to run: shapes settled, steps joined, weights packed. Shared between threads, each with its own [`Workspace`].
+/// A network ready to run: shapes settled, steps joined, weights packed. Shared between threads, each with its own
+/// [`Workspace`].
 #[derive(Debug)]
 pub struct Network {
     isa: Isa,
@@ -255,7 +256,8 @@ impl Network {
         })
     }
 
-    /// Least wall seconds and multiply-accumulates per image of each step over `runs` runs on one thread: where time goes.
+    /// Least wall seconds and multiply-accumulates per image of each step over `runs` runs on one thread: where time
+    /// goes.
     #[must_use]
     pub fn profile(&self, input: &[f32], runs: usize) -> Vec<(String, f64, u64)> {
         let mut output = vec![0.0; input.len() / self.input_len() * self.output_len()];

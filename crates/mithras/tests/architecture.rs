@@ -573,8 +573,8 @@ fn json_is_written_from_types() {
     assert!(found.is_empty(), "derive Serialize instead: {found:#?}");
 }
 
-/// What [`base::json::lossy`] wrote is another name where a name is not UTF-8: no type that is read back may open it. These are read
-/// back and show the path alone: what ran the networks, the note on an experiment's run.
+/// What [`base::json::lossy`] wrote is another name where a name is not UTF-8: no type that is read back may open it.
+/// These are read back and show the path alone: what ran the networks, the note on an experiment's run.
 const SHOWN: [&str; 3] = [
     "experiments/src/run/mod.rs: RunNote",
     "infer/src/engine/options.rs: EngineReport",

@@ -297,7 +297,8 @@ fn a_resolution_that_the_model_is_not_made_for_is_refused_or_marked() {
     assert_eq!(go("fits", range(0.1, 0.6, Some(0.35)), false), (None, None));
 }
 
-/// A scanner that the model saw no slide of, a coarse resolution and little tissue are in every output, in the same words.
+/// A scanner that the model saw no slide of, a coarse resolution and little tissue are in every output, in the same
+/// words.
 #[test]
 fn what_misleads_is_in_every_output() {
     let dir = tempfile::tempdir().unwrap();

@@ -93,8 +93,8 @@ impl HotspotRule {
         figures.iter().filter(inside).count()
     }
 
-    /// The densest places: `most` hotspots, each centred on a figure, that do not overlap, densest first; of equal ones the
-    /// topmost, then the leftmost. If the fields may be apart there is one hotspot.
+    /// The densest places: `most` hotspots, each centred on a figure, that do not overlap, densest first; of equal
+    /// ones the topmost, then the leftmost. If the fields may be apart there is one hotspot.
     ///
     /// # Errors
     /// [`CountError::NotFinite`] for a coordinate that is not a number.

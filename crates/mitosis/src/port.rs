@@ -242,8 +242,8 @@ impl<C: Classifier> Classifier for Symmetric<C> {
 }
 
 /// A second stage behind a small network, the screen: a crop to which the screen gives the positive class less than a
-/// least probability keeps that answer, and only the others are asked of the classifier. Each answer depends on its crop
-/// alone.
+/// least probability keeps that answer, and only the others are asked of the classifier. Each answer depends on its
+/// crop alone.
 pub struct Screened<S, C> {
     screen: S,
     classifier: C,

@@ -228,8 +228,8 @@ impl Table {
         words
     }
 
-    /// A table made from this one: its path and missing codes, other columns, the last of which are the `computed` ones.
-    /// Row i was made from row `origin[i]` of this one.
+    /// A table made from this one: its path and missing codes, other columns, the last of which are the `computed`
+    /// ones. Row i was made from row `origin[i]` of this one.
     pub(crate) fn derived(
         &self,
         names: Vec<String>,

@@ -7,9 +7,9 @@
 //! OUT/regions.csv    where each region is, and how much of it counts
 //! ```
 //! Neighbours are of one scanner and slide where they can be, so that seams are as slight as they can be. Where
-//! regions meet is a seam all the same, which no slide has. With [`SheetOptions::mirror`] each region is surrounded by its own
-//! mirror image instead, and `evaluate robustness --within OUT/regions.csv` counts only the regions, without the [`RIM`]
-//! where a nucleus that the edge cuts meets its mirror image.
+//! regions meet is a seam all the same, which no slide has. With [`SheetOptions::mirror`] each region is surrounded
+//! by its own mirror image instead, and `evaluate robustness --within OUT/regions.csv` counts only the regions,
+//! without the [`RIM`] where a nucleus that the edge cuts meets its mirror image.
 
 use crate::dataset::{Dataset, Image, Region};
 use crate::export::{ExportError, Unfinished};

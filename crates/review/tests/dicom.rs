@@ -138,7 +138,8 @@ fn highdicom_reads_what_was_found_on_a_converted_slide() {
     assert_ne!(uid(&other), uid(&bytes), "the identifier in the file's head stays");
 }
 
-/// Two regions that were searched: a group of measurements each, the counts of both together, and their outlines as annotations.
+/// Two regions that were searched: a group of measurements each, the counts of both together, and their outlines as
+/// annotations.
 #[test]
 fn highdicom_reads_what_was_found_in_regions() {
     let dir = tempfile::tempdir().unwrap();

@@ -14,8 +14,8 @@ pub type Assigned = BTreeMap<String, Arc<DrawnFile>>;
 /// these names. `mpp` is the um/px of masks that state none.
 ///
 /// # Errors
-/// [`RegionError`]: above all [`RegionError::Match`] for a slide without a file, a file without a slide, and a single file for
-/// several slides in which not every region names its slide.
+/// [`RegionError`]: above all [`RegionError::Match`] for a slide without a file, a file without a slide, and a single
+/// file for several slides in which not every region names its slide.
 pub fn assign(path: &Path, slides: &[&str], mpp: Option<f64>) -> Result<Assigned, RegionError> {
     if path.is_dir() { folder(path, slides, mpp) } else { file(path, slides, mpp) }
 }

@@ -123,8 +123,8 @@ impl Regions {
     /// The regions of a file on a slide.
     ///
     /// # Errors
-    /// [`RegionError::OtherSlide`] where the file states another slide or another resolution, or more than 1 % of a region is
-    /// off the slide; [`RegionError::Nothing`] where nothing is left.
+    /// [`RegionError::OtherSlide`] where the file states another slide or another resolution, or more than 1 % of a
+    /// region is off the slide; [`RegionError::Nothing`] where nothing is left.
     pub fn for_slide(
         file: &DrawnFile,
         classes: &Classes,

@@ -116,8 +116,8 @@ impl Slide {
         &self.opened.vendor
     }
 
-    /// Maker of the scanner as the file states it, in one spelling (`Aperio`, `Hamamatsu`, ...); none where no field names one, as in
-    /// many converted files.
+    /// Maker of the scanner as the file states it, in one spelling (`Aperio`, `Hamamatsu`, ...); none where no field
+    /// names one, as in many converted files.
     #[must_use]
     pub fn scanner(&self) -> Option<&'static str> {
         crate::maker::maker(&self.opened.properties, &self.opened.vendor)

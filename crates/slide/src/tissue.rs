@@ -203,8 +203,8 @@ impl TissueMask {
         self.area_mm2_weighted(|_, p| if wanted(p) { 1.0 } else { 0.0 })
     }
 
-    /// Tissue area in mm2, each mask pixel counting with its weight, 0 to 1. `weight` is asked with the pixel's column and row
-    /// and with its centre (level-0).
+    /// Tissue area in mm2, each mask pixel counting with its weight, 0 to 1. `weight` is asked with the pixel's
+    /// column and row and with its centre (level-0).
     #[must_use]
     pub fn area_mm2_weighted(
         &self,

@@ -1,8 +1,8 @@
 //! The start page: slides are picked on this computer, searched, and looked at, all in a browser: `docs/start.md`.
 //!
-//! Detection runs in this process, through the library: a run can be cancelled between two windows, every file is written whole, and
-//! what was found so far is kept in the slide's folder, so that a child process would end nothing more cleanly. It would cost a
-//! second copy of the networks and a protocol of its own.
+//! Detection runs in this process, through the library: a run can be cancelled between two windows, every file is
+//! written whole, and what was found so far is kept in the slide's folder, so that a child process would end nothing
+//! more cleanly. It would cost a second copy of the networks and a protocol of its own.
 //!
 //! | module | what |
 //! |---|---|

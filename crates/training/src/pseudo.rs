@@ -29,12 +29,13 @@ pub struct Counts {
     pub excluded: usize,
 }
 
-/// Runs `detector` over the images of the fold's training side that have no labels, and writes `frame,x,y,label,s_seg,s_cls`
-/// (pixels at 0.25 um/px; `mf` or `mimicker`) of what the rule makes of its candidates (paper: Pseudo-label dataset
-/// construction). Images that the fold holds out are not touched.
+/// Runs `detector` over the images of the fold's training side that have no labels, and writes
+/// `frame,x,y,label,s_seg,s_cls` (pixels at 0.25 um/px; `mf` or `mimicker`) of what the rule makes of its candidates
+/// (paper: Pseudo-label dataset construction). Images that the fold holds out are not touched.
 ///
 /// # Errors
-/// A detector without a second stage, or whose candidates begin above the rule's limits; images that cannot be read, a full disk.
+/// A detector without a second stage, or whose candidates begin above the rule's limits; images that cannot be read,
+/// a full disk.
 pub fn label(
     source: &Source,
     fold: &RegionFold<'_>,

@@ -1,5 +1,5 @@
-//! Datasets of other formats than MIDOG's through the chain to a package: QuPath GeoJSON and plain tables, with classes named by the
-//! user, TIFF and PNG images, two resolutions in one dataset and two folds.
+//! Datasets of other formats than MIDOG's through the chain to a package: QuPath GeoJSON and plain tables, with
+//! classes named by the user, TIFF and PNG images, two resolutions in one dataset and two folds.
 
 use crate::drawn::{drawn, places};
 use mitosis::Mpp;

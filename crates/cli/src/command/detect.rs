@@ -104,15 +104,15 @@ pub struct Args {
 /// Where slides are searched.
 #[derive(ClapArgs, Debug)]
 pub struct RegionArgs {
-    /// Search only these regions: QuPath GeoJSON, ASAP or ImageScope XML, or a mask (PNG, TIFF); of several slides a folder with
-    /// one file per slide, named as it. Windows outside are not read
+    /// Search only these regions: QuPath GeoJSON, ASAP or ImageScope XML, or a mask (PNG, TIFF); of several slides a
+    /// folder with one file per slide, named as it. Windows outside are not read
     #[arg(long, value_name = "FILE|FOLDER")]
     regions: Option<PathBuf>,
     /// Search only regions of this class (repeat for several) [default: all that are not excluded]
     #[arg(long, value_name = "CLASS", requires = "regions")]
     region_class: Vec<String>,
-    /// Leave out what is in regions of this class (repeat for several). Classes called Exclude or Ignore* and ImageScope's
-    /// negative regions are always left out
+    /// Leave out what is in regions of this class (repeat for several). Classes called Exclude or Ignore* and
+    /// ImageScope's negative regions are always left out
     #[arg(long, value_name = "CLASS", requires = "regions")]
     exclude_class: Vec<String>,
     /// um/px of masks

@@ -13,8 +13,8 @@ pub struct Args {
     /// Folder for the tables; made if missing [default: the first OUT]
     #[arg(long, alias = "out", value_name = "DIR")]
     into: Option<PathBuf>,
-    /// Table of the slides with their cases: the column `slide` (file or its name), `case` or `patient`, and any others; the
-    /// columns replace those that the slides had
+    /// Table of the slides with their cases: the column `slide` (file or its name), `case` or `patient`, and any
+    /// others; the columns replace those that the slides had
     #[arg(long, value_name = "FILE")]
     list: Option<PathBuf>,
     /// Print the content of run.json

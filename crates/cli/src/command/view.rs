@@ -67,16 +67,16 @@ pub fn run(a: Args) -> anyhow::Result<()> {
 pub struct RecountArgs {
     /// Folder of `mithras detect`
     run: PathBuf,
-    /// A reviewer's name, for RUN/reviews/NAME.jsonl, or a log; several names as anna+bert, with what was settled in `mithras view`
-    /// where they differ; or GeoJSON that was corrected in QuPath, a
-    /// file or a folder (see `mithras export qupath`)
+    /// A reviewer's name, for RUN/reviews/NAME.jsonl, or a log; several names as anna+bert, with what was settled in
+    /// `mithras view` where they differ; or GeoJSON that was corrected in QuPath, a file or a folder (see
+    /// `mithras export qupath`)
     #[arg(long, value_name = "NAME|FILE", required_unless_present = "operating_point")]
     reviews: Option<String>,
     /// Which hotspot: the densest 2 mm2 of the paper's rule, or also the one that a reviewer placed in `mithras view`
     #[arg(long, value_name = "WHICH", default_value = "densest", value_parser = ["densest", "reviewed"])]
     hotspot: String,
-    /// Another operating point, without another detection: a name in the package's card (balanced, sensitive, specific), or two
-    /// thresholds, first and second stage. Writes every file as `mithras detect` would at that point
+    /// Another operating point, without another detection: a name in the package's card (balanced, sensitive,
+    /// specific), or two thresholds, first and second stage. Writes every file as `mithras detect` would at that point
     #[arg(long, value_name = "NAME|SEG,CLS", requires = "into", conflicts_with_all = ["reviews", "mitotic_score"])]
     operating_point: Option<Thresholds>,
     /// Folder for the run at the other operating point; made if missing, and empty

@@ -6,8 +6,8 @@ use mithras::demo::{Container, Layout, Spec, write};
 use std::path::Path;
 use std::process::Command;
 
-/// Sound slides, one that is blurred, one with pen, one with dirt and one with a fold on it, and one that cannot be read; gives the
-/// share of the tissue that is folded.
+/// Sound slides, one that is blurred, one with pen, one with dirt and one with a fold on it, and one that cannot be
+/// read; gives the share of the tissue that is folded.
 fn slides(folder: &Path) -> f64 {
     let mut folds = f64::NAN;
     for (name, seed) in [("a", 3), ("b", 4), ("blurred", 5), ("penned", 6)] {

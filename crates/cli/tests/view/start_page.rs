@@ -1,4 +1,5 @@
-//! The start page: what its server answers, a run to its end, a cancelled one, slides that cannot be read, and the page in Chromium.
+//! The start page: what its server answers, a run to its end, a cancelled one, slides that cannot be read, and the
+//! page in Chromium.
 
 use super::made::{Server, start};
 use super::page::in_a_browser;

@@ -22,7 +22,8 @@ const PLACE: usize = 256;
 const PLACE_UM: f64 = 0.5;
 /// Side of what a fold is looked for in, um: nuclei are smaller.
 const FOLD_UM: f64 = 12.0;
-/// An area of tissue so many times as dense as the middle one, and so dense at least, is of a fold or of something as thick.
+/// An area of tissue so many times as dense as the middle one, and so dense at least, is of a fold or of something as
+/// thick.
 const FOLD: (f64, f64) = (2.2, 0.7);
 
 /// What was measured on a slide.
@@ -40,7 +41,8 @@ pub struct Measured {
     pub levels: usize,
     /// Tissue, mm2.
     pub tissue_mm2: f64,
-    /// Share of the squares with enough contrast at up to 16 places that are out of focus; none where no place shows it.
+    /// Share of the squares with enough contrast at up to 16 places that are out of focus; none where no place shows
+    /// it.
     pub out_of_focus: Option<f64>,
     /// Share of the overview in colours of a pen.
     pub pen: f64,
@@ -222,7 +224,8 @@ mod tests {
     #[test]
     fn a_broad_fold_is_measured_and_a_thin_or_faint_one_is_not() {
         assert_eq!(share(&drawn(|_, _| None)), 0.0);
-        // Bands of three layers, the middle of the band anywhere: of 60 um, all of it but for the squares at its borders.
+        // Bands of three layers, the middle of the band anywhere: of 60 um, all of it but for the squares at its
+        // borders.
         let band = |from: usize, um: f64, times: f64| {
             let to = from + (um / UM).round() as usize;
             share(&drawn(|x, _| (from..to).contains(&x).then(|| thicker(TISSUE, times))))

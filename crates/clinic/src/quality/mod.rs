@@ -1,4 +1,5 @@
-//! What is wrong with the slides of a cohort: measured on a sample of each, compared with the others and with the training data.
+//! What is wrong with the slides of a cohort: measured on a sample of each, compared with the others and with the
+//! training data.
 
 mod measure;
 mod median;
@@ -21,8 +22,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Median stain vectors of the ICPR 2012 Aperio frames that the bundled detectors were trained on, by [`Stains::estimate`] as `mithras
-/// quality` measures them.
+/// Median stain vectors of the ICPR 2012 Aperio frames that the bundled detectors were trained on, by
+/// [`Stains::estimate`] as `mithras quality` measures them.
 pub const TRAINING: Stains =
     Stains { haematoxylin: [0.3758, 0.7928, 0.4798], eosin: [0.1193, 0.8365, 0.5349] };
 
@@ -55,7 +56,8 @@ pub struct Looked {
     pub stain_from_training: Option<f64>,
     /// What is wrong with it, in words; empty for a slide like the others.
     pub flags: Vec<String>,
-    /// How far it is from the cohort: the largest of its measures' distances from the middle, in median absolute deviations.
+    /// How far it is from the cohort: the largest of its measures' distances from the middle, in median absolute
+    /// deviations.
     pub distance: f64,
 }
 

@@ -1,5 +1,5 @@
-//! The two stain vectors of an image by Macenko's method (Macenko et al., ISBI 2009): the plane of the optical densities, and in it
-//! the directions at the 1st and 99th percentile of the angles.
+//! The two stain vectors of an image by Macenko's method (Macenko et al., ISBI 2009): the plane of the optical
+//! densities, and in it the directions at the 1st and 99th percentile of the angles.
 
 /// Light of the empty ground, grey levels.
 const GROUND: f64 = 240.0;
@@ -82,7 +82,8 @@ impl Stains {
     }
 }
 
-/// The two main directions of densities, the first pointing to more of all stains; none where there is one colour alone.
+/// The two main directions of densities, the first pointing to more of all stains; none where there is one colour
+/// alone.
 fn plane(all: &[[f64; 3]]) -> Option<[[f64; 3]; 2]> {
     let n = all.len() as f64;
     let mean = [0, 1, 2].map(|k| all.iter().map(|d| d[k]).sum::<f64>() / n);

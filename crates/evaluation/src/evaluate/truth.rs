@@ -97,8 +97,8 @@ fn plain(word: &str) -> String {
 /// `case` or `image`; matched by file name without suffix) and a position: `x_um`, `y_um`, or
 /// level-0 pixels as `x_px`/`x`/`cx` and `y_px`/`y`/`cy`. If a column has labels, only
 /// mitotic figures count and an unknown label is refused. Detections near a row labelled `ignore` are
-/// neither right nor wrong. A row without a label is undecided and left out. Optional: `tumour` (or `tumor`, `tumour_type`,
-/// `tumor_type`). A row with empty positions means that the slide was annotated.
+/// neither right nor wrong. A row without a label is undecided and left out. Optional: `tumour` (or `tumor`,
+/// `tumour_type`, `tumor_type`). A row with empty positions means that the slide was annotated.
 ///
 /// # Errors
 /// [`EvaluateError`] for a missing column, a position that is not a number, an unknown word, or a slide

@@ -73,8 +73,8 @@ fn logit(p: f64) -> f64 {
 }
 
 impl FoldRun {
-    /// Reads the folders of folds, each written NAME=DIR, those of their foreign tissue, and of the tissue that sets the
-    /// scale of each.
+    /// Reads the folders of folds, each written NAME=DIR, those of their foreign tissue, and of the tissue that sets
+    /// the scale of each.
     ///
     /// # Errors
     /// [`FoldRunError`].

@@ -244,8 +244,8 @@ fn at(seg: f32, cls: f32) -> OperatingPoint {
     OperatingPoint { seg: score(seg), cls: score(cls), provenance: String::new() }
 }
 
-/// The pairs that are compared. Above 0.7 few figures are left to the second stage, and none above 0.9: a pair there would
-/// fit one first stage and no other.
+/// The pairs that are compared. Above 0.7 few figures are left to the second stage, and none above 0.9: a pair there
+/// would fit one first stage and no other.
 fn grid() -> Vec<OperatingPoint> {
     let seg = (1..=7).map(|i| 0.1 * i as f32);
     seg.flat_map(|s| (1..50).map(move |c| at(s, c as f32 / 50.0))).collect()

@@ -441,8 +441,8 @@ impl ModelCard {
         Ok(card)
     }
 
-    /// Makers of the scanners of the slides that the figures of the training data are on (`scanners` in `[training]`); empty where the
-    /// card names none.
+    /// Makers of the scanners of the slides that the figures of the training data are on (`scanners` in
+    /// `[training]`); empty where the card names none.
     #[must_use]
     pub fn scanners(&self) -> Vec<String> {
         let list = self.training.as_ref().and_then(|t| t.get("scanners")?.as_array());

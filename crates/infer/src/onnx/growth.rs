@@ -1,14 +1,14 @@
 //! How large the values of a graph become, counted from below: a value that doubles forty times is too large whatever
-//! comes in. An operation that is not named here counts as giving one number, so that no network is refused that could run;
-//! what grows by such operations alone is not noticed.
+//! comes in. An operation that is not named here counts as giving one number, so that no network is refused that
+//! could run; what grows by such operations alone is not noticed.
 
 use std::collections::HashMap;
 
 /// Numbers that are stated in a graph, by name: how often a loop turns, how often a value is repeated.
 pub(super) type Constants = HashMap<String, Vec<f64>>;
 
-/// What comes into a graph from outside is taken to have one number, and to have this many: the ratio of what comes out is
-/// the factor by which it grows.
+/// What comes into a graph from outside is taken to have one number, and to have this many: the ratio of what comes
+/// out is the factor by which it grows.
 const MANY: u64 = 1 << 20;
 
 /// Numbers of a value, at least.

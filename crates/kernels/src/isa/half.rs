@@ -1,8 +1,8 @@
 //! Products in bf16 with sums in f32: on AMX tiles, or with the dot products of AVX-512 BF16.
 //!
-//! Both read the same weights: for each 32 values of depth and 16 columns a tile of 16 pairs by 16 columns, a cache line per
-//! pair. Runs of depth that are not a multiple of 32 are filled up with weights of zero, so what is behind a run is
-//! multiplied by zero; [`Products::check`] counts those reads, too.
+//! Both read the same weights: for each 32 values of depth and 16 columns a tile of 16 pairs by 16 columns, a cache
+//! line per pair. Runs of depth that are not a multiple of 32 are filled up with weights of zero, so what is behind a
+//! run is multiplied by zero; [`Products::check`] counts those reads, too.
 
 /// Values of depth in a tile.
 pub(crate) const DEPTH: usize = 32;
@@ -30,7 +30,8 @@ pub(crate) struct Source {
     pub len: usize,
 }
 
-/// `sums[x][n] = sum over depth of source[x][k] * weights[k][n]` for 16 or 32 columns; pixels are filled up to whole tiles.
+/// `sums[x][n] = sum over depth of source[x][k] * weights[k][n]` for 16 or 32 columns; pixels are filled up to whole
+/// tiles.
 #[derive(Debug)]
 pub(crate) struct Products<'a> {
     pub values: &'a [u16],
@@ -126,8 +127,8 @@ mod x86 {
         /// The products; `self` comes from [`Self::best`].
         pub(crate) fn products(self, mut p: Products<'_>) {
             p.check();
-            // SAFETY: a `Half` comes from `best` (or, in tests, `available`) alone, which has found the extensions; `check` has bounded
-            // every address.
+            // SAFETY: a `Half` comes from `best` (or, in tests, `available`) alone, which has found the extensions;
+            // `check` has bounded every address.
             unsafe {
                 match (self, p.tiles) {
                     (Self::Amx, 1) => amx::<1>(&mut p),
@@ -181,8 +182,8 @@ mod x86 {
     /// # Safety
     /// The tiles are there and allowed, and `p` went through [`Products::check`].
     unsafe fn amx<const NB: usize>(p: &mut Products<'_>) {
-        // SAFETY: `check` bounds rows of 64 bytes from every pixel and tap, weights to whole tiles, and sums to whole pairs
-        // of tiles. No code but this uses the tiles, between the two instructions that open and close them.
+        // SAFETY: `check` bounds rows of 64 bytes from every pixel and tap, weights to whole tiles, and sums to whole
+        // pairs of tiles. No code but this uses the tiles, between the two instructions that open and close them.
         unsafe {
             asm!("ldtilecfg [{}]", in(reg) &raw const FORM, options(nostack, readonly));
             let wide = NB * SIDE;
@@ -256,7 +257,8 @@ mod x86 {
         const M: usize = 8;
         let wide = NB * SIDE;
         for x in (0..p.pixels).step_by(M) {
-            // SAFETY: `check` bounds 32 values from every pixel and tap, weights to whole tiles, and sums to whole tiles.
+            // SAFETY: `check` bounds 32 values from every pixel and tap, weights to whole tiles, and sums to whole
+            // tiles.
             unsafe {
                 let mut sums = [[_mm512_setzero_ps(); NB]; M];
                 let mut b = p.weights.as_ptr();

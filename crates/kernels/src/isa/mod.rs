@@ -244,7 +244,8 @@ pub(crate) enum Start<'a> {
     Sums,
 }
 
-/// `out[x][n] = clamp(start + sum over depth of source[x][k] * weights[k][n] + residual[x][n])` for the columns of one panel.
+/// `out[x][n] = clamp(start + sum over depth of source[x][k] * weights[k][n] + residual[x][n])` for the columns of
+/// one panel.
 #[derive(Debug)]
 pub(crate) struct Rows<'a> {
     pub sources: &'a [Source<'a>],

@@ -68,8 +68,8 @@ pub struct StageTime {
 }
 
 /// Does every slide into `out`, as many at once as there are detectors, which must be alike; a failing slide stops no
-/// other. `checked` comes from [`preflight`](super::preflight). Once `cancel` is set, the current slides are interrupted
-/// and can be resumed later, and no other is started: [`Outcome::is_stopped`].
+/// other. `checked` comes from [`preflight`](super::preflight). Once `cancel` is set, the current slides are
+/// interrupted and can be resumed later, and no other is started: [`Outcome::is_stopped`].
 ///
 /// # Panics
 /// Without a detector.

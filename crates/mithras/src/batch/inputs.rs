@@ -29,11 +29,12 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Restricts every slide to the regions of a file, or of a folder with one per slide. `mpp` is the um/px of masks that
-    /// state none.
+    /// Restricts every slide to the regions of a file, or of a folder with one per slide. `mpp` is the um/px of masks
+    /// that state none.
     ///
     /// # Errors
-    /// [`RegionError`]: a slide without regions, regions without a slide, a class that no file has, or a file that cannot be read.
+    /// [`RegionError`]: a slide without regions, regions without a slide, a class that no file has, or a file that
+    /// cannot be read.
     pub fn restrict(
         &mut self,
         regions: &Path,
@@ -51,8 +52,8 @@ impl Inputs {
         Ok(())
     }
 
-    /// Leaves the slides that a table names in its column `slide` or `image`, with or without suffix and any number of times;
-    /// gives the names that no slide has.
+    /// Leaves the slides that a table names in its column `slide` or `image`, with or without suffix and any number
+    /// of times; gives the names that no slide has.
     ///
     /// # Errors
     /// [`InputError::Table`]; [`InputError::NoneNamed`] where no name is a slide's.

@@ -80,8 +80,8 @@ pub fn read_list(path: &Path, mpp: Option<Mpp>, taken: &[&str]) -> Result<Inputs
 }
 
 impl Inputs {
-    /// Gives slides the columns of a list of [`read_list`], and its um/px to those for which it states one; slides are found by
-    /// the names of their files. A note on what does not meet.
+    /// Gives slides the columns of a list of [`read_list`], and its um/px to those for which it states one; slides
+    /// are found by the names of their files. A note on what does not meet.
     ///
     /// # Errors
     /// Those of [`read_list`]; [`InputError::NoneNamed`] where no row is one of the slides.

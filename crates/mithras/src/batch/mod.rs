@@ -1,8 +1,8 @@
 //! Work on many slides that can be killed and taken up again: each slide in a folder of its own, with
 //! its state; one that fails stops no other; several workers, in one process or in many.
 //!
-//! Detection ([`detect()`], after a check of all slides by [`preflight`]), features of slides ([`crate::embed`]) and corpus
-//! construction (the crate `construct`) are such work.
+//! Detection ([`detect()`], after a check of all slides by [`preflight`]), features of slides ([`crate::embed`]) and
+//! corpus construction (the crate `construct`) are such work.
 
 mod detection;
 mod finished;

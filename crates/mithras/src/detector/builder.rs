@@ -156,8 +156,8 @@ impl Builder {
         self
     }
 
-    /// Keeps what the first stage finds in a folder, and takes it from there where it is kept: a slide that was done with
-    /// the same first stage begins with the second.
+    /// Keeps what the first stage finds in a folder, and takes it from there where it is kept: a slide that was done
+    /// with the same first stage begins with the second.
     #[must_use]
     pub fn keep_candidates(mut self, folder: Option<PathBuf>) -> Self {
         self.keep_candidates = folder;
@@ -171,7 +171,8 @@ impl Builder {
         self
     }
 
-    /// How a detector of a package with this card would read slides, and which it would take, without opening its networks.
+    /// How a detector of a package with this card would read slides, and which it would take, without opening its
+    /// networks.
     #[must_use]
     pub fn opener(&self, card: &ModelCard) -> Opener {
         let (openslide, limits) = (self.openslide.clone(), self.limits.clone());

@@ -38,7 +38,8 @@ impl Opener {
         Slide::open_with(&input.path, &options)
     }
 
-    /// Why the counts of a slide are to be taken with care: its file names a scanner of a maker that the training data have none of.
+    /// Why the counts of a slide are to be taken with care: its file names a scanner of a maker that the training
+    /// data have none of.
     #[must_use]
     pub fn scanner_note(&self, slide: &Slide) -> Option<String> {
         let maker = slide.scanner()?;

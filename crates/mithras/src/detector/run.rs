@@ -275,8 +275,8 @@ impl Detector {
         self.models.subtypes = Some(network);
     }
 
-    /// Holds no more candidates than are allowed, and lets no more decoded windows wait than an eighth of the memory holds, shared by so many
-    /// detectors, and takes that memory.
+    /// Holds no more candidates than are allowed, and lets no more decoded windows wait than an eighth of the memory
+    /// holds, shared by so many detectors, and takes that memory.
     pub(super) fn fit_memory(&mut self, together: usize) {
         let side = u64::from(self.config.recipe.grid.window());
         let window = 3 * side * side;

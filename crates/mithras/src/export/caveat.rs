@@ -1,4 +1,5 @@
-//! What a reader of a slide's numbers must know: the one place where it is decided. Tables, pages, the viewer and the report show these.
+//! What a reader of a slide's numbers must know: the one place where it is decided. Tables, pages, the viewer and the
+//! report show these.
 
 use super::counts::{CountsFile, HOTSPOT_MM2, OUT_OF_FOCUS_SHARE};
 use base::text::Many;

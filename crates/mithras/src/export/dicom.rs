@@ -166,8 +166,8 @@ fn software<'a>(model: &'a str, model_digest: &'a str, settings: &'a str) -> Sof
     Software { maker: "mithras", name: "mithras detect", version, model, model_digest, settings }
 }
 
-/// The counts of a slide as a structured report (TID 1500) on its image: all of it, every region that was searched, and the hotspot
-/// with its place. Arguments as those of [`object`].
+/// The counts of a slide as a structured report (TID 1500) on its image: all of it, every region that was searched,
+/// and the hotspot with its place. Arguments as those of [`object`].
 ///
 /// # Errors
 /// [`EncodeError`].

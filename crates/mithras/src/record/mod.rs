@@ -183,8 +183,8 @@ fn mm2(area: Mm2) -> Mm2 {
 }
 
 impl SlideRecord {
-    /// Gathers a result. Positions are rounded to 0.01 px and areas to 1e-6 mm2 before anything is counted, so that whoever
-    /// counts again from the files gets the same numbers.
+    /// Gathers a result. Positions are rounded to 0.01 px and areas to 1e-6 mm2 before anything is counted, so that
+    /// whoever counts again from the files gets the same numbers.
     #[must_use]
     pub fn new(
         slide: SlideEntry,
@@ -227,7 +227,8 @@ impl SlideRecord {
         self.count = Count::new(&figures, &self.resolution, analysed, unread).ok();
     }
 
-    /// The same slide at another threshold pair, with its name: rows are accepted and counted again, nothing else changes.
+    /// The same slide at another threshold pair, with its name: rows are accepted and counted again, nothing else
+    /// changes.
     #[must_use]
     pub fn at(mut self, NamedPoint { name: point_name, point }: NamedPoint) -> Self {
         for row in &mut self.rows {

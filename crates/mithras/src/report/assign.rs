@@ -35,8 +35,8 @@ pub enum AssignError {
     },
 }
 
-/// Gives the slides of runs the columns of a list of [`read_list`], in place of those that they had; slides are found by the names
-/// of their files. The tables follow with [`super::gather`]. Gives notes on what does not meet.
+/// Gives the slides of runs the columns of a list of [`read_list`], in place of those that they had; slides are found
+/// by the names of their files. The tables follow with [`super::gather`]. Gives notes on what does not meet.
 ///
 /// # Errors
 /// [`AssignError`]; nothing is changed for a table that cannot be read or names no slide of the runs.
@@ -58,8 +58,8 @@ pub fn assign(outs: &[PathBuf], list: &Path) -> Result<Vec<String>, AssignError>
             lacking += 1;
             continue;
         };
-        // As it is on disk: what was found may have a reason of its own for this run's tables. Another process writes that of a
-        // slide that is under way.
+        // As it is on disk: what was found may have a reason of its own for this run's tables. Another process writes
+        // that of a slide that is under way.
         let Some(mut state) =
             DetectionState::load(&slide.folder).filter(|s| s.status != Status::Running)
         else {

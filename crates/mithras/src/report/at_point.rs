@@ -123,7 +123,8 @@ pub struct AtPoint<'a> {
     pub command: &'a [String],
 }
 
-/// Writes a finished run at another operating point into a folder of its own: every file is what detection at that point would write.
+/// Writes a finished run at another operating point into a folder of its own: every file is what detection at that
+/// point would write.
 ///
 /// # Errors
 /// [`PointError`].

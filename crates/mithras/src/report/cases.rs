@@ -27,7 +27,8 @@ pub struct CaseLine {
     pub without_result: Vec<String>,
     /// Its count by the network.
     pub model: CaseCount,
-    /// Its count with a reviewer's words on top; none unless all its slides were recounted with the words of one reviewer.
+    /// Its count with a reviewer's words on top; none unless all its slides were recounted with the words of one
+    /// reviewer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reviewed: Option<CaseCount>,
     /// Whose words.

@@ -175,8 +175,8 @@ impl Group {
     }
 
     /// Joins the other ranks, this one computing on `device`; waits for them for up to five
-    /// minutes, and in every later call for up to half an hour. From then on a rank that dies or hangs ends the calls of all others
-    /// within some seconds more than `silence`.
+    /// minutes, and in every later call for up to half an hour. From then on a rank that dies or hangs ends the calls
+    /// of all others within some seconds more than `silence`.
     ///
     /// # Errors
     /// [`NetError::Ranks`] with c10d's reason.

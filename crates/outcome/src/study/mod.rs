@@ -450,8 +450,8 @@ mod tests {
         }
     }
 
-    /// The same slides three times over add no knowledge: every test, curve and p-value is that of one slide per patient, and what is
-    /// computed over slides is marked as not valid.
+    /// The same slides three times over add no knowledge: every test, curve and p-value is that of one slide per
+    /// patient, and what is computed over slides is marked as not valid.
     #[test]
     fn several_slides_of_a_patient_change_no_test() {
         let count = |p: usize, _: usize| ((p * p * 5 + 3 * p) % 23) as f64;

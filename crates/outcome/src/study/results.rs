@@ -115,8 +115,8 @@ pub struct Feature {
     pub feature: &'static str,
     /// Its name for people.
     pub label: &'static str,
-    /// Units of the log-rank test, its curves, the adjusted models and the p-values: `slides`, or `patients (max)` where patients have
-    /// several slides, whose tests of slides would not be valid.
+    /// Units of the log-rank test, its curves, the adjusted models and the p-values: `slides`, or `patients (max)`
+    /// where patients have several slides, whose tests of slides would not be valid.
     pub unit: String,
     /// The count alone over patients, where patients have several slides.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -224,8 +224,8 @@ pub(super) fn by_table(
     Ok((names.into_iter().map(str::to_owned).collect(), groups))
 }
 
-/// Deals the groups that can validate and then the others, those that bring most first, each to the fold furthest below its share of what the
-/// group brings; equal ones in an order drawn from the seed.
+/// Deals the groups that can validate and then the others, those that bring most first, each to the fold furthest
+/// below its share of what the group brings; equal ones in an order drawn from the seed.
 fn stratified(
     piles: &[Pile],
     groups: [Vec<usize>; 2],

@@ -1,6 +1,7 @@
 //! What a reviewer decides about a slide as a whole: the hotspot, the regions, and that a case is finished.
 //!
-//! Stored next to the logs of verdicts: `hotspots.log` and `signed.log`, appended to and chained, and `regions/SLIDE.geojson`.
+//! Stored next to the logs of verdicts: `hotspots.log` and `signed.log`, appended to and chained, and
+//! `regions/SLIDE.geojson`.
 
 use super::review::{ReviewError, SlideKey, VerdictLog};
 use base::chain::{self, Chained};

@@ -96,8 +96,8 @@ impl Written {
     }
 }
 
-/// Writes `NAME.dcm`, annotations, and `NAME.sr.dcm`, a structured report, for every slide of a run that has candidates, on the DICOM
-/// image that was read.
+/// Writes `NAME.dcm`, annotations, and `NAME.sr.dcm`, a structured report, for every slide of a run that has
+/// candidates, on the DICOM image that was read.
 ///
 /// A slide's file is looked for in `slides`, where given, and then where the run read it. Where that is
 /// not a DICOM file, its conversion is looked for: `slides/NAME.dcm` or the folder `slides/NAME`, an image of

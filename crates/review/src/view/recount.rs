@@ -113,8 +113,8 @@ pub struct Counted {
     /// 95 % percentile interval of the density over resampled windows of 500 um, which knows that
     /// figures cluster; none with fewer than ten windows of tissue.
     pub density_resampled_95: Option<[f64; 2]>,
-    /// What a scheme gives for the hotspot, where one was asked for; `at least` in front where less tissue was analysed than the
-    /// scheme's area.
+    /// What a scheme gives for the hotspot, where one was asked for; `at least` in front where less tissue was
+    /// analysed than the scheme's area.
     pub mitotic_score: Option<String>,
 }
 
@@ -175,7 +175,8 @@ pub struct RecountRow {
     pub model: Counted,
     /// With the reviewer's verdicts on top.
     pub reviewed: Counted,
-    /// The hotspot that a reviewer placed, with the reviewed figures in it; none where nobody placed one, or it was not asked for.
+    /// The hotspot that a reviewer placed, with the reviewed figures in it; none where nobody placed one, or it was
+    /// not asked for.
     pub placed_hotspot: Option<PlacedCount>,
     /// Tissue read, mm2.
     pub analysed_mm2: f64,
@@ -308,8 +309,9 @@ impl Source {
 }
 
 /// Recounts every slide of a run with a reviewer's log - a file, or a name of one in the run's folder
-/// `reviews`, or several such names as `anna+bert`, whose decisions count where they differ - or with corrected objects of QuPath, a GeoJSON file or a folder of them, one per slide
-/// and called as it. Writes `recount.csv` next to `counts.csv`.
+/// `reviews`, or several such names as `anna+bert`, whose decisions count where they differ - or with corrected
+/// objects of QuPath, a GeoJSON file or a folder of them, one per slide and called as it. Writes `recount.csv` next
+/// to `counts.csv`.
 ///
 /// # Errors
 /// [`RecountError`].
@@ -529,7 +531,8 @@ fn in_placed(
     })
 }
 
-/// Takes figures out that were added outside the regions of a slide, whose area they are not part of; gives how many counted.
+/// Takes figures out that were added outside the regions of a slide, whose area they are not part of; gives how many
+/// counted.
 fn leave_out(about: &mut Verdicts, regions: &[RegionOutline]) -> usize {
     if regions.is_empty() {
         return 0;
@@ -563,8 +566,9 @@ fn reviewed_figures(Results { counts, rows }: &Results, about: &Verdicts) -> Vec
         .collect()
 }
 
-/// Places that count on a slide with the verdicts of one reviewer's log on top, or of several together (`anna+bert`), level-0 px; none
-/// where a folder of reviews has no log of that name. `regions`: what was searched of the slide; none for all of it.
+/// Places that count on a slide with the verdicts of one reviewer's log on top, or of several together (`anna+bert`),
+/// level-0 px; none where a folder of reviews has no log of that name. `regions`: what was searched of the slide;
+/// none for all of it.
 ///
 /// # Errors
 /// [`ReviewError`].

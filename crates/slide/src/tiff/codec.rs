@@ -201,7 +201,8 @@ pub(crate) struct PlaneBytes<'a> {
     pub(crate) len: u64,
 }
 
-/// Decodes one piece of a plain scheme row by row: one plane for chunky samples, `sink` gets `size.1` rows of `3 * size.0` bytes.
+/// Decodes one piece of a plain scheme row by row: one plane for chunky samples, `sink` gets `size.1` rows of
+/// `3 * size.0` bytes.
 pub(crate) fn rows<'a>(
     c: &Coding,
     planes: Vec<PlaneBytes<'a>>,

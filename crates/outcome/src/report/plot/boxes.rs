@@ -95,9 +95,9 @@ pub fn boxes(title: &str, value_label: &str, group_label: &str, groups: &[BoxGro
     c
 }
 
-/// Place of the dot of a sorted value across its box, from -0.5 to 0.5: the same for the same data. Neighbours in the order
-/// must not follow a pattern, or their dots join to stripes that mean nothing, so the bits are mixed (the finaliser of SplitMix64,
-/// Steele et al., OOPSLA 2014).
+/// Place of the dot of a sorted value across its box, from -0.5 to 0.5: the same for the same data. Neighbours in the
+/// order must not follow a pattern, or their dots join to stripes that mean nothing, so the bits are mixed (the
+/// finaliser of SplitMix64, Steele et al., OOPSLA 2014).
 fn scatter(k: usize) -> f64 {
     let mut z = (k as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

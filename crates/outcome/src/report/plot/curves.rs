@@ -113,16 +113,16 @@ pub fn kaplan_meier(
     c
 }
 
-/// Where the axis of survival begins: at 0, unless the curves with their intervals would fill the upper half of the picture
-/// alone, as those of a cohort with few events do.
+/// Where the axis of survival begins: at 0, unless the curves with their intervals would fill the upper half of the
+/// picture alone, as those of a cohort with few events do.
 fn lower_end(curves: &[PlottedCurve]) -> f64 {
     let points = curves.iter().flat_map(|c| &c.km.points);
     let lowest = points.map(|p| p.lower.unwrap_or(p.survival)).fold(1.0, f64::min);
     [0.95, 0.9, 0.8, 0.5].into_iter().find(|low| *low <= lowest).unwrap_or(0.0)
 }
 
-/// The label of the axis. It states where the axis begins if that is not 0, so that two pictures are not compared as if they
-/// had the same one.
+/// The label of the axis. It states where the axis begins if that is not 0, so that two pictures are not compared as
+/// if they had the same one.
 fn survival_label(low: f64) -> String {
     match low > 0.0 {
         true => format!("Survival probability (axis from {low})"),
