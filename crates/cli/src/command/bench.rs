@@ -60,8 +60,8 @@ fn share(text: &str) -> Result<f64, String> {
 /// Weights are seeded: time does not depend on their values. The median over runs of one batch,
 /// forward pass alone, inputs already normalised.
 ///
-/// Times per region and per slide are those of so many crops (--candidates), unless a detection run has
-/// measured them: --region-run and --slide-run take the mean seconds of its second stage.
+/// Times per region and per slide are those of so many crops (--candidates). --region-run and --slide-run
+/// take the mean seconds of a detection run's second stage instead.
 #[derive(clap::Args, Debug)]
 struct Encoders {
     /// Names of encoders, e.g. vit_base_patch16_224 [default: all]

@@ -10,17 +10,17 @@ use std::path::{Path, PathBuf};
 /// Fit a detector's scores and thresholds to a laboratory's own judged candidates
 ///
 /// On another scanner or stain the order of a detector's scores holds better than their size. Some 50 candidates
-/// that a pathologist judged set a scale for the second stage (slope and offset of the logit, held near the package's
-/// own) and new operating points (greatest expected F-beta over all candidates). The scale is kept only if it is
-/// better on labels that it was not fitted to. Writes a package of its own; the networks are the same.
-/// Judge candidates one after the other, right ones and wrong ones, on both sides of the threshold.
+/// that a pathologist judged set a scale for the second stage (slope and offset of the logit) and new operating points
+/// (greatest expected F-beta). The scale stays near the package's own, and is kept only if it is better on labels that
+/// it was not fitted to. Writes a package of its own; the networks are the same. Judge candidates one after the other,
+/// right ones and wrong ones, on both sides of the threshold.
 #[derive(clap::Args)]
 pub struct Args {
     /// Package to calibrate: a bundled name or a folder
     #[arg(long, value_name = "NAME|DIR")]
     model: Option<PathBuf>,
-    /// A run of `mithras detect` with this package that was reviewed in `mithras view`, or the folder of a measurement
-    /// with known figures (`mithras evaluate robustness --changes clean`); several are taken together
+    /// Runs of `mithras detect` with this package that were reviewed in `mithras view`, or folders of measurements with
+    /// known figures (`mithras evaluate robustness --changes clean`)
     #[arg(long, value_name = "RUN|DIR", required = true, num_args = 1..)]
     data: Vec<PathBuf>,
     /// The reviewer whose verdicts count, by name, or a log [default: the only one]

@@ -12,10 +12,9 @@ use std::process::ExitCode;
 
 /// Classify image crops: typical or atypical figures, morphologies, or any other package
 ///
-/// Writes one row per image: file, class, p_<class>... Images may have any size: an image is brought
-/// to the model's resolution, then the square in its middle that the model was trained on is
-/// classified (mirrored where the image is smaller). `mithras evaluate classification` reads the
-/// file.
+/// Writes one row per image: file, class, p_<class>... Images may have any size: each is brought to the model's
+/// resolution. Then the square in its middle that the model was trained on is classified (mirrored where the image is
+/// smaller). `mithras evaluate classification` reads the file.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Images, or folders that are searched through

@@ -21,10 +21,10 @@ use std::process::ExitCode;
 
 /// Find mitotic figures on slides, and count them
 ///
-/// Reads every slide at the model's resolution, finds candidates (first stage), scores them (second
-/// stage), and writes into one folder per slide, named after its file: detections as CSV, Parquet,
-/// QuPath GeoJSON and Grand Challenge JSON, and the count (2 mm2 hotspot, density per 20 mm2 of
-/// analysed tissue). Over the run: counts.csv, run.json, summary.html. See docs/artifacts.md.
+/// Reads every slide at the model's resolution, finds candidates (first stage) and scores them (second
+/// stage). Each slide gets a folder, named after its file, with detections as CSV, Parquet, QuPath
+/// GeoJSON and Grand Challenge JSON. It also has the count: hotspot of 2 mm2, density per 20 mm2 of
+/// analysed tissue. Over the run: counts.csv, run.json, summary.html. See docs/artifacts.md.
 #[derive(ClapArgs, Debug)]
 pub struct Args {
     /// Slide files, folders of slides, patterns such as 'slides/*.svs', or addresses (https://, s3://)
@@ -75,8 +75,8 @@ pub struct Args {
     /// Largest share of windows that may be unreadable before a slide fails, 0 to 1
     #[arg(long, value_name = "SHARE", default_value_t = detect::Recipe::MAX_UNREAD_SHARE)]
     max_unread: f64,
-    /// Keep the candidates of the first stage in this folder, and begin there where they are kept: the same slides with
-    /// another second stage, or with one stage, are then not segmented again
+    /// Keep the candidates of the first stage in this folder, and begin there where they are kept. With another second
+    /// stage, or with one stage, the same slides are then not segmented again
     #[arg(long, value_name = "DIR")]
     keep_candidates: Option<PathBuf>,
     #[command(flatten)]

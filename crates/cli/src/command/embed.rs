@@ -68,8 +68,8 @@ pub struct Args {
     workers: u16,
     #[command(flatten)]
     engine: RunArgs,
-    /// Arithmetic of a package; bf16 (OpenVINO and libtorch, processors with its instructions) is
-    /// faster and moves features: with OpenVINO 1.4 to 1.8 times, and a cosine to f32 of 0.997 and more
+    /// Arithmetic of a package; bf16 (OpenVINO and libtorch, processors with its instructions) is faster. With
+    /// OpenVINO it is 1.4 to 1.8 times as fast, and features have a cosine to f32 of 0.997 or more
     #[arg(long, value_name = "P", default_value = "f32", conflicts_with = "weights",
           value_parser = words::<Precision>(&["f32", "bf16"]))]
     precision: Precision,

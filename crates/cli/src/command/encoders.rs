@@ -43,8 +43,8 @@ enum Verb {
 /// The file takes one image f32 [N, 3, S, S] and gives vectors [N, D], pooled inside. It is refused
 /// when engines disagree, when a vector is NaN, and when it depends on the other images of a batch.
 ///
-/// With --classes or --text the package is a classifier, as a tumour filter: of the encoder and the
-/// linear layer in its file, or of the likeness of images to texts.
+/// With --classes or --text the package is a classifier, as a tumour filter is. --classes takes the
+/// linear layer in the encoder's file, --text compares images with texts.
 #[derive(clap::Args, Debug)]
 #[command(group(clap::ArgGroup::new("from").required(true).args(["onnx", "weights"])))]
 struct Convert {

@@ -7,8 +7,7 @@ use std::path::PathBuf;
 /// What runs the networks.
 #[derive(clap::Args, Debug, Default)]
 pub struct RunArgs {
-    /// What runs the networks; auto takes the first that runs of CUDA, native (AVX2 or AVX-512), openvino, onnxruntime,
-    /// rten
+    /// What runs the networks; auto: the first that runs of CUDA, native (AVX2, AVX-512), openvino, onnxruntime, rten
     #[arg(long, value_name = "E", default_value = "auto", value_parser = words::<EngineChoice>(EngineChoice::WORDS))]
     engine: EngineChoice,
     /// Which kernels the engine uses

@@ -39,8 +39,7 @@ pub struct Args {
     /// Call the positive class from this probability on, instead of the predicted class (two classes)
     #[arg(long, value_name = "P", value_parser = probability)]
     threshold: Option<f64>,
-    /// The package that predicted, a name or a folder, to warn about items that it was trained on [default: every
-    /// bundled one]
+    /// The package that predicted (name or folder), to warn of items that it was trained on [default: all bundled ones]
     #[arg(long, value_name = "NAME|DIR")]
     model: Option<PathBuf>,
     /// Column of folds: mean and sample SD over them as well

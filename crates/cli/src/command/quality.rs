@@ -11,10 +11,9 @@ use std::process::ExitCode;
 
 /// Check the quality of a cohort's slides, before anything is counted
 ///
-/// Of every slide um/px, scanner, levels, tissue, shares out of focus, under pen, of dirt and of folds, stain vectors
-/// with their distance from the cohort's and from the training data's, missing tiles, and whether the label is in the
-/// file. Writes quality.csv and quality.html, a page that can be sorted, with pictures, outliers first. Nothing is
-/// counted, and no network runs.
+/// Lists um/px, scanner, levels, tissue, shares out of focus, under pen, of dirt and of folds, missing tiles, and
+/// whether the label is in the file. Stain vectors have their distance from the cohort's and the training data's.
+/// Writes quality.csv and quality.html, a page that can be sorted, with pictures, outliers first. No network runs.
 #[derive(clap::Args)]
 pub struct Args {
     /// Slides, folders of slides, or patterns

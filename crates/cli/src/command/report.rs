@@ -7,9 +7,9 @@ use std::path::PathBuf;
 /// Write one page per case, as PDF and HTML
 ///
 /// A case is what the run's list names in the column `case`, else `patient`; a slide without one is a case of its own.
-/// The page has the case's fields as given, every slide with um/px, regions and mm2, the hotspot with its place and
-/// picture, counts with intervals, the counted figures, reviewer and signature, and versions. Reviewed numbers are
-/// shown where `mithras recount` was run and one reviewer's words count on all slides of the case. Research use only.
+/// The page has the case's fields as given, every slide with um/px, regions and mm2, and the hotspot with its picture.
+/// Counts with intervals, the counted figures, reviewer, signature and versions follow. Reviewed numbers are shown
+/// where `mithras recount` was run and one reviewer's verdicts count on all slides of the case. Research use only.
 #[derive(clap::Args)]
 pub struct Args {
     /// Folder of `mithras detect`
@@ -17,8 +17,7 @@ pub struct Args {
     /// Folder for CASE.pdf and CASE.html; made if missing
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Folder with the slides of the run, if they have moved, for pictures of hotspot and figures [default: where the
-    /// run read them]
+    /// Folder with the slides, if they have moved, for pictures of hotspot and figures [default: as in the run]
     #[arg(long, value_name = "DIR")]
     slides: Option<PathBuf>,
     /// Mitotic score of the hotspot by a scheme: nottingham, fnclcc, gist, who-net, or a TOML file of the same form

@@ -133,9 +133,8 @@ pub struct PointArgs {
     foreign: Vec<String>,
     /// NAME=DIR: the fold's model on tissue without figures that no model trained on, the same images for every fold
     ///
-    /// Models that were trained apart rate the same nucleus differently. What 20 candidates per mm2 of this tissue
-    /// reach is made the zero of each, before scale and points are chosen; `train export --tissue` does so with the
-    /// final one.
+    /// Models that were trained apart rate the same nucleus differently. The score of 20 candidates per mm2 of this
+    /// tissue becomes the zero of each; `train export --tissue` does so with the final one.
     #[arg(long, value_name = "NAME=DIR")]
     tissue: Vec<String>,
     /// Count every fold as one mm2 of tissue with so many figures, whatever it holds

@@ -11,11 +11,10 @@ use std::path::{Path, PathBuf};
 
 /// Pick slides, count their figures and look at the results, in a browser
 ///
-/// Opens a page of this computer in the browser: slides or folders are picked (drives, home, or a typed path), with
-/// regions if there are any; every slide is shown with um/px, scanner and warnings; detection runs with its progress,
-/// can be cancelled and resumed; then come figures, hotspot and counts, the viewer, the report as PDF, and the folder.
-/// Only this computer is answered, and only with the whole address. On Windows a double click on mithras.exe does the
-/// same. See docs/start.md.
+/// Opens a page of this computer in the browser. Slides or folders are picked (drives, home, or a typed path), with
+/// regions if there are any, and shown with um/px, scanner and warnings. Detection can be cancelled and resumed. Then
+/// come figures, hotspot and counts, the viewer, the report as PDF, and the folder. Only this computer is answered,
+/// and only with the whole address. On Windows a double click on mithras.exe does the same. See docs/start.md.
 #[derive(clap::Args)]
 pub struct Args {
     /// Folder in which folders for results are proposed [default: mithras in the home folder]

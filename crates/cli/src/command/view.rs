@@ -59,17 +59,16 @@ pub fn run(a: Args) -> anyhow::Result<()> {
 
 /// Count a run again with a reviewer's words on top
 ///
-/// Figures, hotspot and density as the network has them and as reviewed, side by side, each with its
-/// exact 95 % Poisson interval, and the density with one over resampled windows of tissue; slides with
-/// less than 2 mm2 of tissue are marked. Writes recount.csv, writes counts.csv and summary.html again
+/// Shows figures, hotspot and density side by side, as the network has them and as reviewed, each with
+/// its exact 95 % Poisson interval. The density has one over resampled windows of tissue, too, and slides
+/// with less than 2 mm2 of tissue are marked. Writes recount.csv, writes counts.csv and summary.html again
 /// with both numbers, and reports the agreement of the run's reviewers (kappa).
 #[derive(clap::Args)]
 pub struct RecountArgs {
     /// Folder of `mithras detect`
     run: PathBuf,
-    /// A reviewer's name, for RUN/reviews/NAME.jsonl, or a log; several names as anna+bert, with what was settled in
-    /// `mithras view` where they differ; or GeoJSON that was corrected in QuPath, a file or a folder (see
-    /// `mithras export qupath`)
+    /// A reviewer's name (RUN/reviews/NAME.jsonl) or a log; several names as anna+bert, with what was settled in
+    /// `mithras view`. Or GeoJSON that was corrected in QuPath, a file or a folder (`mithras export qupath`)
     #[arg(long, value_name = "NAME|FILE", required_unless_present = "operating_point")]
     reviews: Option<String>,
     /// Which hotspot: the densest 2 mm2 of the paper's rule, or also the one that a reviewer placed in `mithras view`

@@ -13,9 +13,8 @@ use training::protocol::{self, in_words};
 
 /// Probe a frozen encoder over folds of whole slides: linear head, nearest neighbours, regression
 ///
-/// The encoder sees every image once (per symmetric copy); its features are kept, and any number of
-/// probes learn from them: a preset with [probes.NAME] makes a run of each, RUN/NAME. Test parts are
-/// never read.
+/// The encoder sees every image once (per symmetric copy), and its features are kept. Any number of probes learn from
+/// them: a preset with [probes.NAME] makes a run of each, RUN/NAME. Test parts are never read.
 #[derive(clap::Args, Debug)]
 pub struct ProbeArgs {
     #[command(flatten)]
@@ -27,14 +26,13 @@ pub struct ProbeArgs {
 
 /// Score the fold models of a run on a test set, each set once
 ///
-/// Writes predictions.csv (every item by every fold's model), metrics.json (per fold, mean and sample SD, per
-/// domain), ensemble.csv and ensemble.json (mean probabilities), and, where a model was trained with none left
-/// out, final.csv and final.json; a run of ami-morph is scored on ami-br as well, by summed probabilities
-/// (*-ami-br.*). For two classes the report has two sets of values: at the operating point, which is chosen on
-/// the held-out items, and for the likelier class.
+/// Writes predictions.csv (every item by every fold's model), metrics.json (per fold, mean and sample SD, per domain),
+/// ensemble.csv and ensemble.json (mean probabilities). Where a model was trained with none left out, final.csv and
+/// final.json are there, too. A run of ami-morph is scored on ami-br as well, by summed probabilities (*-ami-br.*).
+/// For two classes the report has values at the operating point, which held-out items chose, and of the likelier class.
 ///
-/// Any number of test sets may be scored, each once: a second scoring on the same set (known by the digest of its
-/// crops) is refused unless --again is given, because a test set that was used for a choice is no longer a test set.
+/// Any number of test sets may be scored, each once. A second scoring on the same set (known by the digest of its
+/// crops) is refused unless --again is given. A set that was used for a choice is no longer a test set.
 #[derive(clap::Args, Debug)]
 pub struct TestArgs {
     /// Run of `mithras train finetune` or `probe`, all folds trained, or the final model alone
