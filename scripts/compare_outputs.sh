@@ -24,7 +24,7 @@ job slide-tissue slide tissue "$slide" --out tissue.geojson
 job slide-thumbnail slide thumbnail "$slide" --out thumbnail.png
 job slide-refused slide info "$data/slides/broken.svs"
 
-# Figures, with each engine at hand; scores and counts.
+# Figures, with each available engine; scores and counts.
 job detect detect "$slide" --out detect --model "$tiny" --engine rten --threads 1
 job detect-resume detect "$slide" --out detect --model "$tiny" --engine rten --threads 1 --resume
 job detect-openvino detect "$slide" --out detect-openvino --model "$tiny" --engine openvino --threads 1

@@ -39,7 +39,7 @@ if [ ! -e "$tools/.complete-2" ]; then
 fi
 
 made=$(mktemp -d)
-# This program has no weights of its own: whoever takes the target folder's program must find the one from before.
+# This program has no weights of its own: users of the target folder's program must find the one from before.
 built=$target/$folder/mithras
 kept=$target/.mithras-before-wheel
 rm -f "$kept"

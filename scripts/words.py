@@ -31,6 +31,11 @@ WORDS = {
     "tells": (r"\b(?:tell|tells|told|telling)\b", "shows, reports, distinguishes"),
     "beside": (r"\bbeside\b", "next to, with, in addition to"),
     "says": (r"\b(?:say|says|said|saying)\b", "prints, reports, states"),
+    "at hand": (r"\bat hand\b", "available, current"),
+    "whoever": (r"\bwhoever\b", "who, everyone who, the user"),
+    # Not the code `for word in words {`.
+    "in words": (r"\bin words\b(?!\s*[\[{:\]])", "as text"),
+    "hence": (r"\b(?:hence|thereof|therein|aloud)\b", "so, of this, in this, with a message"),
 }
 #: How many uses of all words together a kind of file may have.
 LIMITS = {"rs": 18, "md": 3, "other": 14}

@@ -104,7 +104,7 @@ def a_stalled_request_holds_up_nobody(tool):
 
 
 def passes(tool, *arguments):
-    """How it ended, and that in words; None where it did not within its time."""
+    """How it ended, and that as text; None where it did not within its time."""
     try:
         done = tool.mithras(*arguments)
     except subprocess.TimeoutExpired:

@@ -396,7 +396,7 @@ mod tests {
         fs::write(dir.path().join("mine.txt"), "x").unwrap();
         let held = Lock::take(dir.path()).unwrap();
         assert!(!half.exists());
-        // Whoever does not get the folder touches nothing in it.
+        // A process that does not get the folder touches nothing in it.
         let busy = temporary_for(&dir.path().join("a.json")).unwrap();
         assert!(Lock::take(dir.path()).is_err());
         assert!(busy.path().exists() && dir.path().join("mine.txt").exists());

@@ -30,7 +30,7 @@ pub fn plain_lines(text: &str) -> String {
     text.split('\n').map(plain).collect::<Vec<_>>().join("\n")
 }
 
-/// A number of things in words, e.g. `1 slide` or `2 slides`: `Many(n, "slide")`.
+/// A number of things as text, e.g. `1 slide` or `2 slides`: `Many(n, "slide")`.
 #[derive(Clone, Copy, Debug)]
 pub struct Many<N>(pub N, pub &'static str);
 

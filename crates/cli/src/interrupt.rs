@@ -19,7 +19,7 @@ pub fn cancels(cancel: &CancelToken) -> Result<()> {
     Ok(())
 }
 
-/// Whether whoever started this process had it ignore a signal; assumed where the system does not state it.
+/// Whether this process was started with a signal ignored; assumed where the system does not state it.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,4 +1,4 @@
-//! A result on standard output: as JSON or in words.
+//! A result on standard output: as JSON or as text.
 
 use anyhow::Context;
 use serde::Serialize;

@@ -217,7 +217,7 @@ fn times_of_encoders_go_into_a_new_folder() {
     // The head, both, and ViT-base that all are held against.
     assert_eq!(table.lines().count(), 4, "{table}");
     assert!(out.join("encoders.json").is_file());
-    // Whoever was timed and has a score: three marks, and two where the region's is unknown.
+    // Encoders that were timed and have a score: three marks, and two where the region's is unknown.
     let picture = fs::read_to_string(out.join("encoders.svg")).unwrap();
     for (name, drawn) in
         [("vit_tiny_patch16_224", true), ("efficientnet_lite0", true), ("uni_v1", false)]

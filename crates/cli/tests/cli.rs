@@ -205,7 +205,7 @@ fn results_that_cannot_be_written_are_an_error() {
     fs::write(&file, b"").unwrap();
     let (ok, _, stderr) = detect(&[&slide], &file.join("out"), &["--mpp", "0.25"]);
     assert!(!ok && stderr.contains("cannot write into"), "{stderr}");
-    // procfs takes no folders, whoever asks.
+    // procfs takes no folders, from root either.
     if Path::new("/proc/self").exists() {
         let (ok, _, stderr) = detect(&[&slide], Path::new("/proc/mithras"), &["--mpp", "0.25"]);
         assert!(!ok && stderr.contains("/proc/mithras"), "{stderr}");

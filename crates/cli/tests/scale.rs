@@ -197,7 +197,7 @@ fn a_second_ctrl_c_ends_at_once_and_gathering_writes_the_tables() {
     common::draw(&dir.path().join("case-1.tiff"), 9000, 7000, 2, 20);
     let mut process = detect(&list, &out, &["--quiet"]);
     await_slide(&mut process, &out.join("case-1"));
-    // Whoever holds the folder over the run keeps the tables from being written, so that the first wish
+    // A process that holds the folder over the run keeps the tables from being written, so that the first wish
     // cannot come to its end.
     let held = base::file::Lock::take(&out).unwrap();
     signal(&process, "INT");

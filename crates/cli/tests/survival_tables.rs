@@ -1,4 +1,4 @@
-//! Tables and joins as other people write them: read the same, or refused in words.
+//! Tables and joins as other people write them: read the same, or refused with the reason.
 
 use assert_cmd::Command;
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType};

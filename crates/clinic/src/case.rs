@@ -60,7 +60,7 @@ pub struct Slide {
     pub folder: PathBuf,
     /// Its count.
     pub counts: CountsFile,
-    /// Its file, where that is at hand and still the one of the run.
+    /// Its file, where that exists and is still the one of the run.
     pub file: Option<PathBuf>,
     /// Its candidates.
     pub rows: Vec<DetectionRow>,

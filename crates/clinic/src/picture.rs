@@ -94,7 +94,7 @@ pub fn figures(slide: &Slide, reviewed: bool) -> (Vec<Point<Level0>>, bool) {
     }
 }
 
-/// The slide with its regions, and the hotspot with rings around its figures where the slide's file is at hand.
+/// The slide with its regions, and the hotspot with rings around its figures where the slide's file exists.
 #[must_use]
 pub fn overview(slide: &Slide, reviewed: bool) -> Vec<Picture> {
     let c = &slide.counts;

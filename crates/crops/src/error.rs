@@ -13,7 +13,7 @@ pub enum CorpusError {
     Io {
         /// File or folder.
         path: PathBuf,
-        /// Its reason (in the message already, hence no `source`).
+        /// Its reason (no `source`: the message contains it).
         reason: std::io::Error,
     },
     /// A shard is not readable Parquet, or was cut short.
@@ -78,7 +78,7 @@ pub enum CorpusError {
     /// Initials of a reviewer that cannot name a log.
     #[error("the initials are refused: {reason}")]
     Initials {
-        /// Why (in the message already, hence no `source`).
+        /// The reason (no `source`: the message contains it).
         reason: NameError,
     },
     /// A picture on which not all can be seen that is asked.

@@ -52,7 +52,7 @@ pub struct Software<'a> {
     pub model: &'a str,
     /// Digest of the weights.
     pub model_digest: &'a str,
-    /// Settings, in words.
+    /// Settings, as text.
     pub settings: &'a str,
 }
 

@@ -91,7 +91,7 @@ fn a_folder_is_counted_by_tumour_type_and_missing_images_are_named() {
     assert!(checked.pieces[0].problems[0].contains("images"), "{checked}");
 }
 
-/// The public labels and crops, where they are at hand.
+/// The public labels and crops, where they exist.
 #[test]
 fn the_files_at_hand_have_the_papers_counts() {
     let root = match std::env::var_os("MITHRAS_DATA") {

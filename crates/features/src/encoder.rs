@@ -7,7 +7,7 @@ use infer::{EngineOptions, EngineReport, ModelPackage, Precision};
 use mitosis::{Encoder, Mpp};
 use std::path::Path;
 
-/// An encoder that is ready to run, whoever runs it.
+/// An encoder that is ready to run, on any engine or libtorch.
 pub struct Frozen {
     /// What answers.
     pub network: Box<dyn Encoder>,
@@ -43,7 +43,7 @@ impl Frozen {
         Ok(Self { network, about, fit, mpp, engine: Some(models.report) })
     }
 
-    /// What runs it, in words.
+    /// What runs it, as text.
     #[must_use]
     pub fn engine(&self) -> String {
         self.engine.as_ref().map_or_else(|| "libtorch".into(), ToString::to_string)

@@ -15,7 +15,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`package`] | encoders as packages: written, listed, shown |
-//! | [`encoder`] | an encoder that is ready to run, whoever runs it |
+//! | [`encoder`] | an encoder that is ready to run, on any engine or libtorch |
 //! | [`mod@classify`] | classes of crops, by classifier packages |
 //! | [`crops`] | features of the crops of a dataset, of images |
 //! | [`tiles`] | features of a slide's tissue |

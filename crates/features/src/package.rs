@@ -26,7 +26,7 @@ pub struct Facts {
     pub resize: usize,
     /// By which filter.
     pub interpolation: Interpolation,
-    /// What the vector is, in words.
+    /// What the vector is, as text.
     pub pooling: String,
     /// How the tensors of files may be named that it is made of; of a package none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -49,7 +49,7 @@ pub struct Listed {
     pub input: usize,
     /// um/px that it was trained at.
     pub mpp: Option<f64>,
-    /// Licence of the weights; `None` where they are not at hand.
+    /// Licence of the weights; `None` where they are missing.
     pub license: Option<String>,
     /// How it is fed.
     #[serde(flatten)]
@@ -247,7 +247,7 @@ fn write_parity(f: &mut fmt::Formatter<'_>, p: &ParityCard) -> fmt::Result {
     p.refused.iter().try_for_each(|r| writeln!(f, "not on      {r}"))
 }
 
-/// Makes a package of an ONNX file: tried on every engine at hand, then written. The source of
+/// Makes a package of an ONNX file: tried on every available engine, then written. The source of
 /// `draft` becomes the file.
 ///
 /// # Errors

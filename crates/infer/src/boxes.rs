@@ -29,7 +29,7 @@ pub struct BoxesDraft {
     pub name: String,
     /// Licence of the weights.
     pub license: String,
-    /// Architecture in words.
+    /// Description of the architecture.
     pub architecture: String,
     /// um/px that it was trained at.
     pub mpp: Mpp,
@@ -66,7 +66,7 @@ pub struct ConvertedBoxes {
     pub onnx: Vec<u8>,
 }
 
-/// Brings an ONNX file to a package: `image` in, `boxes` out, run on every engine at hand on
+/// Brings an ONNX file to a package: `image` in, `boxes` out, run on every available engine on
 /// [`probes`]. `options` states threads and libraries; its engine is not asked.
 ///
 /// # Errors

@@ -37,7 +37,7 @@ pub struct Draft {
     pub name: String,
     /// Licence of the weights.
     pub license: String,
-    /// Architecture in words.
+    /// Description of the architecture.
     pub architecture: String,
     /// um/px that it was trained at, where that is known.
     pub mpp: Option<Mpp>,
@@ -51,7 +51,7 @@ pub struct Draft {
     pub mean: [f32; 3],
     /// Per-channel standard deviation.
     pub std: [f32; 3],
-    /// What the vector is, in words.
+    /// What the vector is, as text.
     pub pooling: String,
     /// Numbers per vector, where they are known.
     pub width: Option<usize>,
@@ -137,7 +137,7 @@ pub fn probes(side: usize) -> [RgbTile; 2] {
     [draw(0), draw(1)]
 }
 
-/// Brings an ONNX file to a package: `image` in, `embedding` out, run on every engine at hand on
+/// Brings an ONNX file to a package: `image` in, `embedding` out, run on every available engine on
 /// [`probes`]. `reference` holds their features by the weights themselves, where somebody has them;
 /// `file` then has its weights stored as `draft.half` states already, and is never made whole: as f32 it
 /// may be larger than a file of ONNX can be. `options` states threads and libraries; its engine is not asked.

@@ -59,7 +59,7 @@ impl RegionSource {
         Ok(Regions::for_slide(&self.file, &self.classes, &frame)?)
     }
 
-    /// What of it changes a number, in words.
+    /// The settings that change a number, as text.
     #[must_use]
     pub fn setting(&self) -> String {
         let list =

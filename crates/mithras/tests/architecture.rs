@@ -514,7 +514,7 @@ fn the_command_line_asks_every_error_that_knows_a_remedy() {
     assert!(downcasts.is_empty(), "base::remedy finds the type of an error: {downcasts:#?}");
 }
 
-/// A transparent wrapper hides the error inside from whoever walks the chain, so it has to hand the remedy on.
+/// A transparent wrapper hides the error inside from code that walks the chain, so it has to hand the remedy on.
 #[test]
 fn errors_that_wrap_transparently_hand_the_remedy_on() {
     let (lines, remedied) = (sources(), remedied());

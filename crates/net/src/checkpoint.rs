@@ -93,7 +93,7 @@ impl Spec {
         })
     }
 
-    /// Differences that make weights unusable in place of `self`, in words.
+    /// Differences that make weights unusable in place of `self`, as text.
     fn differences(&self, other: &Self) -> Vec<String> {
         let mut out = Vec::new();
         let mut compare = |what: &str, have: String, want: String| {
@@ -138,7 +138,7 @@ pub struct LoadReport {
     pub unexpected: Vec<String>,
     /// In both, with different shapes (`name: file, model`); not taken.
     pub reshaped: Vec<String>,
-    /// What was done to the position table, in words.
+    /// What was done to the position table, as text.
     pub resized: Option<String>,
 }
 

@@ -13,7 +13,7 @@ use crate::shim;
 pub enum Cuda {
     /// libtorch's CUDA part is loaded and sees this many devices.
     Ready(i64),
-    /// No CUDA; the reason in words.
+    /// No CUDA; the reason as text.
     Absent(String),
 }
 

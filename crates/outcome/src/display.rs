@@ -1,4 +1,4 @@
-//! Results in words, as tables.
+//! Results as text tables.
 
 use crate::cindex::CIndex;
 use crate::cox::{CoxModel, Limits};

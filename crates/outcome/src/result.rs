@@ -282,7 +282,7 @@ pub(crate) fn add_profiles(
     Ok(())
 }
 
-/// The diagnoses of a fit in words, with column names.
+/// The diagnoses of a fit as text, with column names.
 pub(crate) fn diagnoses(fit: &CoxFit, names: &[String]) -> Vec<String> {
     let endless = fit.diagnoses.iter().any(|d| matches!(d, Diagnosis::Infinite { .. }));
     fit.diagnoses

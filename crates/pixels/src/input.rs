@@ -1,7 +1,7 @@
 //! Pixels to network input.
 //!
 //! Training and inference must see the same pixels: a crop is resized by [`crate::resize`] and
-//! normalised by [`Normalisation`], and by nothing else. Where a slide is at hand, [`sampling`]
+//! normalised by [`Normalisation`], and by nothing else. Where the slide is open, [`sampling`]
 //! gives the resolution to read at, so that the crop has the network's size already.
 
 use mitosis::{Mpp, RgbTile};

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Row groups that stay at hand; their images are slices of the mapped file.
+/// Row groups that stay in memory; their images are slices of the mapped file.
 const KEPT: usize = 16;
 
 /// A group of crops: which shard, which of its groups, and the number of its first crop.
@@ -107,7 +107,7 @@ impl Corpus {
         self.about.len()
     }
 
-    /// Label of every crop, in words.
+    /// Name of every crop's label.
     fn _labels(&self) -> Vec<&'static str> {
         self.about.iter().map(|(label, _)| label.name()).collect()
     }

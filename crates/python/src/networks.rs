@@ -51,7 +51,7 @@ pub struct Classifier {
     #[pyo3(get)]
     name: String,
     card: ClassifierCard,
-    /// What runs the network, in words.
+    /// What runs the network, as text.
     #[pyo3(get)]
     engine: String,
     network: Mutex<Box<dyn mitosis::Classifier>>,
@@ -124,7 +124,7 @@ pub struct Encoder {
     /// Resolution that the network was trained at, um/px, where its makers state one.
     #[pyo3(get)]
     mpp: Option<f64>,
-    /// What runs the network, in words.
+    /// What runs the network, as text.
     #[pyo3(get)]
     engine: String,
 }

@@ -94,7 +94,7 @@ impl Client {
     }
 
     /// Goes where a server sends its reader. Not from elsewhere to this machine or its network: what
-    /// listens there trusts whoever can reach it.
+    /// listens there trusts every program that can reach it.
     fn follow(
         &self,
         mut url: String,
@@ -251,11 +251,11 @@ impl Client {
                  ~/.aws/credentials), so it was asked for without"
             }
             Scheme::S3 if self.s3().is_ok_and(|s| !s.pays) => {
-                "the AWS credentials at hand may not read it, or have expired; or the bucket lets its \
+                "the AWS credentials found may not read it, or have expired; or the bucket lets its \
                  reader pay (requester pays): then set AWS_REQUEST_PAYER=requester, and the requests are \
                  charged to you"
             }
-            Scheme::S3 => "the AWS credentials at hand may not read it, or have expired",
+            Scheme::S3 => "the AWS credentials found may not read it, or have expired",
             _ if address.query.is_some() => "a signed address may have expired; ask for a new one",
             _ => "an address that needs no login, or a signed one, can be read",
         }

@@ -100,7 +100,7 @@ impl TileCache {
         }
     }
 
-    /// The turn of whoever decodes a tile of such a level, so that several threads that want one large
+    /// The turn of the thread that decodes a tile of such a level, so that several threads that want one large
     /// tile decode it once; `None` for small ones, which cost less than waiting.
     pub(crate) fn turn(&self, key: Key, bytes: u64) -> Option<Arc<Mutex<()>>> {
         if bytes <= (self.capacity() / SHARDS) as u64 {

@@ -168,7 +168,7 @@ fn wait(
     Ok(())
 }
 
-/// Why a shard is not done, in words.
+/// Why a shard is not done, as text.
 fn why(out: &Path, job: &str, (k, of): (u32, u32)) -> String {
     let log = Log::read(out, job, k);
     let code = log.code.map_or_else(|| "no exit code".to_owned(), |c| format!("exit code {c}"));

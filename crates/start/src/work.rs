@@ -25,7 +25,7 @@ pub enum Phase {
     Opening,
     /// Slides are being searched.
     Running,
-    /// It ends as soon as the windows at hand are done.
+    /// It ends as soon as the current windows are done.
     Cancelling,
     /// It was cancelled; it can be resumed.
     Cancelled,
@@ -126,7 +126,7 @@ impl Desk {
         self.lock().0.clone()
     }
 
-    /// Ends the run as soon as the windows at hand are done; nothing where none is at work.
+    /// Ends the run as soon as the current windows are done; nothing where none runs.
     pub fn cancel(&self) -> Progress {
         let mut held = self.lock();
         if held.0.phase.is_busy() {

@@ -30,7 +30,7 @@ pub struct Prompts {
     pub classes: Vec<Worded>,
 }
 
-/// A class in words.
+/// The texts of a class.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Worded {

@@ -19,7 +19,7 @@ use crate::preset::Init;
 /// Where the weights of a run came from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Start {
-    /// In words.
+    /// The source, as text.
     pub text: String,
     /// Names outside the head that stayed as drawn, where a part was allowed.
     pub random: Vec<String>,

@@ -1,4 +1,4 @@
-//! A crop becomes a network's input in one way, whoever asks: training, validation, libtorch's
+//! A crop becomes a network's input in one way, for every caller: training, validation, libtorch's
 //! ports, or an engine on a slide. The same bytes in, the same f32 out, bit for bit.
 
 use infer::{

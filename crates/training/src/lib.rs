@@ -70,7 +70,7 @@ pub enum TrainingError {
         /// Largest allowed.
         allowed: f32,
     },
-    /// A test part is for one scoring, at the end: whoever chooses by test figures has none left.
+    /// A test part is for one scoring, at the end: a choice made on test scores leaves none.
     #[error("{}: this run was scored on this test set before ({note})", run.display())]
     ScoredBefore {
         /// The run.

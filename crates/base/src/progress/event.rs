@@ -96,7 +96,7 @@ pub enum Event<'a> {
     Message {
         /// `note`, `warning`, `error` or `hint`.
         kind: &'a str,
-        /// In words.
+        /// The message, one line.
         text: &'a str,
     },
     /// The process ends.

@@ -233,7 +233,7 @@ impl Listener for Piece<'_> {
 mod tests {
     use super::*;
 
-    /// Everything that was heard, in words.
+    /// Everything that was heard, as text.
     #[derive(Default)]
     struct Heard(Vec<String>);
 

@@ -260,7 +260,7 @@ pub fn work(
     Ok(mithras::run::run(plan, listener, &cancel)?)
 }
 
-/// The result in words or as JSON, on standard output.
+/// Prints the result as text or as JSON.
 pub fn print_result(out: &Path, run: &RunFile, json: bool) -> Result<()> {
     crate::show::result(json, run)?;
     if !json {

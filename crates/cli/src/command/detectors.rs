@@ -77,7 +77,7 @@ struct Import {
     /// Licence of the weights
     #[arg(long)]
     license: String,
-    /// Architecture in words
+    /// Description of the architecture
     #[arg(long, default_value = "yolov10")]
     architecture: String,
     /// Class names in the network's order, where the file has none

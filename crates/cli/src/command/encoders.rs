@@ -63,7 +63,7 @@ struct Convert {
     /// Name of the package
     #[arg(long)]
     name: String,
-    /// Architecture in words [default: the name]
+    /// Description of the architecture [default: the name]
     #[arg(long)]
     architecture: Option<String>,
     /// Side of the input, px

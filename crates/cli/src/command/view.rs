@@ -15,7 +15,7 @@ use std::process::ExitCode;
 ///
 /// Serves a page on this machine: pan and zoom, accepted and rejected candidates, hotspot, tissue and
 /// density, both thresholds to be turned, and a reviewer's words on every candidate. The first line
-/// printed is its address; whoever has it may look and review. Words are saved at once into
+/// printed is its address; who has it may look and review. Words are saved at once into
 /// RUN/reviews/REVIEWER.jsonl; `mithras recount` counts with them. See docs/view.md.
 #[derive(clap::Args)]
 pub struct Args {

@@ -1,6 +1,6 @@
 // Judges a page by the WCAG 2.2, levels A and AA, with axe-core, and by walking through it with the Tab key.
 //
-// AXE names axe.min.js (scripts/setup.sh fetches it); without it `judged` says aloud that it was skipped.
+// AXE names axe.min.js (scripts/setup.sh fetches it); without it `judged` reports that it was skipped.
 
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';

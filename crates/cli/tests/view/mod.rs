@@ -527,7 +527,7 @@ fn a_recount_is_what_a_hand_counts() {
     near(&graded["grading"]["area_mm2"], 2.375829);
     let unknown = recount_with(&made, "anna", &["--grade", "elston"]).unwrap_err();
     assert!(unknown.contains("nottingham, fnclcc"), "{unknown}");
-    // Words about another file of that name are left out, aloud.
+    // Words about another file of that name are left out, with a note.
     let log = made.run.join("reviews/anna.jsonl");
     let text = std::fs::read_to_string(&log).unwrap();
     // A line that was changed afterwards is noticed by the next one.

@@ -54,7 +54,7 @@ pub struct Looked {
     pub stain_from_cohort: Option<f64>,
     /// Angle of its stain from the training data's, degrees.
     pub stain_from_training: Option<f64>,
-    /// What is wrong with it, in words; empty for a slide like the others.
+    /// What is wrong with it, as text; empty for a slide like the others.
     pub flags: Vec<String>,
     /// How far it is from the cohort: the largest of its measures' distances from the middle, in median absolute
     /// deviations.

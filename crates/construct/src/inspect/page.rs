@@ -19,7 +19,7 @@ struct Body<'a> {
     c: &'a Counts,
     /// Per cohort: figures, mimickers, unlabelled ones, all.
     cohorts: Vec<(&'a str, [u64; 4])>,
-    /// Subtypes and splits, in words.
+    /// Subtypes and splits, as text.
     parts: Vec<(&'static str, String)>,
     funnel: Vec<(String, String)>,
     /// Histograms of the scores, SVG.
@@ -90,7 +90,7 @@ fn funnel(notes: &Map<String, Value>) -> Vec<(String, String)> {
     stages.into_iter().flatten().map(|(stage, n)| (words(stage), n.to_string())).collect()
 }
 
-/// The tumour filter of a built corpus, in words.
+/// The tumour filter of a built corpus, as text.
 fn filter(build: &Value) -> Option<String> {
     match build.get("tumour_filter")? {
         Value::String(none) => Some(none.clone()),

@@ -43,7 +43,7 @@ impl Read<'_> {
         let grid = self.recipe.grid;
         let (side, stride) = (grid.window() as usize, i64::from(grid.stride()));
         let squares = Squares::new(grid, self.recipe.mpp);
-        // The token comes before the window: whoever holds the earliest window can continue.
+        // The token comes before the window: the reader of the earliest window can continue.
         while tokens.recv().is_ok() && !control.stopped() {
             let i = next.fetch_add(1, Ordering::Relaxed);
             let Some(item) = self.items.get(i) else { break };

@@ -1,4 +1,4 @@
-//! An evaluation in words and pictures.
+//! An evaluation as text and plots.
 
 use super::{Evaluation, Figures, curve};
 use base::file::{WriteError, write};

@@ -1,4 +1,4 @@
-//! Results in words.
+//! Results as text.
 
 use super::point::{Chosen, NamedPoint};
 use super::{Robustness, Row};

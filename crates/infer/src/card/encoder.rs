@@ -35,7 +35,7 @@ pub struct EncoderCard {
     pub mean: [f32; 3],
     /// Per-channel standard deviation, > 0.
     pub std: [f32; 3],
-    /// What the vector is, in words, e.g. `class token`.
+    /// What the vector is, e.g. `class token`.
     pub pooling: String,
     /// Numbers per vector.
     pub width: usize,

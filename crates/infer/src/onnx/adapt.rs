@@ -260,7 +260,7 @@ fn shape_of<'a>(v: &'a ValueInfo, kind: &str) -> Result<&'a [Dimension], String>
         .ok_or_else(|| format!("{kind} `{}` states no shape; export it with shapes", v.name))
 }
 
-/// A dimension in words.
+/// A dimension as text.
 fn describe(dim: &Dimension) -> String {
     match &dim.size {
         Some(Size::Value(n)) => n.to_string(),
@@ -290,7 +290,7 @@ fn stated(dim: &Dimension) -> Option<usize> {
     }
 }
 
-/// A word that whoever exported a file wrote into it.
+/// A word that the exporter of a file wrote into it.
 pub(crate) fn metadata(onnx: &[u8], key: &str) -> Option<String> {
     #[derive(Clone, PartialEq, Message)]
     struct Entry {

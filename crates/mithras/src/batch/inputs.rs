@@ -255,7 +255,7 @@ fn holds_results(folder: &Path) -> bool {
     is_at(folder)
 }
 
-/// A damaged or unknown slide is one too: it shall fail aloud, not be passed over.
+/// A damaged or unknown slide is one too: it must fail with an error, not be passed over.
 fn is_slide(path: &Path) -> bool {
     named_as_slide(path)
         || starts_as_slide(path)

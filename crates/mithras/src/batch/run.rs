@@ -115,7 +115,7 @@ pub trait Task: Send {
         let _ = folder;
     }
 
-    /// Whether the work is to end now: the slide at hand stays interrupted, no other is begun.
+    /// Whether the work is to end now: the current slide stays interrupted, no other is begun.
     fn stopped(&self) -> bool {
         false
     }
@@ -190,7 +190,7 @@ impl<W, E: std::error::Error + 'static> Outcome<W, E> {
         }
     }
 
-    /// Whether the work was to end before it, or while it was at hand.
+    /// Whether the work was to end before it, or during it.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         matches!(self.failure, Some(Failure::Stopped))
@@ -411,7 +411,7 @@ where
     Outcome { input, folder, state, kept: false, failure: Some(failure) }
 }
 
-/// Keeps what is done, with the cells of the list at hand. The caller holds the folder.
+/// Keeps what is done, with the cells of the current list. The caller holds the folder.
 fn reuse<W, E>(
     mut state: State<W>,
     key: &Key,

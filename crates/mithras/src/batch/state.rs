@@ -183,7 +183,7 @@ pub(crate) const OWN_SETTINGS: [&str; 2] = [OWN_SETTING, "regions"];
 /// Releases that did not name it and whose numbers are those of version 1.
 pub const FORMER: &[&str] = &["0.1.0"];
 
-/// What differs between the settings of two states, in words.
+/// What differs between the settings of two states, as text.
 #[must_use]
 pub fn differences(before: &BTreeMap<String, String>, now: &BTreeMap<String, String>) -> String {
     if before.is_empty() {

@@ -130,7 +130,7 @@ pub struct ResolutionEntry {
     pub x: f64,
     /// um/px.
     pub y: f64,
-    /// The field it was read from, in words.
+    /// The field it was read from, as text.
     pub source: String,
 }
 

@@ -182,7 +182,7 @@ pub fn features(
             push(&Feature::new(id(digest, &format!("region/{name}/{k}")), rings, properties))?;
         }
     }
-    // A member that GeoJSON leaves to whoever writes it.
+    // A member that GeoJSON leaves to the writer.
     let point = Used {
         operating_point: &counts.operating_point,
         threshold_seg: counts.thresholds.seg,

@@ -184,7 +184,7 @@ fn mm2(area: Mm2) -> Mm2 {
 
 impl SlideRecord {
     /// Gathers a result. Positions are rounded to 0.01 px and areas to 1e-6 mm2 before anything is counted, so that
-    /// whoever counts again from the files gets the same numbers.
+    /// counting again from the files gives the same numbers.
     #[must_use]
     pub fn new(
         slide: SlideEntry,

@@ -1,4 +1,4 @@
-//! A run in words.
+//! A run as text.
 
 use super::run_file::RunFile;
 use crate::export::labels;

@@ -21,8 +21,8 @@ pub fn stated(area: Mm2) -> Mm2 {
 }
 
 /// Figures (or a bound of their interval) per 20 mm2 of analysed tissue, to six decimals; `None` without
-/// any. The one division of the product: the area is the [`stated`] one, so that whoever divides the
-/// numbers of a file comes to the same.
+/// any. The one division of the product: the area is the [`stated`] one, so that dividing the
+/// numbers of a file gives the same.
 #[must_use]
 pub fn density_per_20_mm2(figures: f64, analysed: Mm2) -> Option<f64> {
     let area = stated(analysed).0;

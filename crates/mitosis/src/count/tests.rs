@@ -155,7 +155,7 @@ fn equals_scipy() {
     }
 }
 
-/// The area that a file states, divided by whoever reads it, must give the density that it states.
+/// The area that a file states, divided by the reader, must give the density that it states.
 #[test]
 fn the_density_is_that_of_the_stated_area() {
     let figures: Vec<_> = (0..7).map(|i| Point::new(f64::from(i), 1.0)).collect();

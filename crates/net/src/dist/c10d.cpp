@@ -63,7 +63,7 @@ class Watch {
     auto why = listen(host, port, rank, world, silence);
     if (why.empty()) return;
     {
-      // Whoever has all it needs goes on to its end meanwhile: the first rank ends its own way, too.
+      // A rank that has all it needs continues to its end meanwhile: the first rank ends its own way, too.
       std::unique_lock<std::mutex> held(mutex_);
       if (wake_.wait_for(held, std::chrono::seconds(3), [this] { return ends_; })) return;
       reason_ = why;

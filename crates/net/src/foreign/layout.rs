@@ -134,7 +134,7 @@ static ADAPTERS: &[Adapter] = &[
 /// has a tensor of a name.
 ///
 /// # Errors
-/// In words, when a known layout holds what it must not.
+/// The reason, when a known layout holds what it must not.
 pub(super) fn adapt(
     tensors: &Tensors,
     has: &dyn Fn(&str) -> bool,

@@ -69,7 +69,7 @@ const FAMILIES: [(&str, &[&str]); 14] = [
     ("rotary positions", &["rope.", "rope_embed."]),
 ];
 
-/// What a file has that the model has not, in words; empty when nothing is recognised. Names are
+/// What a file has that the model has not, as text; empty when nothing is recognised. Names are
 /// timm's, as far as the file's layout is known.
 fn recognise(
     tensors: &BTreeMap<String, Tensor>,
@@ -97,8 +97,8 @@ fn is_packed(tensors: &BTreeMap<String, Tensor>) -> bool {
     })
 }
 
-/// The file's position table for the model's image size, where that is all that differs; in words
-/// what was done.
+/// The file's position table for the model's image size, where that is all that differs; as
+/// text what was done.
 fn resized(
     table: &Tensor,
     own: &Tensor,
@@ -238,7 +238,7 @@ fn unsound(name: &str, t: &Tensor) -> Option<String> {
         return Some(format!("{name}: {:?}, not floating point", t.kind()));
     }
     // f64 would be rounded without a word, and bf16 is eight bits of what was published with more:
-    // whoever wants either states it by saving it as f32.
+    // a user who wants either saves it as f32.
     if matches!(t.kind(), Kind::Double | Kind::BFloat16) {
         let how = "save it as f32 (in PyTorch `tensor.float()`)";
         return Some(format!("{name}: {:?}, not f32 or f16; {how}", t.kind()));

@@ -1,4 +1,4 @@
-//! What an import found, in words.
+//! What an import found, as text.
 
 use super::{Annotations, Class, Summary};
 use crops::schema::Split;

@@ -72,7 +72,7 @@ pub struct ClassInfo {
 pub enum MppSource {
     /// A field of the image file itself, e.g. `aperio.MPP`.
     File(String),
-    /// Stated by whoever published the data, outside the files.
+    /// Stated by the publisher of the data, outside the files.
     Publisher(String),
     /// Given by the user for all images.
     User,

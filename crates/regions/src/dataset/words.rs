@@ -1,4 +1,4 @@
-//! Counts of a dataset, in words.
+//! Counts of a dataset, as text.
 
 use super::Dataset;
 use base::text::Many;

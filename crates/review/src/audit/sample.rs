@@ -81,7 +81,7 @@ pub enum SampleError {
     Slide {
         /// Its name.
         slide: String,
-        /// Why (in the message already, hence no `source`).
+        /// The reason (no `source`: the message contains it).
         reason: SlideError,
     },
     /// Candidates of a run are figures or none, nothing else.

@@ -279,7 +279,7 @@ impl Source {
         Unmatched::between(sides, self.names(), names.iter().map(AsRef::as_ref))
     }
 
-    /// The same in words, where it is about slides that the run lacks.
+    /// The same as text, where it is about slides that the run lacks.
     fn strange(&self, folders: &[PathBuf]) -> Option<String> {
         let join = self.unmatched(folders).filter(|join| join.left.1 > 0 && join.has_rule());
         join.map(|join| join.to_string())

@@ -402,7 +402,7 @@ impl Viewer {
         }
     }
 
-    /// The named points of the weights that all slides were searched with, where they are at hand.
+    /// The named points of the weights that all slides were searched with, where their package is found.
     fn points(&self) -> BTreeMap<String, Point> {
         let mut models: Vec<_> =
             self.items.iter().filter_map(|i| Some(&i.counts.as_ref()?.model)).collect();

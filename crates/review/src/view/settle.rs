@@ -1,7 +1,7 @@
 //! Places on which reviewers differ, and what was decided about them.
 //!
 //! A decision is in `settled.log` next to the logs of reviewers. It names the verdicts that it was made about, and
-//! holds as long as these are the reviewers' verdicts: whoever changes one opens the question again.
+//! holds as long as these are the reviewers' verdicts: changing one opens the question again.
 
 use super::desk::{append, lines, now};
 use super::review::{Entry, ReviewError, SlideKey, SlideVerdicts, Verdict, VerdictLog, Verdicts};
@@ -162,8 +162,8 @@ impl Together {
     }
 }
 
-/// The verdicts of reviewers named `anna+bert` in a folder of logs: those of whoever judged a place, where they
-/// agree; the decision where they differ. None where a log is missing.
+/// The verdicts of reviewers named `anna+bert` in a folder of logs: those of the reviewers who judged a place, where
+/// they agree; the decision where they differ. None where a log is missing.
 ///
 /// # Errors
 /// [`ReviewError`].

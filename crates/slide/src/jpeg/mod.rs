@@ -1,7 +1,7 @@
 //! JPEG tiles with libjpeg's pixels.
 //!
 //! Sequential and progressive Huffman JPEG, bit-equal to libjpeg-turbo with its default ("islow")
-//! inverse DCT and fancy upsampling, hence to OpenSlide. Other decoders in Rust stray from it by up
+//! inverse DCT and fancy upsampling, and so to OpenSlide. Other decoders in Rust stray from it by up
 //! to 5 grey levels on 4:2:0.
 
 mod huffman;

@@ -20,7 +20,7 @@ const STATES = {
   failed: 'failed', interrupted: 'interrupted', elsewhere: 'another program is at work on it',
 };
 const PHASES = {
-  opening: 'Opening the networks and checking the slides …', running: 'Searching …', cancelling: 'Cancelling: the windows at hand are finished first …',
+  opening: 'Opening the networks and checking the slides …', running: 'Searching …', cancelling: 'Cancelling: the current windows are finished first …',
   cancelled: 'Cancelled. What was found so far is kept, and can be continued.', done: 'Done.', failed: 'Detection did not run.',
 };
 

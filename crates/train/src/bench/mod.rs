@@ -309,7 +309,7 @@ pub fn detector(
     })
 }
 
-/// The device and threads in words.
+/// The device and threads as text.
 ///
 /// # Errors
 /// An unknown device.

@@ -114,7 +114,7 @@ fn folds(run: &Path, set: &TrainingSet, data: &ProtocolData) -> Result<Folds> {
     Ok(made)
 }
 
-/// Writes `protocol.json`, or checks that the one at hand is of the same preset and data.
+/// Writes `protocol.json`, or checks that the one that exists is of the same preset and data.
 fn begin(run: &Path, about: &About) -> Result<()> {
     let path = run.join(about::FILE);
     if path.is_file() {

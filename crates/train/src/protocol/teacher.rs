@@ -13,7 +13,7 @@ pub(super) struct Teacher {
     share: f64,
     /// Per item one probability per class.
     predictions: Vec<Vec<f64>>,
-    /// What it read, in words.
+    /// What it read, as text.
     pub text: String,
 }
 

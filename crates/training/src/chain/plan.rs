@@ -49,7 +49,7 @@ pub struct PlannedStep {
     pub kind: StepKind,
     /// The fold it belongs to; none for what all folds share and for the final models.
     pub fold: Option<usize>,
-    /// In words.
+    /// What it does, as text.
     pub what: String,
     /// Images it reads.
     pub images: usize,

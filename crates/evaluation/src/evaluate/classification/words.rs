@@ -1,4 +1,4 @@
-//! Figures of classes in words.
+//! Counts and scores of classes as text.
 
 use super::{ClassFigures, Classification};
 use base::text::Many;

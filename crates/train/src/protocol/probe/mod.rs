@@ -36,7 +36,7 @@ const FEATURES: &str = "features";
 pub struct Probed {
     /// Its folder.
     pub run: PathBuf,
-    /// Regressions that ended above their tolerance, in words.
+    /// Regressions that ended above their tolerance, as text.
     pub warnings: Vec<String>,
     /// Per class, the shortcuts that separate it from the rest; the same for every probe of a run.
     pub shortcuts: Vec<String>,
