@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 /// Why a chained log cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ChainError {
-    /// The file.
+    /// The log cannot be read or written.
     #[error(transparent)]
     Log(#[from] LogError),
     /// A line that is damaged, or not the one that was written.
     #[error("{}: line {line}: {reason}", path.display())]
     Line {
-        /// The file.
+        /// Path of the log.
         path: PathBuf,
         /// From 1; 0 for one that was not written.
         line: usize,

@@ -56,9 +56,9 @@ fn sweep_once(folder: &Path) {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}: {source}", path.display())]
 pub struct WriteError {
-    /// The file.
+    /// Path of the file that was to be written.
     pub path: PathBuf,
-    /// The reason.
+    /// Error of the operating system.
     pub source: io::Error,
 }
 
@@ -66,9 +66,9 @@ pub struct WriteError {
 #[derive(Debug, thiserror::Error)]
 #[error("{}: cannot be read: {source}", path.display())]
 pub struct ReadError {
-    /// The file.
+    /// Path of the file that was to be read.
     pub path: PathBuf,
-    /// The reason.
+    /// Error of the operating system.
     pub source: io::Error,
 }
 
@@ -283,15 +283,15 @@ pub enum LockError {
         "another process is at work in {}; wait until it ends, or choose another folder", path.display()
     )]
     Busy {
-        /// The folder.
+        /// Folder in which another process works.
         path: PathBuf,
     },
     /// The lock file cannot be made.
     #[error("cannot write into {}: {source}", path.display())]
     Io {
-        /// The folder.
+        /// Folder of the lock file.
         path: PathBuf,
-        /// The reason.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
@@ -347,7 +347,7 @@ pub enum FileError {
     /// It holds something else than asked for.
     #[error("{}: {reason}", path.display())]
     Content {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 /// Why a JSON file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum JsonError {
-    /// The file.
+    /// The file cannot be read.
     #[error(transparent)]
     Read(#[from] file::ReadError),
     /// Its text.
     #[error("{}: {source}", path.display())]
     Parse {
-        /// The file.
+        /// Path of the JSON file.
         path: PathBuf,
         /// Line, column and reason.
         source: serde_json::Error,
@@ -22,7 +22,7 @@ pub enum JsonError {
     /// Another format, or another version of it.
     #[error("{}: the schema is {found}, this version reads \"{wanted}\"", path.display())]
     Schema {
-        /// The file.
+        /// Path of the JSON file.
         path: PathBuf,
         /// The value of its `schema`, as JSON.
         found: String,

@@ -61,18 +61,18 @@ pub fn check_name(name: &str) -> Result<(), NameError> {
 /// Why a log cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// The file.
+    /// The log cannot be read or written.
     #[error("{}: {source}", path.display())]
     Io {
-        /// The file.
+        /// Path of the log.
         path: PathBuf,
-        /// The reason.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// Another process holds it.
     #[error("{}: another process is at work on it", path.display())]
     Busy {
-        /// The file.
+        /// Path of the log.
         path: PathBuf,
     },
 }
@@ -148,7 +148,7 @@ impl Log {
         Ok(text)
     }
 
-    /// The file.
+    /// Path of the log.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

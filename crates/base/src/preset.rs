@@ -42,7 +42,7 @@ impl fmt::Display for Fault {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {reason}", path.display())]
 pub struct PresetError {
-    /// The file.
+    /// Path of the preset.
     pub path: PathBuf,
     /// The key and what is wrong.
     pub reason: String,

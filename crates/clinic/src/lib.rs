@@ -38,7 +38,7 @@ pub enum ReportError {
     Page {
         /// The case.
         case: String,
-        /// The reason.
+        /// Why the PDF cannot be made.
         reason: pdf::PdfError,
     },
     /// A page cannot be written.
@@ -47,12 +47,12 @@ pub enum ReportError {
     /// The list of pages that are there already.
     #[error(transparent)]
     Earlier(#[from] base::json::JsonError),
-    /// The folder.
+    /// The folder cannot be made or read.
     #[error("{}: {source}", path.display())]
     Folder {
-        /// The folder.
+        /// Folder for the pages.
         path: PathBuf,
-        /// The reason.
+        /// Error of the operating system.
         source: std::io::Error,
     },
 }
@@ -60,7 +60,7 @@ pub enum ReportError {
 /// What was written.
 #[derive(Debug, Serialize)]
 pub struct Written {
-    /// The folder.
+    /// Folder with the pages.
     #[serde(serialize_with = "base::json::lossy")]
     pub folder: PathBuf,
     /// The cases, each with the name of its files without suffix.

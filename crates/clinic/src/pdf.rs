@@ -347,7 +347,7 @@ pub fn fit(page: &Page) -> Result<(f32, f32), PdfError> {
     fitting(page, &[Face::new(dejavu::sans::regular())?, Face::new(dejavu::sans::bold())?])
 }
 
-/// The file.
+/// Bytes of the PDF file: one sheet of A4.
 ///
 /// # Errors
 /// When a picture is not a JPEG, or the PDF cannot be made.

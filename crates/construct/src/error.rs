@@ -59,13 +59,13 @@ pub enum ConstructError {
     Twice {
         /// File, line and column.
         place: String,
-        /// The slide.
+        /// Name of the slide.
         slide: String,
     },
     /// The cohort of a slide is unknown.
     #[error("slide `{slide}` has no cohort, and excluded cohorts are known by it")]
     NoCohort {
-        /// The slide.
+        /// Name of the slide.
         slide: String,
     },
     /// A slide of a cohort that the preset does not name.
@@ -74,7 +74,7 @@ pub enum ConstructError {
          cohort under another name"
     )]
     UnknownCohort {
-        /// The slide.
+        /// Name of the slide.
         slide: String,
         /// Its cohort, as given.
         cohort: String,
@@ -148,9 +148,9 @@ pub enum ConstructError {
     /// A file or folder cannot be made, moved or removed.
     #[error("{}: {source}", Shown(path))]
     Io {
-        /// The file.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// The reason.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// A file cannot be read.

@@ -49,7 +49,7 @@ pub enum CorpusError {
         "{path}: {what} is {found}, but {expected} in the manifest; the file changed after it was written"
     )]
     Mismatch {
-        /// The file.
+        /// Path of the shard or manifest.
         path: PathBuf,
         /// Which figure.
         what: &'static str,

@@ -79,9 +79,9 @@ pub struct ReadError(pub String);
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {source}", path.display())]
 pub struct StoreError {
-    /// The file.
+    /// Path of the checkpoint.
     pub path: PathBuf,
-    /// The reason.
+    /// Error of the operating system.
     pub source: std::io::Error,
 }
 

@@ -33,7 +33,7 @@ pub enum SourceError {
     /// A field that the standard requires is missing.
     #[error("{}: the header lacks {field}", .path.display())]
     Field {
-        /// The file.
+        /// Path of the DICOM file.
         path: PathBuf,
         /// Its name in the standard.
         field: &'static str,

@@ -36,17 +36,17 @@ pub enum PyramidError {
     /// The file system failed.
     #[error("cannot write {path}: {source}")]
     Io {
-        /// The file.
+        /// Path of the drawn slide.
         path: PathBuf,
-        /// The reason.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The JPEG encoder failed.
     #[error("cannot encode a tile of {path}: {reason}")]
     Encode {
-        /// The file.
+        /// Path of the drawn slide.
         path: PathBuf,
-        /// The reason.
+        /// Cause, as the message shows it.
         reason: String,
     },
 }

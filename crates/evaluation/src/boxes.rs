@@ -14,17 +14,17 @@ pub enum ImportError {
     /// It cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
-        /// The file.
+        /// Path of the ONNX file.
         path: PathBuf,
-        /// The reason.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// The file is not a detector of boxes.
     #[error("{}: {source}", path.display())]
     Convert {
-        /// The file.
+        /// Path of the ONNX file.
         path: PathBuf,
-        /// The reason.
+        /// Why it cannot be converted.
         source: Box<ConvertError>,
     },
     /// The folder holds a package already.
@@ -33,7 +33,7 @@ pub enum ImportError {
     /// The points do not fit.
     #[error("{}: {reason}", path.display())]
     Points {
-        /// The file.
+        /// Path of the ONNX file.
         path: PathBuf,
         /// Why.
         reason: String,

@@ -47,7 +47,7 @@ pub enum CalibrateError {
     /// A slide that was detected with one stage.
     #[error("{slide}: its candidates have no second score; detect it with both stages")]
     OneStage {
-        /// The slide.
+        /// Name of the slide.
         slide: String,
     },
     /// The candidates are another network's.
@@ -55,7 +55,7 @@ pub enum CalibrateError {
         "{slide}: made by {found}, whose weights, scale or operating point are not those of {package}"
     )]
     OtherWeights {
-        /// The slide.
+        /// Name of the slide.
         slide: String,
         /// Package that made them.
         found: String,

@@ -8,7 +8,7 @@ pub enum ExperimentError {
     /// A file of this program that does not follow its form.
     #[error("{file}: {reason}")]
     Form {
-        /// The file.
+        /// Name of the built-in TOML file.
         file: String,
         /// What is wrong.
         reason: String,

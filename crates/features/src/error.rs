@@ -33,9 +33,9 @@ pub enum FeatureError {
         Shown(path)
     )]
     Mixed {
-        /// The folder.
+        /// Folder of features.
         path: PathBuf,
-        /// The slide.
+        /// Name of the slide.
         slide: String,
         /// Which settings differ, with both values.
         differs: String,
@@ -48,17 +48,17 @@ pub enum FeatureError {
     /// A file or folder cannot be read.
     #[error("{}: {source}", Shown(path))]
     Io {
-        /// The file.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// The reason.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// The encoder's file becomes no package.
     #[error("{}: {source}", Shown(path))]
     Convert {
-        /// The file.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// The reason.
+        /// Why it cannot be converted.
         source: Box<ConvertError>,
     },
     /// The package does not open.

@@ -15,9 +15,9 @@ pub enum FilesError {
     /// A folder cannot be listed.
     #[error("{}: {source}", path.display())]
     Io {
-        /// The folder.
+        /// Folder that cannot be listed.
         path: PathBuf,
-        /// The reason.
+        /// Error of the operating system.
         source: std::io::Error,
     },
 }

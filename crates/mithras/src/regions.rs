@@ -18,7 +18,7 @@ pub const FILE: &str = "regions.geojson";
 /// Which regions of which file a slide is to be searched in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RegionSource {
-    /// The file.
+    /// The drawn regions.
     pub file: Arc<DrawnFile>,
     /// The classes that count.
     pub classes: Classes,

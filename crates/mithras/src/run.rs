@@ -42,9 +42,9 @@ pub enum RunPlanError {
     /// The slides are done, and their tables not.
     #[error("the slides are done, but not the files over the run in {}: {source}", Shown(out))]
     Tables {
-        /// The folder.
+        /// Folder of results.
         out: PathBuf,
-        /// The reason.
+        /// Why they cannot be made.
         source: ReportError,
     },
 }

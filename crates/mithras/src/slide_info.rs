@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// The properties of a slide's file, without personal data.
 #[derive(Clone, Debug, Serialize)]
 pub struct SlideInfo {
-    /// The file.
+    /// Path or address of the slide.
     #[serde(serialize_with = "base::json::lossy")]
     pub file: PathBuf,
     /// What reads it.
@@ -166,7 +166,7 @@ impl fmt::Display for SlideInfo {
 pub struct Deidentified {
     /// Version of this format.
     pub schema: &'static str,
-    /// The file.
+    /// Path or address of the slide.
     #[serde(serialize_with = "base::json::lossy")]
     pub file: PathBuf,
     /// What reads it.
@@ -219,7 +219,7 @@ impl fmt::Display for Deidentified {
 /// The tissue of a slide.
 #[derive(Clone, Debug, Serialize)]
 pub struct TissueInfo {
-    /// The slide.
+    /// Path of the slide.
     #[serde(serialize_with = "base::json::lossy")]
     pub file: PathBuf,
     /// Area of the tissue.
@@ -257,9 +257,9 @@ pub enum TissueError {
     /// The folder cannot be made.
     #[error("cannot make the folder {}: {source}", Shown(path))]
     Folder {
-        /// The folder.
+        /// Folder that cannot be made.
         path: PathBuf,
-        /// The reason.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// The picture cannot be encoded.

@@ -17,7 +17,7 @@ pub enum TimesError {
     /// The record is not of a detection run.
     #[error("{}: {reason}", path.display())]
     Record {
-        /// The file.
+        /// Path of the record.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
@@ -25,7 +25,7 @@ pub enum TimesError {
     /// No slide of the run went through the second stage.
     #[error("{}: no finished slide has times of a second stage; run both stages", path.display())]
     Empty {
-        /// The file.
+        /// Path of the record.
         path: PathBuf,
     },
 }

@@ -28,7 +28,7 @@ pub enum NetError {
     /// A file could not be read or written.
     #[error("{path}: {source}")]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The cause.
         source: std::io::Error,
@@ -36,7 +36,7 @@ pub enum NetError {
     /// A file holds something else than asked for.
     #[error("{path}: {reason}; {remedy}")]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// What is wrong.
         reason: String,
@@ -46,7 +46,7 @@ pub enum NetError {
     /// Weights of others that are not the model's.
     #[error("{path}: {reason}{}", lines(problems))]
     Weights {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// What is wrong.
         reason: String,

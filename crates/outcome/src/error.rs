@@ -20,11 +20,11 @@ pub enum Error {
     /// A Parquet table.
     #[error("{}: {what}: {source}", path.display())]
     Parquet {
-        /// The file.
+        /// Path of the table.
         path: PathBuf,
         /// What cannot be done.
         what: &'static str,
-        /// The reason.
+        /// Error of the reader.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A file that cannot be read.
@@ -33,7 +33,7 @@ pub enum Error {
     /// A Parquet column of lists, maps or structs.
     #[error("{}: column '{column}' holds lists, maps or structs, which no table of cells has", path.display())]
     ParquetColumn {
-        /// The file.
+        /// Path of the table.
         path: PathBuf,
         /// The column.
         column: String,
@@ -44,7 +44,7 @@ pub enum Error {
          or as CSV", path.display()
     )]
     ParquetCodec {
-        /// The file.
+        /// Path of the table.
         path: PathBuf,
         /// The compression.
         codec: String,
@@ -62,7 +62,7 @@ pub enum Error {
     /// A table as a whole.
     #[error("{}: {reason}", path.display())]
     Content {
-        /// The file.
+        /// Path of the table.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,

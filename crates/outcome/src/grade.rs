@@ -76,7 +76,7 @@ impl Grades {
 /// One slide.
 #[derive(Clone, Debug, Serialize)]
 pub struct Graded {
-    /// The slide.
+    /// Name of the slide.
     pub slide: String,
     /// Its count.
     pub count: f64,

@@ -22,7 +22,7 @@ pub enum ExportError {
     /// A window cannot be coded.
     #[error("{}: {reason}", path.display())]
     Image {
-        /// The file.
+        /// Path of the PNG.
         path: PathBuf,
         /// Why.
         reason: String,

@@ -10,15 +10,15 @@ pub enum RegionError {
     /// A file or folder cannot be read.
     #[error("{}: cannot be read: {source}", Shown(path))]
     Read {
-        /// The file.
+        /// Path of the file of regions.
         path: PathBuf,
-        /// The reason.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// The content is not what the file's name promises.
     #[error("{}: {reason}", Shown(path))]
     Format {
-        /// The file.
+        /// Path of the file of regions.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
@@ -30,13 +30,13 @@ pub enum RegionError {
         Shown(path)
     )]
     Kind {
-        /// The file.
+        /// Path of the file of regions.
         path: PathBuf,
     },
     /// No area in the file.
     #[error("{}: contains no area, only {found}", Shown(path))]
     NoArea {
-        /// The file.
+        /// Path of the file of regions.
         path: PathBuf,
         /// What it contains instead.
         found: String,
@@ -44,7 +44,7 @@ pub enum RegionError {
     /// A mask without a resolution.
     #[error("{}: a mask without um/px; state its resolution", Shown(path))]
     NoMpp {
-        /// The file.
+        /// Path of the file of regions.
         path: PathBuf,
     },
     /// Slides of the run without regions, or files without a slide.
@@ -66,9 +66,9 @@ pub enum RegionError {
     /// Nothing is left to search on a slide.
     #[error("{}: no region is left on slide `{slide}`: {reason}", Shown(path))]
     Nothing {
-        /// The file.
+        /// Path of the file of regions.
         path: PathBuf,
-        /// The slide.
+        /// Name of the slide.
         slide: String,
         /// Why.
         reason: String,
@@ -76,9 +76,9 @@ pub enum RegionError {
     /// The regions are of another slide.
     #[error("{}: the regions are not of slide `{slide}`: {reason}", Shown(path))]
     OtherSlide {
-        /// The file.
+        /// Path of the file of regions.
         path: PathBuf,
-        /// The slide.
+        /// Name of the slide.
         slide: String,
         /// What does not agree.
         reason: String,

@@ -12,7 +12,7 @@ pub enum SlideError {
     /// The operating system refused: missing file, no permission, read error.
     #[error("{}: cannot be read: {source}", Shown(path))]
     Io {
-        /// The slide.
+        /// Path or address of the slide.
         path: PathBuf,
         /// The system's reason.
         #[source]
@@ -36,13 +36,13 @@ pub enum SlideError {
     /// A file of zero bytes.
     #[error("{}: the file is empty (0 bytes); copy it again from its source", Shown(path))]
     Empty {
-        /// The slide.
+        /// Path or address of the slide.
         path: PathBuf,
     },
     /// A known or unknown format that cannot be read here.
     #[error("{}: {reason}; {remedy}", Shown(path))]
     Unsupported {
-        /// The slide.
+        /// Path or address of the slide.
         path: PathBuf,
         /// What was found.
         reason: String,
@@ -55,7 +55,7 @@ pub enum SlideError {
         Shown(path)
     )]
     Malformed {
-        /// The slide.
+        /// Path or address of the slide.
         path: PathBuf,
         /// What is wrong.
         reason: String,
@@ -66,7 +66,7 @@ pub enum SlideError {
         Shown(path)
     )]
     MissingResolution {
-        /// The slide.
+        /// Path or address of the slide.
         path: PathBuf,
         /// What was found instead, starting with `" ("`, or nothing.
         hint: String,
@@ -77,7 +77,7 @@ pub enum SlideError {
         Shown(path)
     )]
     ContradictingResolution {
-        /// The slide.
+        /// Path or address of the slide.
         path: PathBuf,
         /// One field with its value.
         first: String,
@@ -87,7 +87,7 @@ pub enum SlideError {
     /// The stated resolution cannot be that of a microscope slide.
     #[error("{}: implausible resolution: {found}; the true one has to be given", Shown(path))]
     ImplausibleResolution {
-        /// The slide.
+        /// Path or address of the slide.
         path: PathBuf,
         /// Field and value.
         found: String,
@@ -98,7 +98,7 @@ pub enum SlideError {
         Shown(path)
     )]
     Tile {
-        /// The slide.
+        /// Path or address of the slide.
         path: PathBuf,
         /// Pyramid level.
         level: usize,
@@ -112,7 +112,7 @@ pub enum SlideError {
     /// An associated image cannot be decoded.
     #[error("{}: associated image `{name}`: {reason}", Shown(path))]
     Associated {
-        /// The slide.
+        /// Path or address of the slide.
         path: PathBuf,
         /// Its name.
         name: String,
@@ -122,7 +122,7 @@ pub enum SlideError {
     /// A request or an image needs more memory than allowed.
     #[error("{}: {what} would need {bytes} bytes, more than the limit of {limit}", Shown(path))]
     TooLarge {
-        /// The slide.
+        /// Path or address of the slide.
         path: PathBuf,
         /// What.
         what: String,
@@ -138,7 +138,7 @@ pub enum SlideError {
         Shown(path)
     )]
     Limit {
-        /// The slide.
+        /// Path or address of the slide.
         path: PathBuf,
         /// The limit's name in [`Limits::TABLE`](crate::Limits::TABLE).
         limit: &'static str,
@@ -152,7 +152,7 @@ pub enum SlideError {
     /// A level that the slide has not.
     #[error("{}: has {levels} levels and no level {level}", Shown(path))]
     NoSuchLevel {
-        /// The slide.
+        /// Path or address of the slide.
         path: PathBuf,
         /// Asked for.
         level: usize,

@@ -17,9 +17,9 @@ pub enum SlurmError {
     /// A folder cannot be made or found.
     #[error("{}: {source}", Shown(path))]
     Io {
-        /// The folder.
+        /// Folder that cannot be made or found.
         path: PathBuf,
-        /// The reason.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// A word that a job file cannot hold.
@@ -43,7 +43,7 @@ pub enum SlurmError {
     Program {
         /// Its name.
         program: &'static str,
-        /// The reason.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// Slurm refused.

@@ -18,17 +18,17 @@ pub enum PageError {
     /// A slide's picture cannot be written as JPEG.
     #[error("{}: its picture cannot be encoded", Shown(path))]
     Picture {
-        /// The slide.
+        /// Path of the slide.
         path: PathBuf,
-        /// The reason.
+        /// Error of the encoder.
         source: jpeg_encoder::EncodingError,
     },
     /// A folder cannot be listed.
     #[error("{}: cannot be listed: {reason}", Shown(path))]
     List {
-        /// The folder.
+        /// Folder that cannot be listed.
         path: PathBuf,
-        /// The reason.
+        /// Why it cannot be listed.
         reason: ListError,
     },
     /// The results of a run cannot be read.

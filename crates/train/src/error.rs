@@ -17,7 +17,7 @@ pub enum TrainError {
     /// A file of the run directory.
     #[error("{path}: {reason}")]
     Run {
-        /// The file.
+        /// Path in the run's folder.
         path: PathBuf,
         /// Why, and what to do.
         reason: String,

@@ -28,13 +28,13 @@ pub const MOST_COLUMNS: usize = 100_000;
 /// Why a table cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
-    /// The file.
+    /// The file cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The file is not delimited text.
     #[error("{}: line {line}: {reason}", path.display())]
     Text {
-        /// The file.
+        /// Path of the table.
         path: PathBuf,
         /// Line in the file, from 1.
         line: u64,
@@ -44,7 +44,7 @@ pub enum TableError {
     /// More cells than a table may have.
     #[error("{}: line {line}: more than {most} {of}; divide the table", path.display())]
     Large {
-        /// The file.
+        /// Path of the table.
         path: PathBuf,
         /// Line in the file, from 1, where there are too many.
         line: u64,
@@ -56,13 +56,13 @@ pub enum TableError {
     /// No header.
     #[error("{}: is empty; a header line with column names is needed", path.display())]
     Empty {
-        /// The file.
+        /// Path of the table.
         path: PathBuf,
     },
     /// No rows.
     #[error("{}: has a header but no rows", path.display())]
     NoRows {
-        /// The file.
+        /// Path of the table.
         path: PathBuf,
     },
     /// A row of another width.
@@ -71,7 +71,7 @@ pub enum TableError {
          delimiter into quotation marks", path.display()
     )]
     Width {
-        /// The file.
+        /// Path of the table.
         path: PathBuf,
         /// Line in the file, from 1.
         line: u64,
@@ -83,7 +83,7 @@ pub enum TableError {
     /// Columns that are not there.
     #[error("{}: no column {wanted}{near}. It has: {}", path.display(), found.join(", "))]
     Missing {
-        /// The file.
+        /// Path of the table.
         path: PathBuf,
         /// The names looked for.
         wanted: String,
@@ -95,7 +95,7 @@ pub enum TableError {
     /// A name that two columns have.
     #[error("{}: two columns are called '{name}'", path.display())]
     Twice {
-        /// The file.
+        /// Path of the table.
         path: PathBuf,
         /// The name.
         name: String,
@@ -205,7 +205,7 @@ impl Table {
         Ok(Self { path, names, keys, text, ends, lines, delimiter, comments })
     }
 
-    /// The file.
+    /// Path of the table, as it was opened.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

@@ -35,7 +35,7 @@ enum Verb {
 
 #[derive(clap::Args)]
 struct Input {
-    /// The slide.
+    /// Path or address of the slide.
     file: PathBuf,
     /// Micrometres per pixel of level 0, for a file that states none.
     #[arg(long, value_parser = mpp, allow_negative_numbers = true)]

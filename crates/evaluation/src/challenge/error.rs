@@ -26,7 +26,7 @@ pub enum ChallengeError {
         Shown(path)
     )]
     Images {
-        /// The folder.
+        /// Folder of the images.
         path: PathBuf,
         /// How many.
         found: usize,
@@ -34,17 +34,17 @@ pub enum ChallengeError {
     /// A folder cannot be read.
     #[error("{}: {source}", Shown(path))]
     Folder {
-        /// The folder.
+        /// Folder that cannot be read.
         path: PathBuf,
-        /// The reason.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// The output folder cannot be made.
     #[error("{}: cannot be made: {source}", Shown(path))]
     Output {
-        /// The folder.
+        /// Folder for the output.
         path: PathBuf,
-        /// The reason.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// The folder of the model holds something else.
@@ -53,7 +53,7 @@ pub enum ChallengeError {
         Shown(path)
     )]
     NoPackage {
-        /// The folder.
+        /// Folder without a package.
         path: PathBuf,
     },
     /// The package is for something else.

@@ -29,7 +29,7 @@ pub enum EvaluateError {
     /// The truth is not as documented.
     #[error("{}: {reason}", Shown(path))]
     Truth {
-        /// The file.
+        /// Path of the table of known figures.
         path: PathBuf,
         /// Row and reason.
         reason: String,
@@ -79,7 +79,7 @@ pub enum EvaluateError {
         size.0, size.1
     )]
     Outside {
-        /// The slide.
+        /// Name of the slide.
         slide: String,
         /// Level-0 px.
         x: f64,
@@ -97,7 +97,7 @@ pub enum EvaluateError {
     /// A stored resolution is not valid.
     #[error("{slide}: {source}")]
     Resolution {
-        /// The slide.
+        /// Name of the slide.
         slide: String,
         /// What is wrong.
         source: mitosis::MppError,

@@ -42,7 +42,7 @@ pub enum RobustnessError {
     /// An image cannot be read.
     #[error("{}: {reason}", path.display())]
     Image {
-        /// The file.
+        /// Path of the image.
         path: PathBuf,
         /// Why.
         reason: String,

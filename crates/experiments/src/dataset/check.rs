@@ -86,7 +86,7 @@ pub struct Checked {
 /// What was found of several data sets, and what can be run with it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Check {
-    /// The folder.
+    /// Folder of the data sets.
     #[serde(serialize_with = "base::json::lossy")]
     pub root: PathBuf,
     /// Set by set.

@@ -48,7 +48,7 @@ pub(crate) struct Wanted<'a> {
 /// The network under our names.
 #[derive(Debug)]
 pub(crate) struct Adapted {
-    /// The file.
+    /// Bytes of the ONNX file.
     pub onnx: Vec<u8>,
     /// Numbers per vector; `None` where nobody states it. Of boxes the first side.
     pub width: Option<usize>,

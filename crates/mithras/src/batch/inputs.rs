@@ -113,15 +113,15 @@ pub enum InputError {
     /// A folder cannot be listed.
     #[error("{}: cannot be listed: {source}", Shown(path))]
     List {
-        /// The folder.
+        /// Folder that cannot be listed.
         path: PathBuf,
-        /// The reason.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// A folder without slides.
     #[error("{}: no slide in this folder ({others} other files)", Shown(path))]
     NoSlides {
-        /// The folder.
+        /// Folder without slides.
         path: PathBuf,
         /// Files that are not slides.
         others: usize,

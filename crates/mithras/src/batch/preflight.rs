@@ -17,9 +17,9 @@ pub enum StartError {
     /// Nothing can be written there.
     #[error("cannot write into {}: {source}", Shown(path))]
     Out {
-        /// The folder.
+        /// Folder of results.
         path: PathBuf,
-        /// The reason.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// There are results already, and neither resuming nor overwriting was requested.
@@ -28,7 +28,7 @@ pub enum StartError {
         Shown(path)
     )]
     Exists {
-        /// The folder.
+        /// Folder of results.
         path: PathBuf,
         /// How many.
         count: usize,
@@ -39,9 +39,9 @@ pub enum StartError {
         Shown(path)
     )]
     Config {
-        /// The folder.
+        /// Folder of results.
         path: PathBuf,
-        /// The slide.
+        /// Name of the slide.
         slide: String,
         /// Which settings differ, with both values.
         differs: String,
@@ -54,9 +54,9 @@ pub enum StartError {
         how_far(before, now)
     )]
     Engine {
-        /// The folder.
+        /// Folder of results.
         path: PathBuf,
-        /// The slide.
+        /// Name of the slide.
         slide: String,
         /// Engine, provider, precisions of both stages.
         before: String,
@@ -66,9 +66,9 @@ pub enum StartError {
     /// A slide was done by a later version.
     #[error("cannot resume in {}: slide `{slide}`: {source}", Shown(path))]
     State {
-        /// The folder.
+        /// Folder of results.
         path: PathBuf,
-        /// The slide.
+        /// Name of the slide.
         slide: String,
         /// Why its state cannot be used.
         source: StateError,
@@ -81,9 +81,9 @@ pub enum StartError {
         Shown(path)
     )]
     Mixed {
-        /// The folder.
+        /// Folder of results.
         path: PathBuf,
-        /// The slide.
+        /// Name of the slide.
         slide: String,
         /// Which settings differ, with both values.
         differs: String,
@@ -91,9 +91,9 @@ pub enum StartError {
     /// The slide is another one.
     #[error("cannot resume in {}: the file of slide `{slide}` has changed since", Shown(path))]
     Input {
-        /// The folder.
+        /// Folder of results.
         path: PathBuf,
-        /// The slide.
+        /// Name of the slide.
         slide: String,
     },
 }

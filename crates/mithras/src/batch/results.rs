@@ -31,9 +31,9 @@ pub enum SealError {
     /// The folder holds the results of another slide.
     #[error("{} holds results of the slide `{}`", Shown(folder), plain(slide))]
     Foreign {
-        /// The folder.
+        /// Folder of the other slide's results.
         folder: PathBuf,
-        /// The slide.
+        /// Name of the slide.
         slide: String,
     },
     /// A file cannot be read.

@@ -41,7 +41,7 @@ impl Existing {
 /// Where results are written, and what happens to those that are there.
 #[derive(Clone, Copy, Debug)]
 pub struct OutFolder<'a> {
-    /// The folder.
+    /// Folder of results.
     pub path: &'a Path,
     /// What happens to results that are there.
     pub existing: Existing,
@@ -130,7 +130,7 @@ pub trait Task: Send {
 /// How one slide ended.
 #[derive(Debug)]
 pub struct Outcome<W, E: std::error::Error + 'static> {
-    /// The slide.
+    /// The slide, with what was given for it.
     pub input: Input,
     /// Its folder.
     pub folder: PathBuf,
@@ -207,7 +207,7 @@ pub enum Failure<E: std::error::Error + 'static> {
         Shown(path)
     )]
     Changed {
-        /// The slide.
+        /// Path of the slide.
         path: PathBuf,
         /// What is another than before.
         what: &'static str,
@@ -215,9 +215,9 @@ pub enum Failure<E: std::error::Error + 'static> {
     /// A file or folder cannot be read, made or removed.
     #[error("{}: {source}", Shown(path))]
     Io {
-        /// The file.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// The reason.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// Another process is at work on it.
@@ -247,7 +247,7 @@ pub enum Failure<E: std::error::Error + 'static> {
 /// A slide, and whether it may be worked on.
 #[derive(Debug)]
 pub struct Checked<E> {
-    /// The slide.
+    /// The slide, with what was given for it.
     pub input: Input,
     /// Why it may not.
     pub check: Result<(), E>,

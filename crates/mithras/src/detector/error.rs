@@ -67,7 +67,7 @@ pub enum RunError {
         Shown(path)
     )]
     Resolution {
-        /// The slide.
+        /// Path of the slide.
         path: PathBuf,
         /// Its resolution, um/px.
         found: f64,
@@ -79,9 +79,9 @@ pub enum RunError {
     /// The file cannot be read.
     #[error("{}: {source}", Shown(path))]
     Io {
-        /// The file.
+        /// Path of the slide.
         path: PathBuf,
-        /// The reason.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// Detection ended.

@@ -36,12 +36,12 @@ pub enum CountsError {
     Schema(Option<String>),
 }
 
-/// The file.
+/// Content of `counts.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CountsFile {
     /// Version of this format.
     pub schema: String,
-    /// The slide.
+    /// Name, size and digest of the slide's file.
     pub slide: SlideEntry,
     /// Level-0 resolution.
     pub resolution: ResolutionEntry,

@@ -144,7 +144,7 @@ pub struct Condition {
 /// Positions are level-0 pixels and micrometres from the level-0 origin; areas are mm2.
 #[derive(Clone, Debug, Serialize)]
 pub struct SlideRecord {
-    /// The file.
+    /// Name, size and digest of the slide's file.
     pub slide: SlideEntry,
     /// Level-0 resolution with its source.
     pub resolution: Resolution,

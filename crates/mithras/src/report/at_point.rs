@@ -57,9 +57,9 @@ pub enum PointError {
     /// The folder cannot be read.
     #[error("{}: {source}", Shown(path))]
     Folder {
-        /// The folder.
+        /// Folder of the run.
         path: PathBuf,
-        /// The reason.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// The package is another one than the run's.
@@ -73,7 +73,7 @@ pub enum PointError {
     /// Results are there already.
     #[error("{}: already holds results; choose an empty folder", Shown(path))]
     Exists {
-        /// The folder.
+        /// Folder for the results.
         path: PathBuf,
     },
     /// Candidates without known subtypes would become figures.
@@ -81,7 +81,7 @@ pub enum PointError {
         "slide `{slide}`: {figures} candidates become figures whose subtypes are not known; detect again at this operating point"
     )]
     Subtypes {
-        /// The slide.
+        /// Name of the slide.
         slide: String,
         /// How many.
         figures: usize,
@@ -89,7 +89,7 @@ pub enum PointError {
     /// A slide's resolution.
     #[error("slide `{slide}`: {source}")]
     Resolution {
-        /// The slide.
+        /// Name of the slide.
         slide: String,
         /// What is wrong with it.
         source: MppError,
@@ -100,7 +100,7 @@ pub enum PointError {
         Shown(path)
     )]
     Slide {
-        /// The slide.
+        /// Name of the slide.
         slide: String,
         /// Where it was looked for.
         path: PathBuf,

@@ -17,9 +17,9 @@ pub enum ReportError {
     /// A slide's own files cannot be read back.
     #[error("{}: {reason}", Shown(path))]
     Read {
-        /// The file.
+        /// Path of the file of results.
         path: PathBuf,
-        /// The reason.
+        /// Cause, as the message shows it.
         reason: String,
     },
     /// A finished slide's results cannot be used.

@@ -37,7 +37,7 @@ pub struct Reviewed {
     pub mitotic_score: Option<String>,
 }
 
-/// The file.
+/// Content of the file.
 #[derive(Serialize, Deserialize)]
 struct Kept {
     schema: String,

@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The schema written.
 pub const SCHEMA: &str = "mithras.run/1";
 
-/// The file.
+/// Content of `run.json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunFile {
     /// Version of this format.

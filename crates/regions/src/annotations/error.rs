@@ -25,7 +25,7 @@ pub enum ImportError {
     /// The operating system refused.
     #[error("{file}: {reason}")]
     Io {
-        /// The file.
+        /// Path of the file of annotations.
         file: PathBuf,
         /// Its reason.
         reason: std::io::Error,
@@ -36,7 +36,7 @@ pub enum ImportError {
     /// Not a file of this format, or a broken one.
     #[error("{file}: {reason}")]
     Format {
-        /// The file.
+        /// Path of the file of annotations.
         file: PathBuf,
         /// What is wrong.
         reason: String,
@@ -47,7 +47,7 @@ pub enum ImportError {
         if found.is_empty() { "nothing".to_owned() } else { found.join(", ") }
     )]
     Missing {
-        /// The file.
+        /// Path of the file of annotations.
         file: PathBuf,
         /// What the format needs.
         missing: Vec<String>,
@@ -60,7 +60,7 @@ pub enum ImportError {
         categories.iter().map(|(n, c)| format!("`{n}` ({c} annotations)")).collect::<Vec<_>>().join(", ")
     )]
     Categories {
-        /// The file.
+        /// Path of the file of annotations.
         file: PathBuf,
         /// Name and number of annotations.
         categories: Vec<(String, u64)>,
@@ -68,7 +68,7 @@ pub enum ImportError {
     /// It is not certain how the boxes are written.
     #[error("{file}: {reason}")]
     Boxes {
-        /// The file.
+        /// Path of the file of annotations.
         file: PathBuf,
         /// The evidence and the remedy.
         reason: String,
@@ -80,7 +80,7 @@ pub enum ImportError {
         if *total > problems.len() { format!("\n  ... and {} more", *total - problems.len()) } else { String::new() }
     )]
     Records {
-        /// The file.
+        /// Path of the file of annotations.
         file: PathBuf,
         /// The first of them.
         problems: Vec<Problem>,

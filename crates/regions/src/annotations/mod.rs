@@ -284,7 +284,7 @@ impl Annotation {
 pub struct Annotations {
     /// Importer name.
     pub format: &'static str,
-    /// The file.
+    /// Path of the file of annotations.
     pub file: PathBuf,
     /// Coordinates count from the slide's bounds where it has some, as QuPath's do; else from its corner.
     pub from_bounds: bool,

@@ -163,7 +163,7 @@ impl SplitTable {
         Ok(found.into_iter().map(|(name, (_, word))| (name, word)).collect())
     }
 
-    /// The file.
+    /// Path of the table.
     #[must_use]
     pub fn file(&self) -> &Path {
         &self.file

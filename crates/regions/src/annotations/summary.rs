@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 pub struct Summary {
     /// Importer.
     pub format: &'static str,
-    /// The file.
+    /// Name of the file of annotations.
     pub file: String,
     /// Images the source lists.
     pub images: usize,

@@ -25,7 +25,7 @@ pub enum RegionsError {
         path.display()
     )]
     Changed {
-        /// The file.
+        /// Path of the image.
         path: PathBuf,
         /// Size, digest or resolution.
         what: &'static str,
@@ -37,7 +37,7 @@ pub enum RegionsError {
     /// No um/px in the file, and none given.
     #[error("{}{} no micrometres per pixel, and none were given", path.display(), also(*others))]
     MissingMpp {
-        /// The file.
+        /// Path of the image.
         path: PathBuf,
         /// How many other files lack it, too.
         others: usize,
@@ -45,7 +45,7 @@ pub enum RegionsError {
     /// The file states another um/px than was given for it.
     #[error("{}: states {stated}, but {given} um/px was given for it", path.display())]
     ContradictingMpp {
-        /// The file.
+        /// Path of the image.
         path: PathBuf,
         /// As stated, with the field.
         stated: String,

@@ -52,15 +52,15 @@ pub enum DatasetError {
     /// A dataset is there already.
     #[error("{}: holds a dataset; choose another folder", Shown(path))]
     Exists {
-        /// The folder.
+        /// Folder for the dataset.
         path: PathBuf,
     },
-    /// The folder.
+    /// The folder cannot be made or read.
     #[error("{}: {source}", Shown(path))]
     Folder {
-        /// The folder.
+        /// Folder for the dataset.
         path: PathBuf,
-        /// The reason.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// A slide that was reviewed and cannot be read.

@@ -25,9 +25,9 @@ pub enum DicomError {
     /// The folder to write.
     #[error("{}: {source}", Shown(path))]
     Folder {
-        /// The folder.
+        /// Folder for the DICOM files.
         path: PathBuf,
-        /// The reason.
+        /// Error of the operating system.
         source: std::io::Error,
     },
 }
@@ -62,7 +62,7 @@ enum Left {
 /// What was written of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Written {
-    /// The folder.
+    /// Folder with the DICOM files.
     #[serde(serialize_with = "base::json::lossy")]
     pub folder: PathBuf,
     /// Whether the files identify the patient.

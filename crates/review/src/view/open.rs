@@ -29,15 +29,15 @@ pub enum OpenError {
     /// A folder of a run cannot be listed.
     #[error("{}: cannot be listed: {source}", Shown(path))]
     List {
-        /// The folder.
+        /// Folder that cannot be listed.
         path: PathBuf,
-        /// The reason.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// No run.
     #[error("{}: no slide's results are in this folder", Shown(path))]
     NoRun {
-        /// The folder.
+        /// Folder without results.
         path: PathBuf,
     },
     /// Nothing is left to show.

@@ -71,7 +71,7 @@ pub enum RecountError {
     /// A slide's resolution.
     #[error("{slide}: {source}")]
     Resolution {
-        /// The slide.
+        /// Name of the slide.
         slide: String,
         /// What is wrong with it.
         source: MppError,
@@ -79,7 +79,7 @@ pub enum RecountError {
     /// A place that is not valid.
     #[error("{slide}: {source}")]
     Count {
-        /// The slide.
+        /// Name of the slide.
         slide: String,
         /// What is wrong with it.
         source: CountError,

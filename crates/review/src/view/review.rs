@@ -19,7 +19,7 @@ pub enum ReviewError {
     /// A name that is not valid.
     #[error("the reviewer's name is refused: {0}")]
     Name(NameError),
-    /// The file.
+    /// A log cannot be read or written.
     #[error(transparent)]
     Log(#[from] LogError),
     /// A log that was changed, or cannot be read or written.
@@ -28,9 +28,9 @@ pub enum ReviewError {
     /// The folder of the logs.
     #[error("{}: {source}", path.display())]
     Folder {
-        /// The folder.
+        /// Folder of the logs.
         path: PathBuf,
-        /// The reason.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// A log that does not begin with the lines that were signed.
@@ -51,7 +51,7 @@ pub enum ReviewError {
     /// A line that is not a review, or of another schema.
     #[error("{}: line {line}: {reason}", path.display())]
     Line {
-        /// The file.
+        /// Path of the log.
         path: PathBuf,
         /// From 1.
         line: usize,
@@ -154,7 +154,7 @@ pub struct LogLine {
     pub schema: String,
     /// Seconds since 1970, UTC.
     pub time: f64,
-    /// The slide.
+    /// Name and digest of the slide.
     #[serde(flatten)]
     pub of: SlideKey,
     /// The place and its verdict.

@@ -56,7 +56,7 @@ pub struct Disagreement {
 /// A place on a slide.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PlaceKey {
-    /// The slide.
+    /// Name and digest of the slide.
     pub of: SlideKey,
     /// [`Entry::key`].
     pub key: String,

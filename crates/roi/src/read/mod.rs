@@ -60,7 +60,7 @@ impl Drawn {
 /// A file of regions, as it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DrawnFile {
-    /// The file.
+    /// Where it was read from.
     pub path: PathBuf,
     /// `geojson`, `asap`, `imagescope` or `mask`.
     pub format: &'static str,

@@ -46,7 +46,7 @@ pub enum DeidentifyError {
         Shown(path)
     )]
     Format {
-        /// The slide.
+        /// Path of the slide.
         path: PathBuf,
         /// What reads it.
         reader: &'static str,
@@ -54,7 +54,7 @@ pub enum DeidentifyError {
     /// The copy would differ from the slide, or still identify somebody: it was removed.
     #[error("{}: no copy was made: {reason}", Shown(path))]
     Check {
-        /// The slide.
+        /// Path of the slide.
         path: PathBuf,
         /// What is wrong with the copy.
         reason: String,
@@ -64,7 +64,7 @@ pub enum DeidentifyError {
 /// A copy that passed its check.
 #[derive(Clone, Debug, Serialize)]
 pub struct Deidentification {
-    /// The slide.
+    /// Path of the slide.
     #[serde(serialize_with = "base::json::lossy")]
     pub input: PathBuf,
     /// The files that were written.

@@ -56,12 +56,12 @@ pub enum QupathError {
     /// The disk.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The folder.
+    /// The folder cannot be made or read.
     #[error("{}: {source}", Shown(path))]
     Folder {
-        /// The folder.
+        /// Folder for the project.
         path: PathBuf,
-        /// The reason.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// Objects that cannot be read.
@@ -72,7 +72,7 @@ pub enum QupathError {
 /// What was written.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Project {
-    /// The folder.
+    /// Folder of the project.
     #[serde(serialize_with = "base::json::lossy")]
     pub folder: PathBuf,
     /// Slides with a file, by name, and their candidates.
