@@ -104,7 +104,7 @@ pub struct Args {
 /// Where slides are searched.
 #[derive(ClapArgs, Debug)]
 pub struct RegionArgs {
-    /// Search only these regions: QuPath GeoJSON, ASAP or ImageScope XML, or a mask (PNG, TIFF); of several slides a
+    /// Search only these regions: QuPath GeoJSON, ASAP or ImageScope XML, or a mask (PNG, TIFF). Of several slides a
     /// folder with one file per slide, named as it. Windows outside are not read
     #[arg(long, value_name = "FILE|FOLDER")]
     regions: Option<PathBuf>,

@@ -32,7 +32,7 @@ struct Combine {
     /// Detector that gives the first stage, its candidates, and the resolutions of slides
     #[arg(long, value_name = "PKG")]
     first: PathBuf,
-    /// Classifier that becomes the second stage; several, one --second each: the mean of their
+    /// Classifier that becomes the second stage. Several, one --second each, give the mean of their
     /// probabilities, as of the models of folds, in as much time as all of them take
     #[arg(long, value_name = "PKG", required = true)]
     second: Vec<PathBuf>,

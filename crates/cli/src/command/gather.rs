@@ -14,7 +14,7 @@ pub struct Args {
     #[arg(long, alias = "out", value_name = "DIR")]
     into: Option<PathBuf>,
     /// Table of the slides with their cases: the column `slide` (file or its name), `case` or `patient`, and any
-    /// others; the columns replace those that the slides had
+    /// others. The columns replace those that the slides had
     #[arg(long, value_name = "FILE")]
     list: Option<PathBuf>,
     /// Print the content of run.json

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 /// Builds a corpus from slides: tissue tiles, tumour filter, detector, pseudo-labels, crops.
 ///
-/// The preset tumour-tiles takes two filters and no detector: its corpus is the tissue tiles that
+/// The preset tumour-tiles takes two filters and no detector. Its corpus is the tissue tiles that
 /// one of them keeps, and `audit sample --question tumour --by subtype` draws from it.
 ///
 /// Run the same command again to continue after an interruption or a failure, or to add slides.

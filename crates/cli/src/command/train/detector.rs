@@ -24,7 +24,7 @@ pub struct Args {
     /// Run directory; the detector ends in RUN/package
     #[arg(long, value_name = "RUN")]
     out: PathBuf,
-    /// Starting weights of the first stage, for presets whose segment.init asks for some; or a package
+    /// Starting weights of the first stage, for presets whose segment.init asks for some. Or a package
     /// (a folder, or the name of a bundled one) to start both stages from
     #[arg(long, value_name = "FILE|PACKAGE")]
     init: Option<PathBuf>,
@@ -43,7 +43,7 @@ pub struct Args {
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Train the models of these folds alone (numbers from 0, or `final`), e.g. on several machines that
-    /// share RUN; without it, what is missing is trained, calibrated and packaged
+    /// share RUN. Without it, what is missing is trained, calibrated and packaged
     #[arg(long, value_name = "FOLD", value_delimiter = ',', value_parser = fold)]
     only: Option<Vec<Fold>>,
     /// Print the steps with sizes and an estimate of time, and stop

@@ -68,7 +68,7 @@ pub struct FinetuneArgs {
     #[arg(long, value_name = "CSV")]
     pub mined: Option<String>,
     /// Labels of `mithras train pseudo-label`; a pool `unlabelled` of the kind `figure` sets how often its
-    /// figures are drawn; {fold} is replaced by the fold left out
+    /// figures are drawn. {fold} is replaced by the fold left out
     #[arg(long, value_name = "CSV")]
     pub pseudo: Option<String>,
 }
