@@ -29,7 +29,7 @@ pub enum CaseError {
     /// No slide is done.
     #[error("{}: no slide of this run is finished", path.display())]
     Nothing {
-        /// The run.
+        /// Folder of the run.
         path: PathBuf,
     },
 }

@@ -129,7 +129,7 @@ pub enum ConstructError {
     /// The filter's package holds no classifier.
     #[error("{}: the package has no classifier", Shown(package))]
     NoFilter {
-        /// The package.
+        /// Folder of the package.
         package: PathBuf,
     },
     /// The filter knows no such class.

@@ -13,7 +13,7 @@ pub enum CombineError {
     /// A package lacks the stage.
     #[error("{}: its package has no {part}", path.display())]
     Part {
-        /// The package.
+        /// Folder of the package.
         path: PathBuf,
         /// What it lacks.
         part: &'static str,

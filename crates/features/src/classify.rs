@@ -72,7 +72,7 @@ pub struct Classified {
 /// How many images are of a class.
 #[derive(Clone, Debug)]
 pub struct ClassImages {
-    /// The class.
+    /// Name of the class.
     pub class: String,
     /// Images whose likeliest class it is.
     pub images: usize,

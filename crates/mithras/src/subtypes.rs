@@ -72,7 +72,7 @@ pub enum SubtypeError {
     /// A package for something else.
     #[error("model `{name}` has the classes {have:?}; subtypes need {MORPHOLOGY:?}")]
     Classes {
-        /// The package.
+        /// Name of the package.
         name: String,
         /// Its classes.
         have: Vec<String>,

@@ -260,7 +260,7 @@ impl Mae {
         })
     }
 
-    /// The settings.
+    /// Settings that it was built from.
     #[must_use]
     pub fn config(&self) -> &MaeConfig {
         &self.config

@@ -165,7 +165,7 @@ impl ResNet {
         Ok(Self { stem, layers, fc: config.head(p, input), config: config.clone() })
     }
 
-    /// The settings.
+    /// Settings that it was built from.
     #[must_use]
     pub fn config(&self) -> &ResNetConfig {
         &self.config
@@ -272,7 +272,7 @@ impl ResNetV2 {
         Ok(Self { norm0, stem, stages, norm, fc: config.head(p, input), config: config.clone() })
     }
 
-    /// The settings.
+    /// Settings that it was built from.
     #[must_use]
     pub fn config(&self) -> &ResNetConfig {
         &self.config

@@ -150,7 +150,7 @@ impl EfficientUnet {
         Ok(Self { encoder, decoder, head, config: config.clone() })
     }
 
-    /// The settings.
+    /// Settings that it was built from.
     #[must_use]
     pub fn config(&self) -> &UnetConfig {
         &self.config

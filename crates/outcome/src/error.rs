@@ -80,7 +80,7 @@ pub enum Error {
     /// The data give no estimate.
     #[error("{}: {source}", path.display())]
     Estimate {
-        /// The table.
+        /// Path of the table.
         path: PathBuf,
         /// Why.
         source: SurvivalError,

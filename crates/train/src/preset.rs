@@ -104,7 +104,7 @@ pub struct SegmentData {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SegmentPreset {
-    /// The network.
+    /// Settings of the network.
     pub model: UnetConfig,
     /// Where its trunk starts.
     pub init: Init,

@@ -35,7 +35,7 @@ pub enum TrainingError {
         path.display()
     )]
     OtherRun {
-        /// The run.
+        /// Folder of the run.
         path: PathBuf,
         /// The step.
         step: String,
@@ -73,7 +73,7 @@ pub enum TrainingError {
     /// A test part is for one scoring, at the end: a choice made on test scores leaves none.
     #[error("{}: this run was scored on this test set before ({note})", run.display())]
     ScoredBefore {
-        /// The run.
+        /// Folder of the run.
         run: PathBuf,
         /// What was noted then.
         note: String,

@@ -274,7 +274,7 @@ pub fn test(t: &Test) -> Result<TestResults> {
 /// A classifier of a run to be packaged.
 #[derive(Clone, Debug)]
 pub struct PartPackage {
-    /// The run.
+    /// Folder of the run.
     pub run: PathBuf,
     /// Whose weights.
     pub part: Part,

@@ -59,7 +59,7 @@ pub enum ChallengeError {
     /// The package is for something else.
     #[error("model `{name}` has {reason}; Track 2 needs two classes, the positive one `atypical`")]
     Model {
-        /// The package.
+        /// Name of the package.
         name: String,
         /// What it has.
         reason: String,

@@ -104,7 +104,7 @@ pub struct Done {
     /// The image.
     #[serde(serialize_with = "base::json::lossy")]
     pub image: PathBuf,
-    /// The package.
+    /// Name of the package.
     pub model: String,
     /// What ran it.
     pub engine: EngineReport,

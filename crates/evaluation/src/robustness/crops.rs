@@ -48,7 +48,7 @@ pub struct CropRow {
 pub struct CropRobustness {
     /// [`SCHEMA`].
     pub schema: String,
-    /// The package.
+    /// Name of the package.
     pub model: String,
     /// Its classes.
     pub classes: Vec<String>,

@@ -50,7 +50,7 @@ pub enum RobustnessError {
     /// The pipeline failed on a changed image.
     #[error("{image}, {perturbation}: {source}")]
     Detect {
-        /// The image.
+        /// Name of the image.
         image: String,
         /// The change.
         perturbation: String,
@@ -150,7 +150,7 @@ pub struct ScoredCandidate {
 /// One image under one change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Looked {
-    /// The image.
+    /// Name of the image.
     pub image: String,
     /// True figures, um.
     pub truth: Vec<(f64, f64)>,
@@ -185,7 +185,7 @@ pub struct Row {
 pub struct Robustness {
     /// [`SCHEMA`].
     pub schema: String,
-    /// The package.
+    /// Name of the package.
     pub model: String,
     /// Its operating point.
     pub operating_point: OperatingPoint,

@@ -36,7 +36,7 @@ pub enum CardError {
     /// No operating point of this name.
     #[error("model `{name}` has no operating point `{asked}`; it has: {known}")]
     NoPoint {
-        /// The package.
+        /// Name of the package.
         name: String,
         /// As asked.
         asked: String,

@@ -18,7 +18,7 @@ pub(crate) const ENGINE_SETTING: &str = "arithmetic";
 pub struct Config {
     /// Version of the numbers: [`RESULTS_VERSION`].
     pub results_version: u32,
-    /// The weights.
+    /// Package, digests and licence of the weights.
     pub model: ModelEntry,
     /// Windows, candidates, crops.
     pub recipe: Recipe,

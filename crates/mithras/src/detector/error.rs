@@ -23,7 +23,7 @@ pub enum DetectorError {
     /// The card's numbers cannot be carried out.
     #[error("model `{name}`: {source}")]
     Recipe {
-        /// The package.
+        /// Name of the package.
         name: String,
         /// What is wrong.
         source: DetectError,
@@ -42,7 +42,7 @@ pub enum DetectorError {
         "`{point}` of model `{name}` was chosen for both stages; the first stage alone needs a threshold of its own"
     )]
     PairForOneStage {
-        /// The package.
+        /// Name of the package.
         name: String,
         /// The pair.
         point: String,

@@ -45,7 +45,7 @@ pub struct CountsFile {
     pub slide: SlideEntry,
     /// Level-0 resolution.
     pub resolution: ResolutionEntry,
-    /// The weights.
+    /// Package, digests and licence of the weights.
     pub model: ModelEntry,
     /// The threshold pair and where it came from.
     pub thresholds: mitosis::OperatingPoint,

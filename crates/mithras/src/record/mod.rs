@@ -148,7 +148,7 @@ pub struct SlideRecord {
     pub slide: SlideEntry,
     /// Level-0 resolution with its source.
     pub resolution: Resolution,
-    /// The weights.
+    /// Package, digests and licence of the weights.
     pub model: ModelEntry,
     /// The frozen threshold pair.
     pub point: OperatingPoint,

@@ -28,9 +28,9 @@ pub enum AssignError {
         Shown(out)
     )]
     NoSlide {
-        /// The table.
+        /// Path of the table.
         list: PathBuf,
-        /// The run.
+        /// Folder of the run.
         out: PathBuf,
     },
 }

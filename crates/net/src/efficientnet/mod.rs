@@ -318,7 +318,7 @@ impl EfficientNet {
         })
     }
 
-    /// The settings.
+    /// Settings that it was built from.
     #[must_use]
     pub fn config(&self) -> &EfficientNetConfig {
         &self.config

@@ -346,7 +346,7 @@ impl Swin {
         })
     }
 
-    /// The settings.
+    /// Settings that it was built from.
     #[must_use]
     pub fn config(&self) -> &SwinConfig {
         &self.config

@@ -110,7 +110,7 @@ impl Vit {
         })
     }
 
-    /// The settings.
+    /// Settings that it was built from.
     #[must_use]
     pub fn config(&self) -> &VitConfig {
         &self.config

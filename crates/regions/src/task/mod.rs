@@ -141,7 +141,7 @@ pub enum TaskError {
     /// A label that the task does not know.
     #[error("{path}: image `{image}` has the unknown label `{label}`; known: {known}")]
     UnknownLabel {
-        /// The table.
+        /// Path of the table.
         path: PathBuf,
         /// The row's image.
         image: String,
@@ -173,7 +173,7 @@ pub enum TaskError {
     MissingClass {
         /// Number of the fold.
         fold: usize,
-        /// The class.
+        /// Name of the class.
         class: String,
         /// `train on` or `validate on`.
         side: &'static str,

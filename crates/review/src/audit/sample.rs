@@ -87,7 +87,7 @@ pub enum SampleError {
     /// Candidates of a run are figures or none, nothing else.
     #[error("{}: a run holds candidates, accepted or rejected; {asked} takes a corpus", Shown(run))]
     NeedsCorpus {
-        /// The run.
+        /// Folder of the run.
         run: PathBuf,
         /// What was asked.
         asked: &'static str,

@@ -144,7 +144,7 @@ pub enum AuditError {
     /// Nobody has reviewed.
     #[error("no review yet in {}", Shown(package))]
     NoReview {
-        /// The package.
+        /// Folder of the package.
         package: PathBuf,
     },
     /// The reviews are empty.

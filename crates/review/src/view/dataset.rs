@@ -44,7 +44,7 @@ pub enum DatasetError {
     /// The reviews contain nothing to learn from.
     #[error("{}: {reason}", Shown(path))]
     NoVerdicts {
-        /// The run.
+        /// Folder of the run.
         path: PathBuf,
         /// What is missing.
         reason: String,

@@ -42,7 +42,7 @@ pub enum JudgedError {
     /// Nobody judged a candidate of this run.
     #[error("{}: no candidate of this run was judged; review it in `mithras view` first", path.display())]
     Nothing {
-        /// The run.
+        /// Folder of the run.
         path: PathBuf,
     },
 }

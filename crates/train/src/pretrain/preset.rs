@@ -130,7 +130,7 @@ pub struct Recipe {
 pub struct PretrainPreset {
     /// What is trained.
     pub method: MethodKind,
-    /// The network.
+    /// Settings of the network.
     pub model: Model,
     /// Weights of the terms; with `mithras` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]

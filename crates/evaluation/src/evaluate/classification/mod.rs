@@ -95,7 +95,7 @@ pub struct PositiveFigures {
 /// The figures of one class.
 #[derive(Clone, Debug, Serialize)]
 pub struct PerClass {
-    /// The class.
+    /// Name of the class.
     pub class: String,
     /// Items of the class.
     pub support: u64,

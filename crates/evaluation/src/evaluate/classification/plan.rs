@@ -21,7 +21,7 @@ pub enum ClassificationError {
     /// A table lacks what is needed.
     #[error("{}: {reason}", path.display())]
     Content {
-        /// The table.
+        /// Path of the table.
         path: PathBuf,
         /// What it lacks.
         reason: String,

@@ -26,7 +26,7 @@ pub struct ProbePreset {
     pub augment: u8,
     /// Symmetric copies whose probabilities are averaged when predicting: 1, 4 or 8.
     pub average: u8,
-    /// The network.
+    /// Settings of the network.
     pub model: EncoderConfig,
     /// Crops and folds.
     pub data: ProtocolData,
