@@ -187,6 +187,21 @@ def check_decisions(root):
     return faults
 
 
+def check_packages(root, files):
+    """Every `cargo ... -p NAME` of pages, scripts and sources names a package of the workspace."""
+    names = re.compile(r'^name = "([^"]+)"', re.M)
+    known = {names.search(toml.read_text(encoding="utf-8"))[1] for toml in sorted(root.glob("crates/*/Cargo.toml"))}
+    sources = [*root.glob("scripts/**/*.sh"), *root.glob("crates/**/*.rs"), *root.glob("examples/*.rs")]
+    faults = []
+    for page in [*files, *sorted(sources)]:
+        for line, text in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+            for command in re.findall(r"cargo [^`;&|]*", text):
+                for name in re.findall(r"\s-p ([a-z][\w-]*)", command):
+                    if name not in known:
+                        faults.append(f"{page.relative_to(root)}:{line}: cargo -p {name}: no such package")
+    return faults
+
+
 # Verbs and their help
 
 
@@ -506,7 +521,7 @@ def main():
         faults += ["words: scripts/words.py --check failed"] * bool(checked.returncode)
     if "links" in steps:
         found, external = check_links(ROOT, files)
-        faults += found + check_summary(ROOT) + check_decisions(ROOT)
+        faults += found + check_summary(ROOT) + check_decisions(ROOT) + check_packages(ROOT, files)
         print(f"links of {len(files)} pages; {len(external)} external ones, not fetched:")
         print("".join(f"  {target}\n" for target in external), end="")
     if "commands" in steps:

@@ -93,6 +93,13 @@ class Repository(unittest.TestCase):
             self.write(page, bad)
             self.assertEqual(site.check_decisions(self.root), [f"{page}: {fault}"])
 
+    def test_packages_that_cargo_is_given(self):
+        self.write("crates/x/Cargo.toml", '[package]\nname = "mithras-x"\n')
+        page = self.write("docs/b.md", "`cargo test -p mithras-x`, `mkdir -p gone`, `cargo bench -p x`\n")
+        self.assertEqual(site.check_packages(self.root, [page]), ["docs/b.md:1: cargo -p x: no such package"])
+        self.write("crates/x/src/lib.rs", "//! cargo run -p gone\n")
+        self.assertEqual(len(site.check_packages(self.root, [])), 1)
+
     def test_commands(self):
         def faults(line):
             page = self.write("docs/b.md", f"```sh\n{line}\n```\n")
