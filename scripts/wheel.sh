@@ -55,7 +55,7 @@ trap tidy EXIT
 
 # The program; `python` is named so that what both depend on is built as maturin will ask for it. Then the
 # weights, which are in the wheel once; what packages share, in the first of them (crates/infer/build.rs).
-features=mithras-infer/external-weights
+features=infer/external-weights
 # After the tests, whose crates serve here, too.
 [ "$profile" != dev ] || features=$features,mithras-python/as-tested
 program=$features

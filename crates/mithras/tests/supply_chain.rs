@@ -108,7 +108,7 @@ fn built(dev: bool, of: &[&str]) -> BTreeSet<String> {
 #[test]
 fn the_wheel_of_the_tests_is_built_on_their_crates() {
     let tests = built(true, &["--workspace", "--features", "mithras-cli/train"]);
-    let features = "mithras-infer/external-weights,mithras-python/as-tested";
+    let features = "infer/external-weights,mithras-python/as-tested";
     let wheel = built(
         false,
         &["--package", "mithras-cli", "--package", "mithras-python", "--features", features],
