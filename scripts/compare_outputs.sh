@@ -14,6 +14,35 @@ job() {
     echo $? >"$name.code"
 }
 
+# served NAME PATH... -- ARGUMENTS: starts a server, keeps what each path of it answers, and ends it.
+served() {
+    local name=$1 paths=()
+    shift
+    while [ "$1" != -- ]; do paths+=("$1"); shift; done
+    shift
+    "$MITHRAS" "$@" >"$name.out" 2>"$name.err" </dev/null &
+    local server=$! address=
+    for _ in $(seq 100); do
+        address=$(grep -ohE 'http://[^ ]+' "$name.out" "$name.err" | head -n 1)
+        [ -z "$address" ] || break
+        sleep 0.1
+    done
+    for path in "${paths[@]}"; do
+        python3 - "$address" "$path" >"$name-$(echo "$path" | tr -c 'a-z0-9\n' _).answer" <<'P'
+import sys, urllib.parse, urllib.request
+address, path = sys.argv[1:]
+parts = urllib.parse.urlsplit(address)
+url = f"{parts.scheme}://{parts.netloc}/{path}" + (f"?{parts.query}" if parts.query else "")
+sys.stdout.buffer.write(urllib.request.urlopen(url, timeout=20).read())
+P
+    done
+    kill -INT $server
+    wait $server
+    echo $? >"$name.code"
+    # The port and the token are others each time.
+    sed -i -E 's#http://[^ ]+#ADDRESS#g' "$name.out" "$name.err"
+}
+
 # Slides: drawn, what they are, tissue.
 job demo demo --draw-only --out drawn --size 2600,2200 --figures 30
 slide=$(find drawn -name '*.tif*' | head -n 1)
@@ -48,6 +77,38 @@ printf 'slide\n%s\n' "$slide" >slides.csv
 job slurm slurm --list slides.csv --out slurm --dry-run
 job grade survival grade --counts detect/counts.csv --scheme nottingham --field-diameter 0.55
 
+served view "" api/index api/slide/0 -- view detect --port 0
+served start "" -- start --out started --no-browser --port 0
+job manual manual --out man
+job bench-detect bench detect --model "$tiny" --engine native --runs 1 --json
+
+# A fold's images, its package under changes, points and a scale.
+mkdir -p frames measured
+python3 - "$slide" "$truth" <<'P'
+import csv, sys
+slide, truth = sys.argv[1:]
+rows = list(csv.DictReader(open(truth)))
+with open("frame-truth.csv", "w", newline="") as out:
+    w = csv.writer(out)
+    w.writerow(["file", "x", "y"])
+    for r in rows:
+        if r.get("kind", r.get("label", "")).startswith("mitotic"):
+            w.writerow(["frame.png", r["x_px"], r["y_px"]])
+P
+job frame slide thumbnail "$slide" --out frames/frame.png --size 2600
+job robustness evaluate robustness --images frames --truth frame-truth.csv --mpp 0.25 --changes clean,jpeg-30 --model fast \
+    --engine rten --out measured/a
+job robustness-tissue evaluate robustness --images frames --no-figures --mpp 0.25 --changes clean --model fast --engine rten \
+    --out measured/tissue
+job operating-point evaluate operating-point --density 15 --fold a=measured/a --fold b=measured/a --tissue a=measured/tissue \
+    --tissue b=measured/tissue --out points.json
+job calibrate calibrate --model fast --data measured/a --out ours --json
+mkdir -p challenge/input/images/histopathology-roi-cropout
+cp "$slide" challenge/input/images/histopathology-roi-cropout/case.tif
+job challenge challenge midog25-t1 --input challenge/input --output challenge/output --model "$tiny" --engine rten
+job detectors-import detectors import --onnx "$root/crates/infer/tests/golden/boxes.onnx" --mpp 0.25 --name boxes --license none \
+    --window 64 --out boxes
+
 # Encoders, data sets, experiments.
 job encoders-convert encoders convert --onnx "$root/crates/features/tests/golden/tiny.onnx" --name tiny --image 32 --mpp 0.5 \
     --mean 0.7032,0.5361,0.6610 --std 0.2172,0.2608,0.2072 --pooling "mean of patches" --license none --out encoder
@@ -62,6 +123,7 @@ job experiment-list experiment list
 job experiment-show experiment show subtypes
 job experiment-run experiment run pseudo-label-review tumour-review --out reviews
 job experiment-report experiment report reviews
+job experiment-export experiment export --snakemake pseudo-label-review --out reviews --to reviews.smk
 
 # Survival.
 table=$data/survival/TCGA-CDR_THCA.csv
@@ -103,6 +165,7 @@ job split corpus split corpus-bundled --folds 2 --group-by slide --out folds.jso
 job audit-score audit score --counts "$root/crates/cli/tests/golden/audit_paper.csv"
 job audit-score-json audit score --counts "$root/crates/cli/tests/golden/audit_paper.csv" --json
 job audit-sample audit sample corpus-bundled --out sample --per DRAWN=2 --seed 3 --allow-short
+served audit-serve "" -- audit serve sample/package --port 0
 
 # Crops.
 ls "$data"/ami_br/Atypical/*.png | head -n 6 | xargs "$MITHRAS" classify --model "$root/models/mithras-atypical" \
@@ -121,4 +184,21 @@ job corpus-export corpus export "${data_flag[@]}" frames-set --format yolo --fol
 job segment train segment --preset "$root/presets/segment-smoke.toml" --data frames-set --folds frames-folds.json --fold A00 \
     --out segment --device cpu --threads 1
 job bench-missing bench encoders --runs 0
+job doctor doctor --json
 job doctor-help doctor --help
+job train-finetune train finetune --preset "$root/presets/finetune-smoke.toml" --data frames-set --folds frames-folds.json \
+    --fold A00 --out finetune --device cpu --threads 1
+job train-pretrain train pretrain --preset "$root/presets/pretrain-smoke.toml" --data corpus-bundled --out pretrain --device cpu \
+    --threads 1
+job train-export train export --segmenter segment/model.safetensors --classifier finetune/model.safetensors --threshold 0.3 \
+    --opening-radius 0 --license none --name smoke --out smoke
+job train-mine train mine --data frames-set --folds frames-folds.json --fold A00 --segmenter segment/model.safetensors --out mined.csv \
+    --device cpu --threads 1
+job train-calibrate train calibrate --data frames-set --folds frames-folds.json --fold A00 --segmenter segment/model.safetensors \
+    --classifier finetune/model.safetensors --out calibration.json --device cpu --threads 1
+job train-detector train detector --data frames-set --preset "$root/presets/detector-smoke.toml" --out detector --only 0 \
+    --device cpu --threads 1
+job train-pseudo-label train pseudo-label --data frames-set --model smoke --out pseudo.csv
+job train-probe train probe --preset "$root/presets/probe-public-crops.toml" --data frames-set --out probe --device cpu
+job train-test train test finetune --data frames-set --out tested
+job train-package train package finetune --fold A00 --name crops --license none --out crops-package

@@ -70,6 +70,19 @@ class Repository(unittest.TestCase):
         self.write("crates/x/src/lib.rs", "//! docs/a.md\n//! docs/gone.md\n")
         self.assertEqual(len(self.links("")[0]), 1)
 
+    def test_every_verb_is_compared(self):
+        root = Path(__file__).resolve().parent.parent
+        jobs = [line.split() for line in (root / "scripts/compare_outputs.sh").read_text(encoding="utf-8").splitlines()]
+        run = {" ".join(words) for words in jobs if words and words[0] in ("job", "served")}
+        examples = (root / "crates/cli/src/examples.txt").read_text(encoding="utf-8").splitlines()
+        asked = [line.split()[1:3] for line in examples if line.startswith("mithras ")]
+        groups = {"audit", "bench", "corpus", "data", "detectors", "encoders", "evaluate", "experiment", "export", "slide", "survival"}
+        verbs = {" ".join(words) if words[0] in groups else words[0] for words in asked if words}
+        trains = ("detector segment finetune probe test package mine pseudo-label pretrain calibrate export").split()
+        verbs |= {f"train {verb}" for verb in trains}
+        missing = sorted(v for v in verbs if not any(f" {v} " in f"{line} " for line in run))
+        self.assertEqual(missing, [])
+
     def test_every_page_is_in_the_summary(self):
         self.assertEqual(site.check_summary(self.root), [])
         self.write("docs/b.md", "")
