@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds mithras.exe for Windows and tries it under Wine 64: demo, detect on an SVS, the viewer, recount, the start
-# page; with umlauts, drive letters and read-only folders. Its figures must be those of this system's program.
+# Builds mithras.exe for Windows and tries it under Wine 64: demo, detect on an SVS, the viewer with its tiles, recount,
+# and the start page of a double click with a whole run from it; with umlauts, drive letters and a read-only disc. Its
+# figures must be those of this system's program.
 #
 #   scripts/windows.sh [--profile dev|release|dist] [--binary MITHRAS.EXE] [--here MITHRAS]
 #
@@ -40,6 +41,7 @@ fi
 base=$(mktemp -d)
 server=""
 clean() {
+    ! mountpoint -q "$base/Fälle öäüß/nur-lesen" 2>/dev/null || umount "$base/Fälle öäüß/nur-lesen"
     [ -z "$server" ] || kill "$server" 2>/dev/null || true
     WINEPREFIX=$base/prefix "${wine%/*}/wineserver" -k 2>/dev/null || true
     chmod -R u+w "$base" && rm -rf "$base"
@@ -78,11 +80,19 @@ slides=("$root/crates/slide/tests/golden/slides/svs_jpeg_420.svs")
 if [ -f "$real" ]; then slides+=("$real"); else echo "SKIPPED: no real SVS at $real (MITHRAS_DATA); the drawn one is tried"; fi
 mkdir nur-lesen
 cp "${slides[@]}" nur-lesen/
-chmod -R a-w nur-lesen
+# Root may write where no one may, so the disc itself is made read-only.
+if mount --bind nur-lesen nur-lesen 2>/dev/null && mount -o remount,ro,bind nur-lesen 2>/dev/null; then
+    ! touch nur-lesen/a 2>/dev/null || fail "the disc is not read-only"
+else
+    echo "SKIPPED: a read-only disc cannot be mounted here (root may); the files are read-only"
+    chmod -R a-w nur-lesen
+fi
+# A path as Windows writes it.
+drive() { echo "Z:${1//\//\\}"; }
 # rten's results do not depend on what Wine reports of the processor.
 engine=(--model fast --engine rten --threads 2 --quiet --any-mpp)
-mithras detect nur-lesen "${engine[@]}" --out lauf >/dev/null
-ok "detect on ${#slides[@]} SVS, from a read-only folder"
+mithras detect "$(drive "$work/nur-lesen")" "${engine[@]}" --out "$(drive "$work/lauf")" >/dev/null
+ok "detect on ${#slides[@]} SVS by a drive letter, from a read-only disc"
 program=$(cd "$root" && [ -x "$here" ] && realpath "$here" || true)
 if [ -n "$program" ]; then
     "$program" detect nur-lesen "${engine[@]}" --out hier >/dev/null
@@ -91,27 +101,75 @@ if [ -n "$program" ]; then
     done
     ok "all tables equal those of this system, byte for byte"
 fi
-mithras recount lauf --operating-point 0.5,0.5 --into neu >/dev/null
+mithras recount "$(drive "$work/lauf")" --operating-point 0.5,0.5 --into neu >/dev/null
 [ -s neu/counts.csv ] || fail "recount wrote no counts"
 ok "recount at another operating point"
 
-# Answers of a page: the first line of the output is its address.
-page() {
-    local log=$base/$1.log pattern=$2
-    shift 2
-    timeout 120 "$wine" "$base/bin/mithras.exe" "$@" --port 0 --no-browser >"$log" 2>&1 &
+# served NAME ARGUMENTS: starts a page and sets `url`; the first line of the output is its address.
+served() {
+    local log=$base/$1.log
+    shift
+    timeout 600 "$wine" "$base/bin/mithras.exe" "$@" >"$log" 2>&1 &
     server=$!
-    for _ in $(seq 100); do
-        grep -q '^http' "$log" && break
+    for _ in $(seq 150); do
+        grep -q 'http' "$log" && break
         sleep 0.2
     done
-    local url
     url=$(grep -m 1 -o 'http[^[:space:]]*' "$log") || fail "no address: $(cat "$log")"
-    curl -fsS "$url" | grep -qi "$pattern" || fail "$* has no page"
+}
+ended() {
     kill "$server" 2>/dev/null || true
     server=""
 }
-page start "<html" start
-ok "start: the page of a double click"
-page view "<html" view lauf --slides nur-lesen
-ok "view: the page of a run"
+
+# What a double click does: no argument. The browser of Wine is not there, so the address is taken from the output.
+served double
+curl -fsS "$url" | grep -qi "<html" || fail "a double click has no page"
+ended
+ok "a double click: the start page"
+
+# A run as the page starts it, by the same requests.
+served start start --no-browser --port 0 --model fast --engine rten --threads 2 --out "$(drive "$work/von-der-seite")"
+python3 - "$url" "$(drive "$work/nur-lesen")" "$(drive "$work/von-der-seite/lauf")" <<'P'
+import json, sys, time, urllib.request
+
+url, slides, out = sys.argv[1:]
+
+
+def ask(path, body=None):
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(f"{url.rstrip('/')}/{path}", data, {"Content-Type": "application/json"})
+    try:
+        return json.load(urllib.request.urlopen(request, timeout=60))
+    except urllib.error.HTTPError as e:
+        sys.exit(f"windows: {path}: {e.read().decode()}")
+
+
+names = [e["name"] for e in ask("api/list", {"path": slides})["entries"]]
+assert "svs_jpeg_420.svs" in names, names
+chosen = ask("api/choose", {"paths": [slides + "\\svs_jpeg_420.svs"]})
+ids = [s["id"] for s in chosen["slides"]]
+model = ask("api/begin")["models"][0]["name"]
+plan = {"slides": ids, "regions": None, "model": model, "point": None, "mpp": 0.25, "out": out, "existing": "refuse"}
+ask("api/start", plan)
+for _ in range(3000):
+    now = ask("api/run")
+    if now["phase"] not in ("opening", "running", "cancelling"):
+        break
+    time.sleep(0.1)
+assert now["phase"] == "done", now
+P
+ended
+[ -n "$(find von-der-seite -name detections.csv)" ] || fail "the page's run wrote no detections"
+ok "start: a run from the page"
+
+served view view "$(drive "$work/lauf")" --slides "$(drive "$work/nur-lesen")" --port 0 --no-browser
+curl -fsS "$url" | grep -qi "<html" || fail "the viewer has no page"
+curl -fsS "${url%/}/api/index" | grep -q svs_jpeg_420 || fail "the viewer does not list the slide"
+id=$(curl -fsS "${url%/}/api/index" | python3 -c 'import json, sys
+slides = json.load(sys.stdin)["slides"]
+print(next(i for i, s in enumerate(slides) if "svs_jpeg_420" in json.dumps(s)))')
+curl -fsS "${url%/}/tile/$id/0/0_0.jpg" >"$base/tile.jpg" || fail "the viewer has no tile"
+[ "$(head -c 2 "$base/tile.jpg" | od -An -tx1 | tr -d ' ')" = ffd8 ] || fail "the tile is no JPEG"
+ended
+ok "view: the page of a run, its list and a tile"
