@@ -109,7 +109,7 @@ fn absolute(
     Some(from)
 }
 
-/// Whether a line begins a `use`, which is read elsewhere.
+/// Whether a line begins a `use` of the file, which is read elsewhere; one inside a function is not.
 fn is_use(line: &str) -> bool {
     let line = line.strip_prefix("pub").unwrap_or(line).trim_start();
     let line = line.strip_prefix('(').and_then(|l| l.split_once(')')).map_or(line, |(_, l)| l);
@@ -128,7 +128,7 @@ fn inline_paths(text: &str) -> impl Iterator<Item = Vec<String>> + '_ {
         let ours = |at: &usize| {
             let before = &line[..*at];
             let joined = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '$');
-            !before.ends_with(joined) && !before.ends_with("in ") && !is_use(before.trim_start())
+            !before.ends_with(joined) && !before.ends_with("in ") && !is_use(before)
         };
         let starts = ["crate::", "super::"].into_iter().filter(move |w| *w == "crate::" || !inside);
         let mut found = Vec::new();
