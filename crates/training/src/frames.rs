@@ -19,7 +19,8 @@ pub struct Candidates {
     pub opening_radius: u32,
     /// Smallest region, px.
     pub min_area_px: u32,
-    /// Of candidates closer than this, um, only the likeliest is kept; without it all are kept.
+    /// Of candidates closer than this, um, only the likeliest is kept; without it all are kept. Runs that are resumed
+    /// compare the digest of their preset, which has it by the earlier name.
     #[serde(
         rename = "apart_um",
         alias = "min_separation_um",

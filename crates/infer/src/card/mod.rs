@@ -226,13 +226,8 @@ pub struct CandidateCard {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_distance_px: Option<u32>,
     /// Of candidates closer than this, um, only the likeliest is kept, as the halves of a division are one
-    /// figure; without it all are kept.
-    #[serde(
-        rename = "apart_um",
-        alias = "min_separation_um",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    /// figure; without it all are kept. Earlier cards call it `apart_um`.
+    #[serde(alias = "apart_um", default, skip_serializing_if = "Option::is_none")]
     pub min_separation_um: Option<f64>,
 }
 
@@ -532,7 +527,7 @@ impl ModelCard {
                 "belongs to the method `peaks`, which needs 1 px or more".into()
             })?;
             let far = c.min_separation_um.unwrap_or(1.0);
-            ensure(far > 0.0 && far <= 50.0, "candidates.apart_um", || {
+            ensure(far > 0.0 && far <= 50.0, "candidates.min_separation_um", || {
                 format!("{far} um is not above 0 and at most 50")
             })?;
         }
