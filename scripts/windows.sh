@@ -137,7 +137,7 @@ url, slides, out = sys.argv[1:]
 
 
 def ask(path, body=None):
-    data = None if body is None else json.dumps(body).encode()
+    data = json.dumps(body).encode() if body else None
     request = urllib.request.Request(f"{url.rstrip('/')}/{path}", data, {"Content-Type": "application/json"})
     try:
         return json.load(urllib.request.urlopen(request, timeout=60))
@@ -170,6 +170,6 @@ id=$(curl -fsS "${url%/}/api/index" | python3 -c 'import json, sys
 slides = json.load(sys.stdin)["slides"]
 print(next(i for i, s in enumerate(slides) if "svs_jpeg_420" in json.dumps(s)))')
 curl -fsS "${url%/}/tile/$id/0/0_0.jpg" >"$base/tile.jpg" || fail "the viewer has no tile"
-[ "$(head -c 2 "$base/tile.jpg" | od -An -tx1 | tr -d ' ')" = ffd8 ] || fail "the tile is no JPEG"
+[ "$(head -c 2 "$base/tile.jpg" | od -An -tx1 | tr -d ' ')" = ffd8 ] || fail "the tile is not a JPEG"
 ended
 ok "view: the page of a run, its list and a tile"
