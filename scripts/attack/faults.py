@@ -1,7 +1,8 @@
 """Faults that once were, each tried again; a build from before they ended fails here.
 
-Two more need the inside of the program: an associated image that is replaced (`slide/tests/limits.rs`) and a
-crowd of candidates (`mitosis/src/crowd.rs`).
+Those of damaged slides and tables are in `files.py`, those of result folders in `bound.py`. Two more need the inside
+of the program: an associated image that is replaced (`slide/tests/limits.rs`) and a crowd of candidates
+(`mitosis/src/crowd.rs`).
 """
 
 import json
@@ -9,11 +10,15 @@ import os
 import shutil
 import socket
 import subprocess
+import threading
 import time
 import urllib.request
 from contextlib import suppress
 from pathlib import Path
 
+from answers import passes, refused, within_bounds
+from bound import BOUND
+from files import FILES
 from serve import Server
 from table import outcome_of
 from tool import BOXES, MODEL, SLIDES
@@ -103,24 +108,6 @@ def a_stalled_request_holds_up_nobody(tool):
         server.process.wait()
 
 
-def passes(tool, *arguments):
-    """How it ended, and that as text; None where it did not within its time."""
-    try:
-        done = tool.mithras(*arguments)
-    except subprocess.TimeoutExpired:
-        return None, "hang"
-    return done, f"{outcome_of(done)}: {done.stderr[-200:]!r}"
-
-
-def within_bounds(tool, commands):
-    """Each ends within its time and memory, by success or an error that states why."""
-    for words in commands:
-        done, output = passes(tool, *words)
-        if done is None or outcome_of(done) not in ("success", "right error"):
-            return False, f"{words[:3]}: {output}"
-    return True, ""
-
-
 def strips_are_decoded_once(tool):
     out = ["--mpp", "0.25", "--stages", "1", "--operating-point", "0.3,0", *TINY, "--out", tool.empty("out")]
     done, output = passes(tool, "detect", tool.data / "hostile/strip4000.tif", *out)
@@ -205,15 +192,6 @@ def graphs_have_limits(tool):
     return refused(tool, packages)
 
 
-def refused(tool, commands):
-    """Each is an error that states why, within its time and memory."""
-    for words in commands:
-        done, output = passes(tool, *words)
-        if done is None or outcome_of(done) != "right error":
-            return False, f"{words[:4]}: {output}"
-    return True, ""
-
-
 def tables_have_limits(tool):
     sparse, classes, wide = tool.base / "sparse.csv", tool.base / "classes.csv", tool.base / "wide.csv"
     sparse.write_text(f"{BOXES}\none.tiff,1,1,51,51,mf\n")
@@ -261,10 +239,14 @@ def special_files_are_refused(tool):
 def a_full_output_is_an_error(tool):
     folder, table = run(tool), tool.base / "km.csv"
     table.write_text("time,event\n1,1\n2,0\n3,1\n")
+    classes = tool.base / "few-classes.csv"
+    classes.write_text("file,truth,class\n1,a,a\n2,b,a\n3,b,b\n")
     for words in (
         ["slide", "info", SLIDES / "svs_jpeg_420.svs"],
         ["survival", "km", "--table", table, "--time", "time", "--event", "event"],
         ["gather", folder, "--json"],
+        ["evaluate", "classification", "--predictions", classes],
+        ["export", "qupath", folder, "--out", tool.empty("qupath")],
     ):
         with open("/dev/full", "wb") as full:
             done = subprocess.run(tool.command(words), stdout=full, stderr=subprocess.PIPE, env=tool.environment, timeout=60)
@@ -308,7 +290,12 @@ def the_umask_is_kept(tool):
     out = tool.empty("private")
     words = tool.command(detect(tool, out))
     done = subprocess.run(["sh", "-c", 'umask 077; exec "$0" "$@"', *words], capture_output=True, env=tool.environment, timeout=120)
-    open_ones = [str(p) for p in out.rglob("*") if p.is_file() and p.stat().st_mode & 0o077]
+    sample = tool.empty("private-audit")
+    drawn = tool.command(["audit", "sample", tool.corpus(), "--out", sample, "--allow-short"])
+    subprocess.run(["sh", "-c", 'umask 077; exec "$0" "$@"', *drawn], capture_output=True, env=tool.environment, timeout=120)
+    if not (sample / "key.json").is_file():
+        return False, "no sample was drawn"
+    open_ones = [str(p) for folder in (out, sample) for p in folder.rglob("*") if p.stat().st_mode & 0o077]
     return done.returncode == 0 and not open_ones, open_ones[:3] or done.stderr[-200:]
 
 
@@ -349,28 +336,91 @@ def no_link_leads_out(tool):
     return not outside.exists() and answers["sym"] != "was taken", answers
 
 
-def others_read_no_review(tool):
-    """Without the page's token nothing is read and nothing written; crowds that never finish lock nobody out."""
-    server = Server(tool, ["audit", "serve", tool.package()])
+def servers(tool):
+    """Both servers by name: started, with the path and the body of a verdict, and the folder of its logs."""
+    package, folder = tool.empty("served-package"), tool.empty("served-run")
+    shutil.copytree(tool.package(), package)
+    shutil.copytree(run(tool), folder)
+    audit = Server(tool, ["audit", "serve", package])
+    items = post(audit, "/open", {"reviewer": "anna"})["items"]
+    item = items[0]["id"] if isinstance(items[0], dict) else items[0]
+    word = lambda who: {"reviewer": who, "item": item, "entry": {"verdict": "unsure"}}
+    yield "audit serve", audit, "/set", word, package / "reviews"
+    word = lambda who: {"reviewer": who, "slide": 0, "key": "+5.00,5.00", "x": 5, "y": 5, "verdict": "figure", "added": True}
+    yield "view", Server(tool, ["view", folder, "--no-browser"]), "/api/review", word, folder / "reviews"
+
+
+def end(server):
+    server.process.kill()
+    server.process.wait()
+
+
+def strangers_read_and_write_nothing(tool):
+    """Without the page's token, or with another one, no log is read and no verdict written; with it one is."""
+    for name, server, path, word, logs in servers(tool):
+        try:
+            post(server, path, word("anna"))
+            kept = (logs / "anna.jsonl").read_bytes()
+            for base in ("", "/" + "0" * 32):
+                for asked, body in [("/", None), ("/log/anna.jsonl", None), (path, word("anna")), (path, word("eve"))]:
+                    data = None if body is None else json.dumps(body).encode()
+                    request = urllib.request.Request(f"http://{server.host}{base}{asked}", data, {"Content-Type": "application/json"})
+                    with suppress(OSError), urllib.request.urlopen(request, timeout=5) as answer:
+                        return False, f"{name}: {base}{asked} is answered with {answer.status}"
+            if (logs / "anna.jsonl").read_bytes() != kept or (logs / "eve.jsonl").exists():
+                return False, f"{name}: a verdict of a stranger was written"
+        finally:
+            end(server)
+    return True, ""
+
+
+def a_crowd_locks_nobody_out(tool):
+    """Two hundred connections that never finish a request, and come back when they are turned away."""
+    for name, server, *_ in servers(tool):
+        ended = threading.Event()
+
+        def crowd(server=server, ended=ended):
+            while not ended.is_set():
+                with suppress(OSError), socket.create_connection(server.address, timeout=1) as one:
+                    one.sendall(b"GET /")
+                    one.settimeout(0.5)
+                    while not ended.is_set():
+                        with suppress(TimeoutError):
+                            if not one.recv(9):
+                                break
+
+        threads = [threading.Thread(target=crowd, daemon=True) for _ in range(200)]
+        try:
+            for thread in threads:
+                thread.start()
+            time.sleep(1)
+            took = [server.answers() for _ in range(5)]
+            if any(t is None or t > 5 for t in took):
+                return False, f"{name}: {took}"
+        finally:
+            ended.set()
+            end(server)
+            for thread in threads:
+                thread.join()
+    return True, ""
+
+
+def many_logs_need_few_handles(tool):
+    """Sixty reviewers where 48 files may be open."""
+    package = tool.empty("many-logs")
+    shutil.copytree(tool.package(), package)
+    (few := tool.base / "few-files.sh").write_text('ulimit -n 48; exec "$@"\n')
+    server = Server(tool, ["audit", "serve", package], ["sh", few])
     try:
-        bare = f"http://{server.host}"
-        for path in ("/log/anna.jsonl", "/", "/open"):
-            with suppress(OSError), urllib.request.urlopen(bare + path, timeout=5) as answer:
-                if answer.status == 200 and path != "/":
-                    return False, path
-        crowd = []
-        for _ in range(200):
-            with suppress(OSError):
-                one = socket.create_connection(server.address, timeout=1)
-                one.sendall(b"GET /")
-                crowd.append(one)
-        took = server.answers()
-        for one in crowd:
-            one.close()
-        return took is not None and took < 5, took
+        items = post(server, "/open", {"reviewer": "anna"})["items"]
+        item = items[0]["id"] if isinstance(items[0], dict) else items[0]
+        for k in range(60):
+            post(server, "/set", {"reviewer": f"r{k}", "item": item, "entry": {"verdict": "unsure"}})
+        return server.answers() is not None, "no answer"
+    except OSError as e:
+        return False, e
     finally:
-        server.process.kill()
-        server.process.wait()
+        end(server)
 
 
 FAULTS = [
@@ -396,7 +446,11 @@ FAULTS = [
     the_umask_is_kept,
     no_cell_commands_a_terminal,
     no_link_leads_out,
-    others_read_no_review,
+    strangers_read_and_write_nothing,
+    a_crowd_locks_nobody_out,
+    many_logs_need_few_handles,
+    *FILES,
+    *BOUND,
 ]
 
 
