@@ -87,8 +87,8 @@ pub enum ConstructError {
         /// The list.
         path: PathBuf,
         /// From 1.
-        number: usize,
-        /// Its text.
+        number: u64,
+        /// Its cells.
         line: String,
     },
     /// The tumour filter takes crops of another size than the preset's sub-patches.

@@ -1,8 +1,7 @@
 //! Who a slide belongs to, and which slides must not be read.
 
 use super::error::ConstructError;
-use base::file::ReadError;
-use base::table::{Format, Table, Unmatched};
+use base::table::{Format, Table, TableError, Unmatched};
 use crops::{Columns, Corpus};
 use mithras::input::{Input, stem};
 use std::collections::{BTreeMap, BTreeSet};
@@ -97,7 +96,7 @@ impl Exclusions {
     /// corpora whose slides and patients must not be trained on.
     ///
     /// # Errors
-    /// A list or corpus that cannot be read; [`ConstructError::Line`].
+    /// A list or corpus that cannot be read; [`ConstructError::Table`], [`ConstructError::Line`].
     pub fn new(
         cohorts: &[String],
         lists: &[impl AsRef<Path>],
@@ -107,27 +106,7 @@ impl Exclusions {
             Self { cohorts: cohorts.iter().flat_map(|c| parts(c)).collect(), ..Self::default() };
         for path in lists {
             let path = path.as_ref();
-            let text = base::file::read_string(path)
-                .map_err(|source| ReadError { path: path.to_owned(), source })?;
-            for (i, line) in text.lines().enumerate() {
-                let line = line.trim();
-                if line.is_empty() || line.starts_with('#') {
-                    continue;
-                }
-                let why = format!("listed in {}", path.display());
-                match line.split_once(',').map(|(k, v)| (k.trim(), v.trim())) {
-                    Some(("cohort", v)) => out.cohorts.extend(parts(v)),
-                    Some(("patient", v)) => drop(out.patients.insert(v.to_owned(), why)),
-                    Some(("slide", v)) => out.slide(v, &why),
-                    _ => {
-                        return Err(ConstructError::Line {
-                            path: path.to_owned(),
-                            number: i + 1,
-                            line: line.to_owned(),
-                        });
-                    }
-                }
-            }
+            out.list(path)?;
         }
         for dir in evaluation {
             let corpus = Corpus::open(dir)?;
@@ -142,6 +121,36 @@ impl Exclusions {
             }
         }
         Ok(out)
+    }
+
+    /// Adds a list without a header, of two columns.
+    fn list(&mut self, path: &Path) -> Result<(), ConstructError> {
+        let format =
+            Format { no_rows: true, headless: true, comment: Some(b'#'), ..Format::default() };
+        let table = match Table::read(path, &format) {
+            // A list of nothing but comments.
+            Err(TableError::Empty { .. }) => return Ok(()),
+            other => other?,
+        };
+        let why = format!("listed in {}", path.display());
+        for row in 0..table.len() {
+            let line: Vec<&str> = (0..table.names().len()).map(|c| table.cell(row, c)).collect();
+            match line[..] {
+                ["cohort", name] if !name.is_empty() => self.cohorts.extend(parts(name)),
+                ["patient", name] if !name.is_empty() => {
+                    self.patients.insert(name.to_owned(), why.clone());
+                }
+                ["slide", name] if !name.is_empty() => self.slide(name, &why),
+                _ => {
+                    return Err(ConstructError::Line {
+                        path: path.to_owned(),
+                        number: table.line(row),
+                        line: line.join(","),
+                    });
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Takes slides of these cohorts alone; a slide of any other one is refused, because it may be of an
@@ -243,8 +252,39 @@ mod tests {
         assert!(e.reason("x", &origin("BRCA", Some("TCGA-AA-0001"))).is_some());
         assert!(e.reason("s7", &origin("BRCA", None)).is_some());
         assert!(e.reason("s8", &origin("BRCA", Some("TCGA-AA-0002"))).is_none());
-        std::fs::write(&list, "patients TCGA\n").unwrap();
-        assert!(Exclusions::new(&[], &[&list], &none).is_err());
+        for wrong in ["patients TCGA\n", "patient,\n", "patient,a\npatient,b,c\n", "person,a\n"] {
+            std::fs::write(&list, wrong).unwrap();
+            assert!(Exclusions::new(&[], &[&list], &none).is_err(), "{wrong}");
+        }
+    }
+
+    /// Whoever is listed is kept out, whatever program wrote the list.
+    #[test]
+    fn a_list_is_read_as_spreadsheets_write_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let list = dir.path().join("no.csv");
+        let none: [&Path; 0] = [];
+        let text = "patient,TCGA-AA-0001\r\nslide,\"s7, left.svs\"\r\n";
+        let utf16: Vec<u8> =
+            format!("\u{feff}{text}").encode_utf16().flat_map(u16::to_le_bytes).collect();
+        for (what, bytes) in [
+            ("plain", text.as_bytes().to_vec()),
+            ("mark", format!("\u{feff}{text}").into_bytes()),
+            ("UTF-16", utf16),
+            ("quoted", b"\"patient\",\"TCGA-AA-0001\"\n\"slide\",\"s7, left.svs\"\n".to_vec()),
+            ("semicolons", b"patient;TCGA-AA-0001\nslide;s7, left.svs\n".to_vec()),
+            ("tabs", b"# of 2026\npatient\tTCGA-AA-0001\nslide\ts7, left.svs\n".to_vec()),
+            ("sep", b"sep=;\npatient;TCGA-AA-0001\nslide;s7, left.svs\n".to_vec()),
+        ] {
+            std::fs::write(&list, bytes).unwrap();
+            let e = Exclusions::new(&[], &[&list], &none).unwrap();
+            let patient = |p: &str| Origin { cohort: "BRCA".into(), patient: Some(p.into()) };
+            assert!(e.reason("x", &patient("TCGA-AA-0001")).is_some(), "{what}");
+            assert!(e.reason("s7, left", &Origin::default()).is_some(), "{what}");
+            assert!(e.reason("x", &patient("TCGA-AA-0002")).is_none(), "{what}");
+        }
+        std::fs::write(&list, "# nobody yet\n").unwrap();
+        Exclusions::new(&[], &[&list], &none).unwrap();
     }
 
     #[test]

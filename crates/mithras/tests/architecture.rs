@@ -375,6 +375,52 @@ fn the_schema_of_onnx_is_in_one_crate() {
     assert!(found.is_empty(), "{found:?} have messages; `proto` does");
 }
 
+/// Text of files is cut into cells by `base::table` alone: a hand-made cut takes quotation marks, byte order marks
+/// and other delimiters for names.
+#[test]
+fn one_reader_cuts_files_into_cells() {
+    let delimiter = |arguments: &str| {
+        let end = arguments.find(')').unwrap_or(arguments.len());
+        let arguments = &arguments[..end];
+        ["','", "\",\"", "';'", "\";\"", "'\\t'"].iter().any(|d| arguments.contains(d))
+    };
+    let cuts = |code: &str| {
+        ["split", "split_once", "splitn", "split_terminator"].iter().any(|method| {
+            code.match_indices(&format!(".{method}("))
+                .any(|(at, call)| delimiter(&code[at + call.len()..]))
+        })
+    };
+    let known = [
+        // Values of flags and settings, and words of messages.
+        "cli/src/hint.rs",
+        "pages/src/canvas.rs",
+        "cli/src/command/bench.rs",
+        "cli/src/command/demo.rs",
+        "cli/src/command/encoders.rs",
+        "experiments/src/value.rs",
+        "mithras/src/detector/options.rs",
+        "outcome/src/frame/mod.rs",
+        "slide/src/limits.rs",
+        // Names of columns.
+        "outcome/src/table.rs",
+        // Environment and answers of queues.
+        "net/src/dist/mod.rs",
+        "slurm/src/queue.rs",
+        // A field of a slide's description.
+        "slide/src/format/aperio.rs",
+        "slide/src/privacy.rs",
+    ];
+    let ours = |file: &str| file.starts_with("base/src/table") || known.contains(&file);
+    let found: Vec<String> = sources()
+        .into_iter()
+        .filter(|(_, file, _, line)| {
+            !ours(file) && !line.trim_start().starts_with("//") && cuts(line)
+        })
+        .map(|(_, file, number, _)| format!("{file}:{number}"))
+        .collect();
+    assert!(found.is_empty(), "read these by base::table: {found:?}");
+}
+
 #[test]
 fn no_crate_holds_more_than_its_share() {
     let mut lines: BTreeMap<String, usize> = BTreeMap::new();

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use base::table::{Format, Table, TableError};
 use pages::charts::{self, Panel, Series};
 
 use crate::error::{Result, TrainError};
@@ -37,23 +38,27 @@ pub(crate) fn write_rows(path: &Path, rows: &[Row]) -> Result<()> {
 }
 
 pub(crate) fn read_rows(path: &Path) -> Result<Vec<Row>> {
-    let Ok(text) = base::file::read_string(path) else { return Ok(vec![]) };
-    let parse = |line: &str| {
-        let f: Vec<&str> = line.split(',').collect();
-        let [step, kind, loss, metric, lr, speed] = f[..] else { return None };
+    if !path.is_file() {
+        return Ok(vec![]);
+    }
+    let wrong = |e: TableError| TrainError::run(path, e.to_string());
+    let table = Table::read(path, &Format { no_rows: true, ..Format::default() }).map_err(wrong)?;
+    let parse = |row: usize| {
+        let cell = |column| table.cell(row, column);
         Some(Row {
-            step: step.parse().ok()?,
-            kind: kind.to_string(),
-            loss: loss.parse().ok()?,
-            metric: metric.parse().ok()?,
-            lr: lr.parse().ok()?,
-            speed: speed.parse().ok()?,
+            step: cell(0).parse().ok()?,
+            kind: cell(1).to_owned(),
+            loss: cell(2).parse().ok()?,
+            metric: cell(3).parse().ok()?,
+            lr: cell(4).parse().ok()?,
+            speed: cell(5).parse().ok()?,
         })
     };
-    text.lines()
-        .skip(1)
-        .map(|l| parse(l).ok_or_else(|| TrainError::run(path, format!("malformed line `{l}`"))))
-        .collect()
+    if table.names().join(",") != HEADER {
+        return Err(TrainError::run(path, format!("its header is not `{HEADER}`")));
+    }
+    let line = |row| format!("malformed line {}", table.line(row));
+    (0..table.len()).map(|row| parse(row).ok_or_else(|| TrainError::run(path, line(row)))).collect()
 }
 
 /// Both loss curves over the steps.

@@ -67,7 +67,7 @@ pub enum TableError {
     },
     /// A row of another width.
     #[error(
-        "{}: line {line}: {cells} cells, where the header has {columns}; put cells that hold the \
+        "{}: line {line}: {cells} cells, where the {first} has {columns}; put cells that hold the \
          delimiter into quotation marks", path.display()
     )]
     Width {
@@ -77,7 +77,9 @@ pub enum TableError {
         line: u64,
         /// Cells of the row.
         cells: usize,
-        /// Columns of the header.
+        /// What the others are compared with: the header, or the first row without one.
+        first: &'static str,
+        /// Its columns.
         columns: usize,
     },
     /// Columns that are not there.
@@ -122,6 +124,8 @@ pub struct Format {
     pub row_names: bool,
     /// A header without rows is a table.
     pub no_rows: bool,
+    /// The file has no header: columns are called 1, 2, ..., as many as the first row has.
+    pub headless: bool,
 }
 
 /// Cells of text with the names of their columns.
@@ -426,12 +430,17 @@ impl Rows<'_> {
 
     fn header(&mut self, scanner: &mut Scanner<'_>) -> Result<(), TableError> {
         let mut names = Vec::new();
-        let read = scanner.record(|c| names.push(c.to_owned())).map_err(|b| self.bad(b))?;
+        let mut ahead = scanner.clone();
+        let at = if self.format.headless { &mut ahead } else { scanner };
+        let read = at.record(|c| names.push(c.to_owned())).map_err(|b| self.bad(b))?;
         if read.is_none() || names.iter().all(String::is_empty) {
             return Err(TableError::Empty { path: self.path.to_owned() });
         }
         if names.len() > MOST_COLUMNS {
             return Err(self.large(MOST_COLUMNS, "columns"));
+        }
+        if self.format.headless {
+            names = (1..=names.len()).map(|n| n.to_string()).collect();
         }
         self.names = names;
         Ok(())
@@ -473,7 +482,9 @@ impl Rows<'_> {
             }
         }
         if cells != columns {
-            return Err(TableError::Width { path: self.path.to_owned(), line, cells, columns });
+            let first = if self.format.headless { "first row" } else { "header" };
+            let path = self.path.to_owned();
+            return Err(TableError::Width { path, line, cells, first, columns });
         }
         if self.ends.len() > MOST_CELLS {
             return Err(self.large(MOST_CELLS, "cells"));
@@ -581,6 +592,25 @@ mod tests {
         let none = Format { no_rows: true, ..Format::default() };
         assert!(parse("a\n", none).unwrap().is_empty());
         assert!(matches!(parse("", none), Err(TableError::Empty { .. })));
+    }
+
+    #[test]
+    fn a_list_without_a_header_is_read_as_every_table() {
+        let list = Format { headless: true, comment: Some(b'#'), ..Format::default() };
+        let utf16: Vec<u8> =
+            "\u{feff}slide,a b.svs\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        for bytes in [
+            b"# list\nslide,a b.svs\n".to_vec(),
+            b"\xef\xbb\xbf\"slide\";\"a b.svs\"\n".to_vec(),
+            b"slide\ta b.svs\r\n# end\r\n".to_vec(),
+            utf16,
+        ] {
+            let t = Table::parse(Path::new("t.csv"), &bytes, &list).unwrap();
+            assert_eq!((t.len(), t.cell(0, 0), t.cell(0, 1)), (1, "slide", "a b.svs"));
+        }
+        let error = parse("a,b\n1,2,3\n", list).unwrap_err().to_string();
+        assert!(error.contains("line 2: 3 cells, where the first row has 2;"), "{error}");
+        assert!(matches!(parse("# none\n", list), Err(TableError::Empty { .. })));
     }
 
     #[test]

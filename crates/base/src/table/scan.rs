@@ -10,6 +10,7 @@ pub(super) struct Bad {
 }
 
 /// Where reading has come to.
+#[derive(Clone)]
 pub(super) struct Scanner<'a> {
     text: &'a str,
     at: usize,

@@ -1,7 +1,7 @@
 //! Writing comma-separated tables.
 
 use super::cell::{cell, shown};
-use crate::file::{self, WriteError};
+use crate::file::{self, Access, WriteError};
 use std::path::Path;
 
 /// A table under way: comma-separated, quoted where needed, lines ended by `\n`. Cells that a
@@ -51,6 +51,14 @@ impl Writer {
     /// [`WriteError`].
     pub fn write(self, path: &Path) -> Result<(), WriteError> {
         file::write(path, &self.into_bytes())
+    }
+
+    /// The same for the file's owner alone.
+    ///
+    /// # Errors
+    /// [`WriteError`].
+    pub fn write_private(self, path: &Path) -> Result<(), WriteError> {
+        file::write_with(path, &self.into_bytes(), Access::Private)
     }
 }
 

@@ -1,10 +1,10 @@
 //! A part of what a file lists: tumour types, named images, a published split.
 
-use super::collect::{broken, read_text};
+use super::collect::{broken, read_bytes};
 use super::sheet::{Sheet, cell};
 use super::{Annotations, ImportError};
 use crate::slide_name::bare;
-use base::table::Unmatched;
+use base::table::{Format, Table, Unmatched};
 use crops::Split;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -92,10 +92,12 @@ impl SplitTable {
                 .filter(|r| !r.1.is_empty())
                 .collect(),
             None if sheet.headers.len() == 1 => {
-                let text = read_text(file)?;
-                let lines =
-                    (1..).zip(text.lines()).map(|(n, l)| (n, l.trim().to_owned(), String::new()));
-                lines.filter(|r| !r.1.is_empty()).collect()
+                let format = Format { headless: true, ..Format::default() };
+                let table = Table::parse(file, &read_bytes(file)?, &format);
+                let table = table.map_err(ImportError::Table)?;
+                let names = (0..table.len()).map(|row| (table.line(row), table.cell(row, 0)));
+                let names = names.filter(|(_, name)| !name.is_empty());
+                names.map(|(line, name)| (line, name.to_owned(), String::new())).collect()
             }
             None => {
                 let reason = "no column names images: call it `image`, or list one name a line";

@@ -1,8 +1,9 @@
 //! TUPAC16 / AMIDA ground truth: headerless `row,column` lines (y first), one file per image,
 //! `mitoses_ground_truth/<case>/<image>.csv` and `nonmitoses_ground_truth/...`.
 
-use super::collect::{Category, Collector, Place, Raw, broken, read_text, stem};
+use super::collect::{Category, Collector, Place, Raw, broken, read_bytes, stem};
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions};
+use base::table::{Format, Table, TableError};
 use crops::schema::Split;
 use std::path::Path;
 
@@ -40,17 +41,20 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
         let number = c.image_named(&image, entry);
         let shown = file.strip_prefix(path).ok().filter(|p| !p.as_os_str().is_empty());
         let shown = shown.unwrap_or(file).display().to_string();
-        for (i, line) in read_text(file)?.lines().enumerate() {
-            let line = line.trim();
-            if line.is_empty() {
-                continue;
-            }
-            let record = format!("{shown}, line {}", i + 1);
-            let mut cells = line.split([',', ';']).map(|v| v.trim().parse::<f64>());
-            let (Some(Ok(row)), Some(Ok(column)), None) =
-                (cells.next(), cells.next(), cells.next())
-            else {
-                c.problem(record, format!("`{line}` is not `row,column`"));
+        // An image without figures has an empty file.
+        let format = Format { ragged: true, headless: true, ..Format::default() };
+        let table = match Table::parse(file, &read_bytes(file)?, &format) {
+            Err(TableError::Empty { .. }) => continue,
+            table => table.map_err(ImportError::Table)?,
+        };
+        for line in 0..table.len() {
+            let record = format!("{shown}, line {}", table.line(line));
+            let two =
+                (table.names().len() == 2).then(|| (table.number(line, 0), table.number(line, 1)));
+            let Some((Ok(row), Ok(column))) = two else {
+                let cells: Vec<&str> =
+                    (0..table.names().len()).map(|c| table.cell(line, c)).collect();
+                c.problem(record, format!("`{}` is not `row,column`", cells.join(",")));
                 continue;
             };
             let name = if class == Class::MitoticFigure { "mitosis" } else { "non-mitosis" };

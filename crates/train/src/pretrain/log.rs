@@ -9,6 +9,7 @@ use super::step::StepResult;
 use crate::error::{Result, TrainError};
 use crate::plot::lines;
 use crate::text::write_text;
+use base::table::{Format, Table};
 use pages::charts::Series;
 
 /// What the loop measured at one step.
@@ -43,16 +44,16 @@ impl TermLog {
     pub fn open(dir: &Path, start: usize, writes: bool) -> Result<Self> {
         let path = dir.join("terms.csv");
         let (mut names, mut rows) = (vec![], vec![]);
-        if writes && start > 0 {
-            let text = base::file::read_string(&path).unwrap_or_default();
-            let mut all = text.lines();
-            let head = all.next().unwrap_or_default().split(',').skip(FIXED.len());
-            names = head.map(str::to_string).collect();
-            for line in all {
-                let row: std::result::Result<Vec<f64>, _> =
-                    line.split(',').map(str::parse).collect();
-                let row =
-                    row.map_err(|_| TrainError::run(&path, format!("malformed line `{line}`")))?;
+        if writes && start > 0 && path.is_file() {
+            let format = Format { no_rows: true, ..Format::default() };
+            let table = Table::read(&path, &format);
+            let table = table.map_err(|e| TrainError::run(&path, e.to_string()))?;
+            names = table.names().iter().skip(FIXED.len()).cloned().collect();
+            for line in 0..table.len() {
+                let cells = (0..table.names().len()).map(|column| table.cell(line, column));
+                let row: std::result::Result<Vec<f64>, _> = cells.map(str::parse).collect();
+                let malformed = || format!("malformed line {}", table.line(line));
+                let row = row.map_err(|_| TrainError::run(&path, malformed()))?;
                 if row[0] <= start as f64 {
                     rows.push(row);
                 }
