@@ -122,7 +122,7 @@ fn pseudo(
         let corner = |c: f64| (c - half).round() as i64;
         let (x, y) = (corner(centre.x / sx), corner(centre.y / sy));
         let side = crops.side as usize;
-        let Ok(tile) = out.slide.read_at(crops.mpp, Rect::new(x, y, side, side)) else {
+        let Some(tile) = out.slide.read_whole_at(crops.mpp, Rect::new(x, y, side, side))? else {
             funnel.unread_crops += 1;
             continue;
         };
@@ -239,7 +239,7 @@ fn unlabeled(out: &mut Out<'_>, p: &Patches, mask: &TissueMask) -> Result<Funnel
         funnel.tissue_tiles += chosen.len() as u64;
         draw(&mut chosen, p.per_slide.at(i), &format!("{} {} {}", p.seed, out.name, mpp));
         for t in chosen {
-            let Ok(tile) = out.slide.read_at(mpp, Rect::new(t.x, t.y, side, side)) else {
+            let Some(tile) = out.slide.read_whole_at(mpp, Rect::new(t.x, t.y, side, side))? else {
                 funnel.unread_tiles += 1;
                 continue;
             };

@@ -111,7 +111,8 @@ pub(super) fn kept(
     };
     let mut kept = BTreeSet::new();
     for tile in found {
-        let Ok(pixels) = slide.read_at(tiles.mpp, Rect::new(tile.x, tile.y, side, side)) else {
+        let rect = Rect::new(tile.x, tile.y, side, side);
+        let Some(pixels) = slide.read_whole_at(tiles.mpp, rect)? else {
             funnel.unread_tiles += 1;
             continue;
         };
@@ -150,7 +151,8 @@ pub(super) fn sorted(
     let (side, half) = (tiles.side as usize, f64::from(tiles.side) / 2.0);
     let encoding = encoding(sample.jpeg_quality);
     for tile in chosen {
-        let Ok(pixels) = out.slide.read_at(tiles.mpp, Rect::new(tile.x, tile.y, side, side)) else {
+        let rect = Rect::new(tile.x, tile.y, side, side);
+        let Some(pixels) = out.slide.read_whole_at(tiles.mpp, rect)? else {
             funnel.unread_tiles += 1;
             continue;
         };

@@ -72,8 +72,15 @@ pub enum DetectError {
 
 /// Why pixels could not be read, in the reader's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ReadError(pub String);
+pub enum ReadError {
+    /// A part of the slide cannot be decoded; the rest is sound, and that part may be left out.
+    #[error("{0}")]
+    Damaged(String),
+    /// The file cannot be read, or the slide cannot be used. Nothing may be left out for it: the next try
+    /// may succeed.
+    #[error("{0}")]
+    File(String),
+}
 
 /// The state of a run cannot be written.
 #[derive(Debug, thiserror::Error)]

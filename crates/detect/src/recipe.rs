@@ -124,7 +124,7 @@ impl<'a> Job<'a> {
     ) -> Result<Self, DetectError> {
         let (window, stride) = (recipe.grid.window() as usize, recipe.grid.stride() as usize);
         let plan = slide::WindowPlan::new(slide, recipe.mpp, window, stride, Some(tissue))
-            .map_err(|e| ReadError(e.to_string()))?;
+            .map_err(|e| ReadError::File(e.to_string()))?;
         // The plan anchors windows at multiples of the stride, as the grid does.
         let place = |v: i64| (v / stride as i64) as u32;
         let windows = plan.iter().map(|w| WindowAt { row: place(w.y), col: place(w.x) }).collect();

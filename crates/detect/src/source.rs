@@ -19,7 +19,8 @@ pub trait TileSource: Sync {
     /// A rectangle of the working frame at `mpp` um/px. What is outside the slide is white.
     ///
     /// # Errors
-    /// When a part of the rectangle cannot be decoded.
+    /// [`ReadError::Damaged`] when a part of the rectangle cannot be decoded, [`ReadError::File`] when
+    /// the file cannot be read.
     fn read_at(&self, mpp: Mpp, rect: Rect) -> Result<RgbTile, ReadError>;
 
     /// Tiles read so far whose data are in doubt, with the reason.
@@ -82,7 +83,8 @@ impl TileSource for slide::Slide {
 }
 
 fn read_error(e: slide::SlideError) -> ReadError {
-    ReadError(e.to_string())
+    let reason = e.to_string();
+    if e.is_file() { ReadError::File(reason) } else { ReadError::Damaged(reason) }
 }
 
 /// The working frame of one slide at one resolution.
@@ -102,7 +104,7 @@ impl WorkingFrame {
         let (w, h) = source.working_dimensions(mpp)?;
         let side = |n: u64| {
             u32::try_from(n).ok().filter(|&n| n < u32::MAX / 2).ok_or_else(|| {
-                ReadError(format!(
+                ReadError::File(format!(
                     "the slide has {w} x {h} px at {mpp}, more than can be addressed"
                 ))
             })

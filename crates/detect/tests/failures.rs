@@ -91,6 +91,39 @@ fn a_panicking_reader_is_named() {
     assert_eq!((stage, &message[..]), ("decode", "reader bug"));
 }
 
+/// A share that goes away for one window, or for the crops, and is back at the next try.
+struct Refused(Drawn, usize);
+
+impl TileSource for Refused {
+    fn dimensions(&self) -> (u64, u64) {
+        self.0.dimensions()
+    }
+    fn resolution(&self) -> Result<Resolution, ReadError> {
+        self.0.resolution()
+    }
+    fn read_at(&self, m: Mpp, rect: Rect) -> Result<RgbTile, ReadError> {
+        let (x, y, w) = (rect.x, rect.y, rect.width as usize);
+        if w == self.1 && (w == 8 || (x, y) == (75, 50)) {
+            return Err(ReadError::File("read error at byte 17".into()));
+        }
+        self.0.read_at(m, rect)
+    }
+}
+
+#[test]
+fn a_read_that_the_system_refuses_ends_the_slide_and_leaves_nothing_out() {
+    for side in [32, 8] {
+        let (source, mut recipe) = small();
+        recipe.max_unread_share = 1.0;
+        let source = Refused(source, side);
+        let job = Job::whole(&source, &recipe).unwrap();
+        let (mut shade, mut mean) = (Shade::default(), Mean::default());
+        let error = go(&source, &job, &recipe, &mut shade, &mut mean).unwrap_err();
+        assert!(matches!(error, DetectError::Slide(ReadError::File(_))), "{side}: {error:?}");
+        assert!(error.to_string().contains("read error at byte 17"), "{error}");
+    }
+}
+
 #[test]
 fn an_unread_window_is_left_out_and_measured() {
     let (mut source, recipe) = small();

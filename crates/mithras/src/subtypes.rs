@@ -141,7 +141,8 @@ impl SubtypeNetwork {
     /// Fills in the accepted rows.
     ///
     /// # Errors
-    /// When the network stops; an unreadable crop leaves its row empty.
+    /// When the network stops or the file cannot be read; a crop that cannot be decoded leaves its row
+    /// empty.
     pub fn fill(&mut self, slide: &Slide, rows: &mut [DetectionRow]) -> Result<(), SubtypeError> {
         let scale = slide.working_scale(self.mpp)?;
         let side = self.crop;
@@ -151,7 +152,7 @@ impl SubtypeNetwork {
             for row in part {
                 let corner = |v: f64, s: f64| (v / s - side as f64 / 2.0 + 0.5).floor() as i64;
                 let (x, y) = (corner(row.x_px, scale.0), corner(row.y_px, scale.1));
-                if let Ok(crop) = slide.read_at(self.mpp, Rect::new(x, y, side, side)) {
+                if let Some(crop) = slide.read_whole_at(self.mpp, Rect::new(x, y, side, side))? {
                     there.push(row);
                     crops.push(crop);
                 }

@@ -84,6 +84,20 @@ pub enum SlideError {
         /// The other field with its value.
         second: String,
     },
+    /// Two fields state different sizes, or a size and a resolution that cannot both hold.
+    #[error(
+        "{}: contradicting sizes: {stated}, but {found}; one of them is of another image: copy the file \
+         again, or export it again from the program that wrote it",
+        Shown(path)
+    )]
+    ContradictingSize {
+        /// The slide.
+        path: PathBuf,
+        /// What one field states.
+        stated: String,
+        /// What the other states.
+        found: String,
+    },
     /// The stated resolution cannot be that of a microscope slide.
     #[error("{}: implausible resolution: {found}; the true one has to be given", Shown(path))]
     ImplausibleResolution {
@@ -176,6 +190,13 @@ impl SlideError {
     #[must_use]
     pub const fn is_tile(&self) -> bool {
         matches!(self, Self::Tile { .. })
+    }
+
+    /// Whether the system or the server refused to read the file: then nothing of the slide may be left
+    /// out, because what is missing may be there at the next try.
+    #[must_use]
+    pub const fn is_file(&self) -> bool {
+        matches!(self, Self::Io { .. } | Self::Remote { .. })
     }
 }
 

@@ -85,6 +85,17 @@ impl SlideFile {
         self.failed.get().cloned()
     }
 
+    /// The read that the system refused, or for which the server failed for good.
+    pub(crate) fn failure(&self, path: &Path) -> Option<SlideError> {
+        match &self.bytes {
+            Bytes::Local(_) => self.first_failure().map(|reason| SlideError::read(path, reason)),
+            Bytes::Remote(object) => {
+                let path = path.to_path_buf();
+                object.failure().map(|source| SlideError::Remote { path, source })
+            }
+        }
+    }
+
     /// Whether it is on a server.
     pub(crate) fn is_remote(&self) -> bool {
         matches!(self.bytes, Bytes::Remote(_))
@@ -93,11 +104,7 @@ impl SlideFile {
     /// The error, or that of the server where it has failed for good: then nothing that was made of its
     /// bytes means anything, and no tile is at fault.
     pub(crate) fn or_failure(&self, path: &Path, error: SlideError) -> SlideError {
-        let Bytes::Remote(object) = &self.bytes else { return error };
-        match object.failure() {
-            Some(source) => SlideError::Remote { path: path.to_path_buf(), source },
-            None => error,
-        }
+        if self.is_remote() { self.failure(path).unwrap_or(error) } else { error }
     }
 
     /// All of it, from the first byte on.

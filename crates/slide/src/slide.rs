@@ -313,6 +313,25 @@ impl Slide {
         self.read_seen(mpp, self.level_for(mpp)?, rect)
     }
 
+    /// [`Slide::read_at`], or nothing where a tile of it cannot be decoded.
+    ///
+    /// # Errors
+    /// When the file itself cannot be read: [`SlideError::is_file`].
+    pub fn read_whole_at(&self, mpp: Mpp, rect: Rect) -> Result<Option<RgbTile>, SlideError> {
+        match self.read_at(mpp, rect) {
+            Ok(tile) => Ok(Some(tile)),
+            Err(e) if e.is_file() => Err(e),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Why the file could not be read at some time since it was opened; none where every read was served. Results
+    /// of a slide with such a failure are not those of the whole slide.
+    #[must_use]
+    pub fn read_failure(&self) -> Option<SlideError> {
+        self.file.failure(&self.path)
+    }
+
     /// All of the slide at a coarse `mpp`: from the level that serves it, or where tiles of that
     /// cannot be decoded from the next finer one that can; see [`Slide::read_partial`].
     pub(crate) fn overview(&self, mpp: Mpp) -> Result<(RgbTile, Vec<TileAt>), SlideError> {

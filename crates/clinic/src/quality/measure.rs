@@ -100,6 +100,7 @@ pub fn measure(file: &Path, mpp: Option<Mpp>) -> Result<Measured, SlideError> {
     let (out_of_focus, near) = places(&slide, &mask)?;
     let stained = if near.is_empty() { &tissue } else { &near };
     let about = Deidentified::check(&slide)?;
+    slide.read_failure().map_or(Ok(()), Err)?;
     let label = slide.associated_images().iter().any(|i| slide::privacy::may_show_label(&i.name));
     Ok(Measured {
         mpp: [own.x.get(), own.y.get()],
@@ -143,15 +144,9 @@ fn places(slide: &Slide, mask: &TissueMask) -> Result<(Option<f64>, Vec<[u8; 3]>
     let pixel = mpp.get() * (0.5 / mpp.get()).round().max(1.0);
     let limit = FLAW_LIMITS.sharpness * (pixel / 0.5).powi(2);
     for (x, y) in all.into_iter().step_by(step) {
-        // What cannot be read shows nothing.
-        let Ok((tile, unread)) =
-            slide.read_partial(mpp, Rect::new(x as i64, y as i64, PLACE, PLACE))
-        else {
-            continue;
-        };
-        if !unread.is_empty() {
-            continue;
-        }
+        // What cannot be decoded shows nothing.
+        let tile = slide.read_whole_at(mpp, Rect::new(x as i64, y as i64, PLACE, PLACE))?;
+        let Some(tile) = tile else { continue };
         let sharp = detect::sharpness(&tile, mpp).unwrap_or_default();
         blurred += sharp.iter().filter(|s| **s < limit).count();
         seen += sharp.len();

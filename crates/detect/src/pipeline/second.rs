@@ -5,7 +5,7 @@ use super::shared::{Meter, Shared};
 use super::stages::StageOutput;
 use crate::candidates::Region;
 use crate::checkpoint::{self, Scored};
-use crate::error::DetectError;
+use crate::error::{DetectError, ReadError};
 use crate::recipe::{CropRecipe, Recipe};
 use crate::source::{TileSource, WorkingFrame};
 use crossbeam_channel::{Receiver, Sender};
@@ -108,7 +108,7 @@ impl<'a, 'm> Second<'a, 'm> {
             for found in regions {
                 let next = match found {
                     StageOutput::Region(region) => match &crops {
-                        Some(crops) => crop_meter.time(1, || crops.cut(region)),
+                        Some(crops) => crop_meter.time(1, || crops.cut(region))?,
                         None => Cropped::Final(Scored { region, second: checkpoint::Second::None }),
                     },
                     StageOutput::UnitEnd(stored) => Cropped::UnitEnd(stored),
@@ -155,15 +155,19 @@ impl<'a, 'm> Second<'a, 'm> {
 
 impl Crops<'_> {
     /// The crop whose centre is nearest to the candidate.
-    fn cut(&self, region: Region) -> Cropped {
+    fn cut(&self, region: Region) -> Result<Cropped, ReadError> {
         let at = region.candidate().at;
         let side = self.recipe.side;
         let corner = |v: f64| (v - f64::from(side) / 2.0 + 0.5).floor() as i64;
         let (x, y) = (corner(at.x * self.scale.0), corner(at.y * self.scale.1));
         let side = side as usize;
         match self.source.read_at(self.recipe.mpp, Rect::new(x, y, side, side)) {
-            Ok(tile) => Cropped::Crop(region, tile),
-            Err(e) => Cropped::Final(Scored { region, second: checkpoint::Second::Unread(e.0) }),
+            Ok(tile) => Ok(Cropped::Crop(region, tile)),
+            Err(e @ ReadError::File(_)) => Err(e),
+            Err(ReadError::Damaged(reason)) => {
+                let second = checkpoint::Second::Unread(reason);
+                Ok(Cropped::Final(Scored { region, second }))
+            }
         }
     }
 }

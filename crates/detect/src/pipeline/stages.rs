@@ -3,7 +3,7 @@
 use super::flow::{Event, Item, Segmented, Stored, Tile};
 use super::shared::{Meter, Shared};
 use crate::candidates::{Extractor, Region, SparseRow};
-use crate::error::DetectError;
+use crate::error::{DetectError, ReadError};
 use crate::flaw::Squares;
 use crate::grid::Frame;
 use crate::recipe::Recipe;
@@ -111,14 +111,15 @@ impl Segment<'_> {
                         let _ = self.events.send(Event::Flawed(item.at, flaws));
                     }
                 }
+                Err(e @ ReadError::File(_)) => return Err(e.into()),
                 Err(e) if item.warm => {
                     return Err(DetectError::Checkpoint(format!(
                         "a window that was read before cannot be read now ({e})"
                     )));
                 }
-                Err(e) => {
-                    let _ = self.events.send(Event::Unread(item.at, e.0.clone()));
-                    self.unread(e.0)?;
+                Err(ReadError::Damaged(reason)) => {
+                    let _ = self.events.send(Event::Unread(item.at, reason.clone()));
+                    self.unread(reason)?;
                 }
             }
             let row_end = self.items.get(i + 1).is_none_or(|n| n.at.row != item.at.row);

@@ -96,7 +96,7 @@ impl TileSource for Drawn {
     fn read_at(&self, at: Mpp, rect: Rect) -> Result<RgbTile, ReadError> {
         let (x, y, w, h) = rect.parts();
         if self.broken.contains(&(x, y, w)) {
-            return Err(ReadError(format!("tile at {x}, {y} is corrupt")));
+            return Err(ReadError::Damaged(format!("tile at {x}, {y} is corrupt")));
         }
         if self.jitter {
             let wait = mix(&[x as u64, y as u64, 5]) % 400;

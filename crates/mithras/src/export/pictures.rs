@@ -107,12 +107,9 @@ fn figures(slide: &Slide, record: &SlideRecord) -> Result<RgbTile, ExportError> 
     let (sx, sy) = slide.working_scale(mpp)?;
     for (k, row) in best.into_iter().enumerate() {
         let corner = |v: f64, scale: f64| (v / scale).round() as i64 - SIDE as i64 / 2;
-        // A figure was read before; if its surroundings cannot be, its place stays empty.
-        let Ok(tile) =
-            slide.read_at(mpp, Rect::new(corner(row.x_px, sx), corner(row.y_px, sy), SIDE, SIDE))
-        else {
-            continue;
-        };
+        // A figure was read before; if its surroundings cannot be decoded, its place stays empty.
+        let (x, y) = (corner(row.x_px, sx), corner(row.y_px, sy));
+        let Some(tile) = slide.read_whole_at(mpp, Rect::new(x, y, SIDE, SIDE))? else { continue };
         let (left, top) = (k % COLUMNS * SIDE, k / COLUMNS * SIDE);
         for (j, line) in tile.data.chunks_exact(3 * SIDE).enumerate() {
             let at = 3 * ((top + j) * sheet.width + left);
