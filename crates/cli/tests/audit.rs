@@ -222,6 +222,31 @@ fn draw(dir: &Path) -> PathBuf {
 }
 
 #[test]
+#[cfg(unix)]
+fn a_sample_keeps_the_umask() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempdir().unwrap();
+    corpus(&dir.path().join("corpus"));
+    let words = "audit sample corpus --out audit --per mitotic_figure=3 --per mimicker=2 --seed 5";
+    let line = format!("umask 077; exec {} {words}", crate::program());
+    let out = Command::new("sh").current_dir(dir.path()).args(["-c", &line]).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let mut open = vec![dir.path().join("audit")];
+    let mut files = 0;
+    while let Some(path) = open.pop() {
+        let about = std::fs::metadata(&path).unwrap();
+        let mode = about.permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{}: {mode:o}", path.display());
+        if about.is_dir() {
+            open.extend(std::fs::read_dir(&path).unwrap().map(|e| e.unwrap().path()));
+        } else {
+            files += 1;
+        }
+    }
+    assert!(files > 10, "{files} files");
+}
+
+#[test]
 fn the_server_is_for_this_machine_and_tells_nothing() {
     let dir = tempdir().unwrap();
     let out = draw(dir.path());

@@ -296,8 +296,30 @@ fn results_keep_the_umask() {
     let line = format!("umask 077; exec {} {words}", crate::program());
     let out = Command::new("sh").current_dir(dir.path()).args(["-c", &line]).output().unwrap();
     assert!(out.status.success(), "{}", output_text(&out));
-    for file in ["counts.csv", "summary.html", "one/counts.json", "one/thumbnail.jpg"] {
-        let mode = fs::metadata(dir.path().join("run").join(file)).unwrap().permissions().mode();
-        assert_eq!(mode & 0o077, 0, "{file}: {mode:o}");
+    let all = ["counts.csv", "summary.html", "one/counts.json", "one/thumbnail.jpg"];
+    let private = |files: &[&str]| {
+        for file in files {
+            let path = dir.path().join("run").join(file);
+            let mode = fs::metadata(path).unwrap().permissions().mode();
+            assert_eq!(mode & 0o077, 0, "{file}: {mode:o}");
+        }
+    };
+    private(&all);
+    // Results of a review are for their owner, whatever the umask; the tables of the run keep it.
+    let reviews = dir.path().join("run/reviews");
+    fs::create_dir(&reviews).unwrap();
+    fs::write(reviews.join("anna.jsonl"), review_of(dir.path())).unwrap();
+    for umask in ["077", "022"] {
+        for file in ["recount.csv", "one/recount.json"] {
+            let _ = fs::remove_file(dir.path().join("run").join(file));
+        }
+        let words = "recount run --reviews anna";
+        let line = format!("umask {umask}; exec {} {words}", crate::program());
+        let out = Command::new("sh").current_dir(dir.path()).args(["-c", &line]).output().unwrap();
+        assert!(out.status.success(), "{}", output_text(&out));
+        private(&["recount.csv", "one/recount.json"]);
+        if umask == "077" {
+            private(&all);
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Checkpoints: safetensors with timm's names and a description that must match.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::Path;
 
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
@@ -231,21 +231,9 @@ pub fn save_tensors(
     write_whole(path, &bytes)
 }
 
-/// Writes to a temporary file next to `path`, flushes it to disk, renames.
+/// Writes to a temporary file next to `path`, flushes it to disk, renames; the umask decides who may read it.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    let dir = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let fail = |e: std::io::Error| NetError::io(path, e);
-    let mut file = tempfile::Builder::new().prefix(".part-").tempfile_in(dir).map_err(fail)?;
-    file.write_all(bytes).map_err(fail)?;
-    file.as_file().sync_all().map_err(fail)?;
-    file.persist(path).map_err(|e| fail(e.error))?;
-    // The temporary file is private; a checkpoint is readable like any other file.
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o644)).map_err(fail)?;
-    }
-    Ok(())
+    base::file::write(path, bytes).map_err(|e| NetError::io(path, e.source))
 }
 
 /// Reads a safetensors file whole.
@@ -486,4 +474,39 @@ pub(crate) fn match_names(
     }
     report.missing = model.keys().filter(|k| !seen.contains(*k)).cloned().collect();
     Plan { report, copies }
+}
+
+#[cfg(test)]
+mod tests {
+    /// Where the process that the test starts again writes its checkpoint.
+    #[cfg(unix)]
+    const INSIDE: &str = "MITHRAS_TEST_UMASK";
+
+    /// The umask is the process's: another process has it.
+    #[test]
+    #[cfg(unix)]
+    fn a_checkpoint_keeps_the_umask() {
+        use std::os::unix::fs::PermissionsExt;
+        if let Some(path) = std::env::var_os(INSIDE) {
+            super::write_whole(path.as_ref(), b"weights").unwrap();
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        for (umask, mode) in [("077", 0o600), ("027", 0o640), ("022", 0o644)] {
+            let path = dir.path().join(umask);
+            let line = format!("umask {umask}; exec \"$0\" --exact \"$1\"");
+            let me = std::env::current_exe().unwrap();
+            let name = "checkpoint::tests::a_checkpoint_keeps_the_umask";
+            let out = std::process::Command::new("sh")
+                .args(["-c", &line])
+                .arg(me)
+                .arg(name)
+                .env(INSIDE, &path)
+                .output()
+                .unwrap();
+            assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stdout));
+            let found = std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+            assert_eq!(found, mode, "{umask}: {found:o}");
+        }
+    }
 }

@@ -145,6 +145,12 @@ fn from_a_drawn_region_to_the_report() {
     assert_eq!(server.post("api/regions", &regions.to_string()).status, 200);
     drop(server);
     let drawn = whole.join("reviews/regions/s.geojson");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(&drawn).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{mode:o}");
+    }
     let some = detect(&slide, &part, &["--regions", text(&drawn)]).unwrap();
     let n = |c: &Value, key: &str| c[key].as_u64().unwrap();
     assert!(n(&some, "figures") > 0 && n(&some, "figures") < n(&all, "figures"), "{some}");

@@ -80,7 +80,8 @@ impl Reviewed {
     pub fn write(self, folder: &Path) -> Result<(), ReportError> {
         let counts_sha256 = digest_of_counts(folder)?;
         let kept = Kept { schema: SCHEMA.into(), counts_sha256, reviewed: self };
-        Ok(base::json::write(&folder.join(FILE), &kept)?)
+        let (path, bytes) = (folder.join(FILE), base::json::pretty(&kept));
+        Ok(base::file::write_with(&path, &bytes, base::file::Access::Private)?)
     }
 
     /// Takes it out of the slide's folder.

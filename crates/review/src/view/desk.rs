@@ -361,5 +361,5 @@ pub fn draw(
         mithras: by,
         features: regions.iter().map(one).collect(),
     };
-    file::write(&path, &base::json::pretty(&file))
+    file::write_with(&path, &base::json::pretty(&file), file::Access::Private)
 }

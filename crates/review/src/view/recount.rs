@@ -391,7 +391,7 @@ pub fn recount(
     let agreement = agreement(&VerdictLog::read_all(&run.join("reviews"))?)?;
     let (file, unmatched) = (run.join("recount.csv"), source.strange(&folders));
     let recount = Recount { reviewer, grading, file, slides, failed, unmatched, agreement };
-    table(&recount).write(&recount.file)?;
+    table(&recount).write_private(&recount.file)?;
     for (folder, row) in counted.into_iter().zip(&recount.slides) {
         match row.judged {
             0 => Reviewed::forget(folder)?,
