@@ -134,6 +134,13 @@ def second_label(d):
     return reads(p, info=whole(images=["label"]), names=["image label"])
 
 
+@case("openslide-users", "a label in the second directory, without a word")
+def bare_second(d):
+    p = d / "bare_second.svs"
+    pages(p, (BASE, dict(TILED, description=SVS)), (LABEL, STRIPS))
+    return reads(p, info=whole(images=["image-1"]), names=["image image-1"])
+
+
 @case("Bio-Formats, OME-TIFF of Leica", "macro before the slide")
 def ome_macro_first(d):
     p = d / "macro_first.ome.tif"
@@ -158,6 +165,24 @@ def scenes(d):
     p = d / "scenes.tif"
     pages(p, (BASE, dict(TILED, **RESOLVED)), (BASE[:700, :900], dict(TILED, **RESOLVED)))
     return refuses(p, "several scenes", "1024 x 1024", "900 x 700", remedy=exported)
+
+
+def density(um):
+    return dict(resolution=(1e4 / um, 1e4 / um), resolutionunit="CENTIMETER")
+
+
+@case("Bio-Formats, Olympus exports", "a smaller scene of the same shape")
+def scene_of_one_shape(d):
+    p = d / "scene_of_one_shape.tif"
+    pages(p, (BASE, dict(TILED, **density(MPP))), (tissue(SIDE // 2, 5), dict(TILED, **density(MPP))))
+    return refuses(p, "several scenes", "1024 x 1024", "512 x 512", remedy=exported)
+
+
+@case("rescans at another magnification", "a scene at 20x next to one at 40x")
+def scene_20x(d):
+    p = d / "scene_20x.tif"
+    pages(p, (BASE, dict(TILED, **density(MPP))), (tissue(SIDE // 4, 5), dict(TILED, **density(2 * MPP))))
+    return reads(p, info=whole(images=["image-1"], levels=1), words=["may be another scene"])
 
 
 @case("openslide", "focal planes in SVS")
@@ -294,6 +319,30 @@ def ome_size(d):
     xml = f'<OME><Image><Pixels SizeX="900" SizeY="{SIDE}" SizeC="3" SizeZ="1" SizeT="1"></Pixels></Image></OME>'
     pages(p, (BASE, dict(TILED, description=xml)))
     return refuses(p, "900 x 1024", "1024 x 1024", remedy=exported)
+
+
+@case("SVS cropped by a script", "the description's size against the image")
+def svs_size(d):
+    p = d / "svs_size.svs"
+    pages(p, (BASE, dict(TILED, description=SVS.replace(f"{SIDE}x{SIDE}", "46000x32914"))))
+    return refuses(p, "46000 x 32914", "1024 x 1024", remedy=exported)
+
+
+@case("Aperio ImageScope", "a region that was cut out of a slide")
+def svs_region(d):
+    p = d / "svs_region.svs"
+    head = f"Aperio Image Library v11.2.1\r\n46000x32914 [42673,5576 {SIDE}x{SIDE}] (256x256) JPEG/RGB Q=30"
+    older = "Aperio Image Library v10.0.51\r\n46920x33014 [0,100 46000x32914] (256x256) JPEG/RGB Q=30"
+    pages(p, (BASE, dict(TILED, description=f"{head};{older}|AppMag = 40|MPP = {MPP}")))
+    return reads(p, info=whole(mpp=MPP))
+
+
+@case("converters", "a level's density against its size")
+def level_density(d):
+    p = d / "level_density.tif"
+    level = dict(TILED, subfiletype=1, **density(8 * MPP))
+    pages(p, (BASE, dict(TILED, **density(MPP))), (LEVELS[1], level))
+    return refuses(p, "2.0000 um/px", "0.5000 um/px", remedy=exported)
 
 
 @case("libtiff", "orientation 0")

@@ -93,6 +93,36 @@ fn a_package_is_made_shown_and_listed() {
     assert!(code == Some(1) && err.contains("3 dimensions") && !out.exists(), "{err}");
 }
 
+/// Tiles that a coarse level leaves out are tissue where a finer level shows some: none of them loses its features.
+#[test]
+fn a_slide_with_holes_has_the_features_of_the_whole_slide() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = package(dir.path());
+    let drawn = dir.path().join("demo");
+    let size = ["--size", "1600,1300", "--figures", "2", "--seed", "5"];
+    let (code, _, err) =
+        mithras(&[&["demo", "--draw-only", "--out", s(&drawn)][..], &size].concat());
+    assert_eq!(code, Some(0), "{err}");
+    let slides = dir.path().join("slides");
+    std::fs::create_dir(&slides).unwrap();
+    for name in ["whole.tiff", "holes.tiff"] {
+        std::fs::copy(drawn.join("drawn.tiff"), slides.join(name)).unwrap();
+    }
+    testkit::leave_out_a_tile(&slides.join("holes.tiff"));
+    // At 1 um/px pixels come from the level with the hole, at 0.5 um/px from the finest, and only the mask does.
+    for mpp in ["1", "0.5"] {
+        let out = dir.path().join(mpp);
+        let args = ["embed", s(&slides), "--encoder", s(&made), "--out", s(&out), "--mpp", mpp];
+        let how = ["--engine", "rten", "--threads", "1", "--json", "--quiet"];
+        let (code, report, err) = mithras(&[&args[..], &how].concat());
+        assert_eq!(code, Some(0), "{err}");
+        let report = json(&report);
+        let tiles = |i: usize| report["items"][i]["rows"].as_f64().unwrap();
+        assert!(tiles(1) > 100.0, "{report}");
+        assert!((tiles(0) / tiles(1) - 1.0).abs() < 0.02, "{mpp}: {report}");
+    }
+}
+
 #[test]
 #[expect(clippy::too_many_lines, reason = "one run whose later steps need the earlier ones")]
 fn slides_are_embedded_resumed_and_a_bad_one_stops_none() {

@@ -107,8 +107,9 @@ impl Slide {
     /// What a reader of the slide's numbers must know of its levels, in sentences.
     #[must_use]
     pub fn level_notes(&self) -> Vec<String> {
+        let mut notes = self.opened.source.notes();
         let known = self.agreement.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut notes: Vec<String> = known.iter().flatten().map(ToString::to_string).collect();
+        notes.extend(known.iter().flatten().map(ToString::to_string));
         let passed = self.passed_over.lock().unwrap_or_else(PoisonError::into_inner);
         notes.extend(passed.iter().map(|(level, tiles)| {
             format!(

@@ -19,6 +19,7 @@ mod error;
 mod exif;
 mod file;
 mod format;
+mod former;
 mod icc;
 mod inventory;
 mod jpeg;

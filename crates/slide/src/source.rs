@@ -116,6 +116,16 @@ pub(crate) trait Source: Send + Sync {
         Vec::new()
     }
 
+    /// What a reader of the numbers must know of the file, in sentences.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Rules that earlier versions of the numbers did not have and that this file needs, in sentences.
+    fn later_rules(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Bytes of memory that decoding one tile of a level takes, roughly.
     fn working_bytes(&self, level: usize) -> u64;
 

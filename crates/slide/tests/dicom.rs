@@ -161,6 +161,35 @@ fn any_file_of_a_series_is_the_slide() {
     }
 }
 
+/// Nobody knows which of two pictures is the slide: both files are named, with what helps.
+#[test]
+fn two_pictures_of_one_size_and_several_scenes_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let put = |name: &str, from: &str, old: &[u8], new: &[u8]| {
+        let mut bytes = std::fs::read(drawn(from)).unwrap();
+        let places: Vec<usize> =
+            (0..bytes.len()).filter(|i| bytes[*i..].starts_with(old)).collect();
+        assert!(!places.is_empty(), "{name}");
+        places.iter().for_each(|at| bytes[*at..at + old.len()].copy_from_slice(new));
+        std::fs::write(dir.path().join(name), bytes).unwrap();
+    };
+    let refused = |words: [&str; 3]| {
+        let e = open(&dir.path().join("1.dcm")).unwrap_err();
+        assert!(
+            matches!(&e, SlideError::Unsupported { remedy, .. } if remedy.contains("folder")),
+            "{e:?}"
+        );
+        words.iter().for_each(|w| assert!(e.to_string().contains(w), "{w}: {e}"));
+    };
+    put("1.dcm", "series/a.dcm", b"VOLUME", b"VOLUME");
+    put("2.dcm", "series/a.dcm", b"498.7.1.2", b"498.7.1.9");
+    refused(["two pictures of 50 x 35 pixels", "1.dcm", "2.dcm"]);
+    let rows = |n: u32| [&[0x48, 0, 7, 0][..], b"UL", &[4, 0], &n.to_le_bytes()].concat();
+    put("1.dcm", "series/b.dcm", b"VOLUME", b"VOLUME");
+    put("2.dcm", "series/a.dcm", &rows(35), &rows(48));
+    refused(["several scenes", "1.dcm of 100 x 70 px", "2.dcm of 50 x 48 px"]);
+}
+
 #[test]
 fn parts_tell_what_a_file_belongs_to() {
     let part = |name: &str| dicom_part(&drawn(name));

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 const ASCII: u16 = 2;
 const SHORT: u16 = 3;
 const LONG: u16 = 4;
+const RATIONAL: u16 = 5;
 
 /// A directory to be drawn: 8-bit samples without compression.
 struct Page {
@@ -44,6 +45,13 @@ impl Page {
 
     fn subfile(self, kind: u32) -> Self {
         self.with(254, LONG, &kind.to_le_bytes())
+    }
+
+    /// States its resolution, um/px, in pixels per centimetre.
+    fn um(self, um: f64) -> Self {
+        let density = [(1e6 / um).round() as u32, 100].map(u32::to_le_bytes).concat();
+        let this = self.with(282, RATIONAL, &density).with(283, RATIONAL, &density);
+        this.with(296, SHORT, &[3, 0])
     }
 
     fn painted(mut self, colour: [u8; 4]) -> Self {
@@ -135,6 +143,7 @@ fn tiff(pages: &[Page]) -> Vec<u8> {
             let size = match *kind {
                 SHORT => 2,
                 LONG => 4,
+                RATIONAL => 8,
                 _ => 1,
             };
             let mut place = value.clone();
@@ -206,6 +215,11 @@ fn names(slide: &Slide) -> Vec<&str> {
     slide.associated_images().iter().map(|a| a.name.as_str()).collect()
 }
 
+/// Aperio's description of an image of another size.
+fn described(side: u32) -> String {
+    SVS.replace("2048x2048", &format!("{side}x{side}"))
+}
+
 const SVS: &str = "Aperio Image Library v11.2.1\r\n2048x2048 [0,0 2048x2048] (256x256) JPEG/RGB \
                    Q=70|AppMag = 40|MPP = 0.25";
 
@@ -269,6 +283,15 @@ fn tiles_that_a_coarse_level_leaves_out_come_from_the_finer_one() {
         assert_eq!(slide.disagreements().unwrap(), [], "{name}");
         let small = slide.read_reduced(4.0, Rect::new(256, 0, 256, 256)).unwrap();
         assert_eq!(small, whole.read_reduced(4.0, Rect::new(256, 0, 256, 256)).unwrap(), "{name}");
+        for um in [1.0, 1.5, 4.0] {
+            let read =
+                |s: &Slide| s.read_at(Mpp::new(um).unwrap(), Rect::new(-3, 5, 130, 120)).unwrap();
+            assert!(read(&slide) == read(&whole), "{name} at {um} um/px");
+            let side = (512.0 / um) as usize;
+            let all =
+                |s: &Slide| s.read_at(Mpp::new(um).unwrap(), Rect::new(0, 0, side, side)).unwrap();
+            assert!(all(&slide) == all(&whole), "{name} at {um} um/px");
+        }
     }
     // What no level holds stays white and is reported as absent.
     let mut pages = describe(levels());
@@ -339,6 +362,91 @@ fn the_largest_image_is_the_slide_wherever_it_stands() {
     refused(&path, &["several scenes"]);
 }
 
+/// A copy at a coarser level has the um/px of the slide times the step between them; a second scene has its own.
+#[test]
+fn a_smaller_scene_of_the_same_shape_is_not_a_level() {
+    let drawn = Drawn::new();
+    let scan = |side, factor, um| Page::tissue((side, side), factor, Some(256)).um(um);
+    let path = drawn.tiff("one_um.tif", &[scan(2048, 1, 0.25), scan(1024, 2, 0.25)]);
+    refused(&path, &["several scenes", "2048 x 2048", "1024 x 1024"]);
+    // Declared to be reduced, with the density of the slide, as several writers leave it.
+    let level = scan(1024, 2, 0.25).subfile(1);
+    let slide = open(&drawn.tiff("reduced.tif", &[scan(2048, 1, 0.25), level])).unwrap();
+    assert_eq!(slide.levels().len(), 2);
+    let path = drawn.tiff("level.tif", &[scan(2048, 1, 0.25), scan(1024, 2, 0.5)]);
+    let slide = open(&path).unwrap();
+    assert_eq!((slide.levels().len(), slide.level_notes().len()), (2, 0));
+    // A scan at 20x next to one at 40x.
+    let path = drawn.tiff("20x.tif", &[scan(2048, 1, 0.25), scan(512, 4, 0.5)]);
+    let slide = open(&path).unwrap();
+    assert_eq!((slide.levels().len(), names(&slide)), (1, vec!["image-1"]));
+    let notes = slide.level_notes();
+    assert!(notes.len() == 1 && notes[0].contains("another scene"), "{notes:?}");
+    assert!(notes[0].contains("image-1 (512 x 512 px, 0.5000 um/px)"), "{notes:?}");
+    // The density of a screen on every page is not a resolution.
+    let path = drawn.tiff("screen.tif", &[scan(2048, 1, 352.8), scan(1024, 2, 352.8)]);
+    assert_eq!(open(&path).unwrap().levels().len(), 2);
+    let photograph = Page::tissue((256, 200), 1, Some(256)).um(16.0);
+    let slide = open(&drawn.tiff("photo.tif", &[scan(2048, 1, 0.25), photograph])).unwrap();
+    assert_eq!((names(&slide), slide.level_notes().len()), (vec!["image-1"], 0));
+}
+
+/// Two values that a file states of one size: both are named.
+#[test]
+fn sizes_that_a_file_states_twice_are_compared() {
+    let drawn = Drawn::new();
+    let contradicts = |path: &Path, words: [&str; 2]| {
+        let e = open(path).unwrap_err();
+        let SlideError::ContradictingSize { stated, found, .. } = &e else { panic!("{e:?}") };
+        assert!(stated.contains(words[0]) && found.contains(words[1]), "{stated}; {found}");
+        assert!(e.to_string().contains("export it again"), "{e}");
+    };
+    let base = || Page::tissue((1024, 1024), 2, Some(256));
+    let path = drawn.tiff("size.svs", &[base().text(270, SVS)]);
+    contradicts(&path, ["2048 x 2048 px", "1024 x 1024 px"]);
+    let out = drawn.dir.path().join("copy.svs");
+    assert!(deidentify(&path, &out, &options()).is_err() && !out.exists());
+    for line in [
+        "1024x1024 (256x256) J2K/KDU Q=70",
+        "46000x32914 [42673,5576 1024x1024] (240x240) JPEG/RGB Q=30;Aperio Image Library v10\r\n\
+         46920x33014 [0,100 46000x32914] (256x256) JPEG/RGB Q=30",
+        "4096x4096 [0,0,4096x4096] (256x256) -> 1024x1024 JPEG/YCC Q=91",
+        "no size at all",
+    ] {
+        let text = format!("Aperio Image Library v11\r\n{line}|MPP = 0.25");
+        open(&drawn.tiff("fits.svs", &[base().text(270, &text)])).unwrap();
+    }
+    let text = ome(&[("scan", 512, 400, r#"SizeZ="1""#)]);
+    let page = Page::tissue((512, 512), 4, Some(256)).text(270, &text);
+    contradicts(&drawn.tiff("size.ome.tif", &[page]), ["512 x 400", "512 x 512"]);
+    let scan = || Page::tissue((2048, 2048), 1, Some(256)).um(0.25);
+    let level = |um| Page::tissue((512, 512), 4, Some(256)).um(um).subfile(1);
+    let path = drawn.tiff("density.tif", &[scan(), level(0.5)]);
+    contradicts(&path, ["0.5000 um/px", "1.0000 um/px"]);
+    for um in [0.25, 0.98, 1.0] {
+        let slide = open(&drawn.tiff("density_fits.tif", &[scan(), level(um)])).unwrap();
+        assert_eq!(slide.levels().len(), 2, "{um}");
+    }
+}
+
+/// A label may be the second directory without a word about it: only an image of the slide's shape is its thumbnail.
+#[test]
+fn a_bare_second_directory_is_not_taken_for_the_thumbnail() {
+    let drawn = Drawn::new();
+    let svs = |second: Page| [Page::tissue((2048, 2048), 1, Some(256)).text(270, SVS), second];
+    let path = drawn.tiff("bare.svs", &svs(Page::tissue((70, 60), 1, None)));
+    let slide = open(&path).unwrap();
+    assert_eq!(names(&slide), ["image-1"]);
+    let found = kinds(&path);
+    assert!(found.contains(&("image image-1".into(), Personal::Picture)), "{found:?}");
+    let out = drawn.dir.path().join("copy.svs");
+    let done = deidentify(&path, &out, &options()).unwrap();
+    assert!(done.removed.iter().any(|r| r == "image image-1"), "{:?}", done.removed);
+    assert_eq!(names(&open(&out).unwrap()), [""; 0]);
+    let path = drawn.tiff("thumbnail.svs", &svs(Page::tissue((128, 128), 16, None)));
+    assert_eq!(names(&open(&path).unwrap()), ["thumbnail"]);
+}
+
 #[test]
 fn focal_planes_and_channels_are_refused_in_every_format() {
     let drawn = Drawn::new();
@@ -395,7 +503,7 @@ fn what_an_ome_tiff_states_twice_is_compared() {
 fn decimal_commas_are_read_and_words_are_quoted() {
     let drawn = Drawn::new();
     let svs = |mpp: &str| {
-        let text = SVS.replace("0.25", mpp);
+        let text = described(512).replace("0.25", mpp);
         drawn.tiff("comma.svs", &[Page::tissue((512, 512), 4, Some(256)).text(270, &text)])
     };
     assert_eq!(Slide::open(svs("0,2500")).unwrap().resolution().unwrap().x.get(), 0.25);
@@ -555,7 +663,7 @@ fn texts_are_found_in_every_place_of_a_file() {
         (one(page().with(65001, 7, b"\0\0Jane Doe")), "tiff.(65001)", Personal::Text),
         (one(page().with(33723, 7, b"\x1c\x02\x50\0\x08Jane Doe")), "tiff.IPTC", Personal::Text),
         (
-            one(page().text(270, &format!("{SVS}|Note = for Jane"))),
+            one(page().text(270, &format!("{}|Note = for Jane", described(64)))),
             "tiff.ImageDescription: Note",
             Personal::Text,
         ),
@@ -600,6 +708,173 @@ fn texts_are_found_in_every_place_of_a_file() {
         };
         let found = kinds(&path);
         assert!(found.iter().any(|(n, _)| n.contains(tag)), "{file}: {found:?}");
+    }
+}
+
+/// A TIFF whose first placeholder `DEADBEEF` points to a further directory behind all others.
+fn pointing(mut bytes: Vec<u8>, fields: &[(u16, u16, &[u8])]) -> Vec<u8> {
+    let place = 0xDEAD_BEEF_u32.to_le_bytes();
+    let at = bytes.windows(4).position(|w| w == place).unwrap();
+    bytes.resize(bytes.len().next_multiple_of(2), 0);
+    let mut entries = Vec::new();
+    for (tag, kind, value) in fields {
+        let mut own = value.to_vec();
+        if own.len() > 4 {
+            own = (bytes.len() as u32).to_le_bytes().to_vec();
+            bytes.extend(*value);
+            bytes.resize(bytes.len().next_multiple_of(2), 0);
+        }
+        own.resize(4, 0);
+        let size = if *kind == SHORT { 2 } else { 1 };
+        entries.extend([tag.to_le_bytes(), kind.to_le_bytes()].concat());
+        entries.extend(((value.len() / size) as u32).to_le_bytes());
+        entries.extend(own);
+    }
+    let start = (bytes.len() as u32).to_le_bytes();
+    bytes[at..at + 4].copy_from_slice(&start);
+    bytes.extend((fields.len() as u16).to_le_bytes());
+    bytes.extend(entries);
+    bytes.extend([0; 4]);
+    bytes
+}
+
+/// A colour profile with one text.
+fn profile(text: &str) -> Vec<u8> {
+    let value = [b"text\0\0\0\0", text.as_bytes()].concat();
+    let (one, at, len) = (1_u32, 144_u32, value.len() as u32);
+    let head = [&one.to_be_bytes()[..], b"desc", &at.to_be_bytes(), &len.to_be_bytes()].concat();
+    [vec![0; 128], head, value].concat()
+}
+
+fn deflated(text: &[u8]) -> Vec<u8> {
+    use std::io::Write;
+    let mut out = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+    out.write_all(text).unwrap();
+    out.finish().unwrap()
+}
+
+/// Each kind of place that holds a text, by itself in a file: it is found, and a copy is without it.
+#[test]
+fn every_kind_of_text_is_found_in_a_file_and_gone_from_its_copy() {
+    let drawn = Drawn::new();
+    let page = || Page::tissue((64, 64), 30, Some(64));
+    let below = |tag, fields: &[(u16, u16, &[u8])]| {
+        let place = 0xDEAD_BEEF_u32.to_le_bytes();
+        pointing(tiff(&[page().with(tag, LONG, &place)]), fields)
+    };
+    let jane = b"Jane Doe\0";
+    let experimenter = ome(&[("scan", 64, 64, r#"SizeZ="1" PhysicalSizeX="0.25""#)])
+        .replace("<OME>", r#"<OME><Experimenter ID="E:0" FirstName="Jane" LastName="Doe"/>"#);
+    let sub: [(u16, u16, &[u8]); 3] =
+        [(256, SHORT, &[64, 0]), (257, SHORT, &[8, 0]), (270, ASCII, jane)];
+    let icc = profile("scanned for Jane Doe");
+    let jpeg_icc = [&b"ICC_PROFILE\0\x01\x01"[..], &icc].concat();
+    let zipped = |key: &[u8], text: &[u8]| [key, b"\0\0", &deflated(text)].concat();
+    let itxt = [&b"Remark\0\x01\0en\0\0"[..], &deflated(b"for Jane Doe")].concat();
+    let behind = |name: &str| [&std::fs::read(golden(name)).unwrap()[..], b"for Jane Doe"].concat();
+    for (file, bytes, name, kind) in [
+        (
+            "e.tif",
+            below(34665, &[(42032, ASCII, jane)]),
+            "tiff.exif.CameraOwnerName",
+            Personal::Person,
+        ),
+        (
+            "u.tif",
+            below(34665, &[(37510, 7, b"ASCII\0\0\0Jane Doe")]),
+            "tiff.exif.UserComment",
+            Personal::Text,
+        ),
+        (
+            "g.tif",
+            below(34853, &[(1, ASCII, b"N\0"), (27, 7, jane)]),
+            "tiff.gps.(1)",
+            Personal::Place,
+        ),
+        ("s.tif", below(330, &sub), "tiff.sub[0].ImageDescription", Personal::Text),
+        ("i.tif", tiff(&[page().with(34675, 7, &icc)]), "tiff.ICCProfile.desc", Personal::Text),
+        (
+            "o.ome.tif",
+            tiff(&[page().text(270, &experimenter)]),
+            "tiff.ImageDescription",
+            Personal::Text,
+        ),
+        ("i.jpg", jpeg_with(0xE2, &jpeg_icc), "jpeg.ICCProfile.desc", Personal::Text),
+        ("b.jpg", behind("flat_444.jpg"), "jpeg.after the end", Personal::Text),
+        (
+            "i.png",
+            png_with(b"iCCP", &zipped(b"icc", &icc), false),
+            "png.ICCProfile.desc",
+            Personal::Text,
+        ),
+        (
+            "z.png",
+            png_with(b"zTXt", &zipped(b"Remark", b"for Jane Doe"), false),
+            "png.Remark",
+            Personal::Text,
+        ),
+        ("t.png", png_with(b"iTXt", &itxt, true), "png.Remark", Personal::Text),
+        ("b.png", behind("flat.png"), "png.after the end", Personal::Text),
+    ] {
+        let path = drawn.file(file, &bytes);
+        let found = kinds(&path);
+        assert!(found.contains(&(name.to_owned(), kind)), "{file}, {name}: {found:?}");
+        let out = drawn.dir.path().join(format!("copy-of-{file}"));
+        deidentify(&path, &out, &OpenOptions { mpp: None, ..options() })
+            .unwrap_or_else(|e| panic!("{file}: {e}"));
+        assert_eq!(kinds(&out), [], "{file}");
+        let copy = std::fs::read(&out).unwrap();
+        assert!(!copy.windows(4).any(|w| w == b"Jane"), "{file}");
+    }
+}
+
+/// Tiles of JPEG 2000 have comments of their own: that of the first tile is looked at, that the others are not is
+/// printed, and a copy has none of them.
+#[test]
+fn comments_of_jpeg_2000_tiles_are_found_named_and_removed() {
+    let drawn = Drawn::new();
+    let encoder = b"Created by OpenJPEG version 2.5.4";
+    let person = b"scanned for Jane Doe, S21-1234   ";
+    let plain = std::fs::read(golden("svs_jp2k_33005.svs")).unwrap();
+    let places: Vec<usize> =
+        (0..plain.len()).filter(|i| plain[*i..].starts_with(encoder)).collect();
+    assert!(places.len() > 2, "{places:?}");
+    let with = |at: &[usize]| {
+        let mut bytes = plain.clone();
+        at.iter().for_each(|at| bytes[*at..at + person.len()].copy_from_slice(person));
+        drawn.file("jp2k.svs", &bytes)
+    };
+    let about = open(&with(&[])).unwrap().inventory().unwrap();
+    let all = slide::Inventory {
+        findings: Vec::new(),
+        looked_at: vec![
+            "2 text fields of 2 directories, private tags, EXIF, GPS, XMP, IPTC and ICC among them"
+                .into(),
+            "JPEG comments in the tables and the first tile or strip of each directory".into(),
+            "JPEG 2000 comments in the first tile or strip of each directory".into(),
+            "6 properties".into(),
+            "names of 0 associated images".into(),
+        ],
+        not_looked_at: vec![
+            "JPEG headers of all other tiles".into(),
+            "JPEG 2000 comments of all other tiles, and of tile parts".into(),
+            "numbers in private tags, and bytes no directory points to".into(),
+            "the pixels of the slide and of its associated images".into(),
+        ],
+    };
+    assert_eq!(about, all);
+    let found = kinds(&with(&places[..1]));
+    assert_eq!(found, [("tiff.jpeg2000.Comment".to_owned(), Personal::Text)]);
+    // Of the last tile nothing is found, and nothing stays either.
+    for (i, at) in [&places[..1], &places[places.len() - 1..], &places[..]].into_iter().enumerate()
+    {
+        let path = with(at);
+        let out = drawn.dir.path().join(format!("copy-{i}.svs"));
+        let done = deidentify(&path, &out, &options()).unwrap();
+        let copy = std::fs::read(&out).unwrap();
+        assert!(!copy.windows(4).any(|w| w == b"Jane"), "{i}");
+        same_pixels(&open(&golden("svs_jp2k_33005.svs")).unwrap(), &open(&out).unwrap());
+        assert_eq!(done.not_looked_at, all.not_looked_at, "{i}");
     }
 }
 
@@ -681,6 +956,10 @@ fn a_copy_has_the_pixels_and_not_the_persons() {
     }
 }
 
+/// People, places, times and specimens in the files of `make_dicom.py`.
+const PERSONS: [&str; 7] =
+    ["Doe^Jane", "19500607", "Roe^Richard", "Nowhere General", "A-99", "S20-17", "20200102"];
+
 #[test]
 fn a_copy_of_a_dicom_slide_has_new_identifiers_and_no_label() {
     let drawn = Drawn::new();
@@ -696,6 +975,21 @@ fn a_copy_of_a_dicom_slide_has_new_identifiers_and_no_label() {
         let copy = open(&done.output[0]).unwrap();
         same_pixels(&slide, &copy);
         assert_eq!(copy.inventory().unwrap().findings, [], "{case}");
+        // Not one of the files has the words of the persons that its original has.
+        let words = |path: &Path| {
+            let bytes = std::fs::read(path).unwrap();
+            let held = |w: &&str| bytes.windows(w.len()).any(|b| b == w.as_bytes());
+            PERSONS.into_iter().filter(held).collect::<Vec<_>>()
+        };
+        let files = std::fs::read_dir(&folder).unwrap().map(|e| e.unwrap().path());
+        let before: std::collections::BTreeSet<&str> = files.flat_map(|p| words(&p)).collect();
+        assert!(case != "series" || before.len() == PERSONS.len(), "{case}: {before:?}");
+        let copies: Vec<PathBuf> =
+            std::fs::read_dir(&out).unwrap().map(|e| e.unwrap().path()).collect();
+        assert_eq!(copies.len(), done.output.len(), "{case}");
+        for path in &copies {
+            assert_eq!(words(path), [""; 0], "{}", path.display());
+        }
         let uid = |s: &Slide, name: &str| s.properties()[&format!("dicom.{name}")].clone();
         assert_ne!(uid(&slide, "SeriesInstanceUID"), uid(&copy, "SeriesInstanceUID"));
         assert_eq!(uid(&slide, "SOPClassUID"), uid(&copy, "SOPClassUID"));

@@ -74,7 +74,7 @@ pub struct Deidentification {
     pub removed: Vec<String>,
     /// Tiles, strips or frames whose bytes were copied.
     pub tiles: u64,
-    /// SHA-256 over them, equal in slide and copy. Comments within JPEG tiles are not part of it.
+    /// SHA-256 over them, equal in slide and copy. Comments within JPEG and JPEG 2000 tiles are not part of it.
     pub sha256: String,
     /// What was looked at in the copy.
     pub looked_at: Vec<String>,

@@ -3,7 +3,7 @@
 use super::{DeidentifyError, Written, disk};
 use crate::format::{Layout, tiff_layout};
 use crate::icc;
-use crate::inventory::{is_technical_segment, segments};
+use crate::inventory::{JPEG_2000, is_technical_segment, jp2k_comments, segments};
 use crate::limits::Fault;
 use crate::privacy;
 use crate::tiff::{Ifd, TiffFile, tag};
@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -102,7 +103,8 @@ pub(super) fn write(
             fields.extend(own);
         }
         let (places, sizes) = places(ifd).map_err(fault)?;
-        let jpeg = ifd.uint(tag::COMPRESSION).map_err(fault)? == Some(JPEG);
+        let compression = ifd.uint(tag::COMPRESSION).map_err(fault)?;
+        let jpeg_2000 = compression.is_some_and(|c| JPEG_2000.contains(&c));
         let (mut new, mut lengths) = (Vec::new(), Vec::new());
         for (from, n) in places.into_iter().zip(sizes) {
             if n == 0 {
@@ -111,7 +113,11 @@ pub(super) fn write(
                 continue;
             }
             let raw = ifd.data(from, n).map_err(fault)?;
-            let own = if jpeg { without_texts(&raw) } else { Cow::Borrowed(&raw[..]) };
+            let own = match compression {
+                Some(JPEG) => without_texts(&raw),
+                _ if jpeg_2000 => without_comments(&raw),
+                _ => Cow::Borrowed(&raw[..]),
+            };
             digest.update(&own);
             tiles += 1;
             out.write_all(&own).map_err(disk(output))?;
@@ -198,16 +204,25 @@ fn resolution(slide: &Slide, form: Form) -> Vec<Field> {
 /// A JPEG stream without comments and application data.
 fn without_texts(b: &[u8]) -> Cow<'_, [u8]> {
     let (all, _) = segments(b);
-    let texts: Vec<_> =
-        all.iter().filter(|s| !is_technical_segment(s.marker, &b[s.body.clone()])).collect();
-    if texts.is_empty() {
+    let texts = all.iter().filter(|s| !is_technical_segment(s.marker, &b[s.body.clone()]));
+    without(b, texts.map(|s| s.start..s.body.end).collect())
+}
+
+/// A JPEG 2000 codestream without the comments of its main header, which no other part of it counts.
+fn without_comments(b: &[u8]) -> Cow<'_, [u8]> {
+    without(b, jp2k_comments(b))
+}
+
+/// Bytes without some parts, which are in order.
+fn without(b: &[u8], parts: Vec<Range<usize>>) -> Cow<'_, [u8]> {
+    if parts.is_empty() {
         return Cow::Borrowed(b);
     }
     let mut out = Vec::with_capacity(b.len());
     let mut from = 0;
-    for s in texts {
-        out.extend_from_slice(&b[from..s.start]);
-        from = s.body.end;
+    for part in parts {
+        out.extend_from_slice(&b[from..part.start]);
+        from = part.end;
     }
     out.extend_from_slice(&b[from..]);
     Cow::Owned(out)

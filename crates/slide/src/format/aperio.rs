@@ -26,8 +26,42 @@ fn knows(probe: &Probe) -> bool {
 /// The images of the file by what they are.
 pub(super) fn arranged(probe: &Probe, options: &OpenOptions) -> Result<Arranged, SlideError> {
     let mut all = entries(probe, probe.tiff()?, &options.limits)?;
-    all.iter_mut().for_each(|e| e.name = name(e));
-    arrange(probe, all, &RULE)
+    // The second directory is the thumbnail where it has the shape of the slide.
+    let largest = all.iter().filter(|e| e.ifd.has(tag::TILE_WIDTH)).filter_map(|e| e.size);
+    let slide = largest.max_by_key(|(w, h)| u128::from(*w) * u128::from(*h));
+    all.iter_mut().for_each(|e| e.name = name(e, slide));
+    let arranged = arrange(probe, all, &RULE)?;
+    let text = arranged.base.text(tag::DESCRIPTION).unwrap_or_default();
+    let base = &arranged.pyramid.images[0];
+    match stated_size(&text) {
+        Some((w, h)) if (w, h) != (base.width, base.height) => Err(SlideError::ContradictingSize {
+            path: probe.path.clone(),
+            stated: format!("Aperio's description states {w} x {h} px"),
+            found: format!("the image has {} x {} px", base.width, base.height),
+        }),
+        _ => Ok(arranged),
+    }
+}
+
+/// The size of an image by its description. `46920x33014 [0,100 46000x32914] (256x256) -> 1024x768`: the scanned area,
+/// the part of it that is stored, the tiles, and what that part was shrunk to. The last of them is the image's;
+/// without brackets and arrow it is the scanned area.
+fn stated_size(text: &str) -> Option<(u64, u64)> {
+    let line = text.lines().nth(1)?;
+    // Behind these come the fields, and the description of the slide that a region was cut from.
+    let line = line.split(['|', ';']).next()?;
+    let size = |text: &str| {
+        let (w, h) = text.split_once('x')?;
+        Some((w.parse::<u64>().ok()?, h.parse::<u64>().ok()?))
+    };
+    if let Some((_, target)) = line.split_once("->") {
+        return size(target.split_whitespace().next()?);
+    }
+    let stored = line.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    match stored {
+        Some((part, _)) => size(part.rsplit([' ', ',']).next()?),
+        None => size(line.split_whitespace().next()?),
+    }
 }
 
 fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
@@ -57,8 +91,9 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
 
 /// The name that Aperio's scanners give a directory: from the second line of its description; without a
 /// description (GT 450) from `NewSubfileType`, 1 for the label and 9 for the macro photograph. Otherwise the
-/// second directory is the thumbnail, and so is one whose description has a `->` (it was shrunk).
-fn name(e: &Entry) -> Option<String> {
+/// second directory is the thumbnail, if it has the shape of the slide, and so is one whose description has a `->`
+/// (it was shrunk).
+fn name(e: &Entry, slide: Option<(u64, u64)>) -> Option<String> {
     if e.ifd.has(tag::TILE_WIDTH) {
         return None;
     }
@@ -71,7 +106,9 @@ fn name(e: &Entry) -> Option<String> {
         (true, Some(9)) => Some("macro".to_owned()),
         _ => None,
     };
-    let thumbnail = || (e.index == 1 || second.contains("->")).then(|| "thumbnail".to_owned());
+    let alike = || slide.zip(e.size).is_some_and(|(slide, own)| pyramid::shrunk(slide, own));
+    let second_is = || (e.index == 1 && alike()) || second.contains("->");
+    let thumbnail = || second_is().then(|| "thumbnail".to_owned());
     let letters = || word.starts_with(char::is_alphabetic).then(|| word.to_owned());
     known.or_else(by_type).or_else(thumbnail).or_else(letters)
 }
@@ -86,6 +123,35 @@ pub(crate) fn fields(text: &str) -> impl Iterator<Item = (String, String)> + '_ 
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn the_size_that_a_description_states() {
+        let aperio = |line: &str| super::stated_size(&format!("Aperio Image Library v1\r\n{line}"));
+        for (line, size) in [
+            (
+                "46920x33014 [0,100 46000x32914] (256x256) JPEG/RGB Q=30|AppMag = 20",
+                Some((46000, 32914)),
+            ),
+            (
+                "46000x32914 [42673,5576 2220x2967] (240x240) JPEG/RGB Q=30;Aperio Image Library v10",
+                Some((2220, 2967)),
+            ),
+            (
+                "152640x128256 [0,0,152640x128256] (256x256) JPEG/YCC Q=91|",
+                Some((152_640, 128_256)),
+            ),
+            ("4443x3567 (256x256) J2K/KDU Q=70|ICC Profile = sRGB", Some((4443, 3567))),
+            (
+                "46920x33014 [0,100 46000x32914] (256x256) -> 11500x8228 JPEG/RGB Q=65",
+                Some((11500, 8228)),
+            ),
+            ("label 387x463", None),
+            ("", None),
+        ] {
+            assert_eq!(aperio(line), size, "{line}");
+        }
+        assert_eq!(super::stated_size("Aperio Image Library v1"), None);
+    }
+
     #[test]
     fn description_fields() {
         let t = "Aperio Image Library v11\r\n2220x2967|AppMag = 20|MPP = 0.4990|User = a=b";

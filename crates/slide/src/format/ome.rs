@@ -174,9 +174,11 @@ fn agreed(
     if let (Some(w), Some(h)) = (size("SizeX"), size("SizeY"))
         && (w, h) != (base.width as f64, base.height as f64)
     {
-        let (own, other) = (base.width, base.height);
-        return Err(probe
-            .malformed(format!("OME-XML states {w} x {h} px, the image has {own} x {other} px")));
+        return Err(SlideError::ContradictingSize {
+            path: probe.path.clone(),
+            stated: format!("OME-XML states {w} x {h} px"),
+            found: format!("the image has {} x {} px", base.width, base.height),
+        });
     }
     Ok(())
 }

@@ -12,8 +12,12 @@ use std::collections::BTreeMap;
 const MAX_ASSOCIATED: u64 = 256 << 20;
 
 pub(crate) struct Pyramid {
+    /// Number of the slide's directory in the chain.
+    pub(crate) index: usize,
     pub(crate) images: Vec<TiffImage>,
     pub(crate) associated: Vec<Extra>,
+    /// What a reader of the numbers must know of images that are not read.
+    pub(crate) notes: Vec<String>,
 }
 
 /// An image next to the pyramid.
@@ -68,6 +72,21 @@ impl Source for Pyramid {
 
     fn left_out(&self, level: usize) -> Vec<(u64, u64)> {
         self.images[level].left_out()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+
+    fn later_rules(&self) -> Vec<String> {
+        let mut rules = Vec::new();
+        if self.index != 0 {
+            rules.push(format!("the slide is image {} of the file, not its first", self.index));
+        }
+        if self.images.iter().any(TiffImage::has_undeclared_opacity) {
+            rules.push("its pixels have an opacity that the file does not declare".into());
+        }
+        rules
     }
 
     fn working_bytes(&self, level: usize) -> u64 {

@@ -4,12 +4,14 @@
 //! largest image that is not a mask and not named label, macro or thumbnail. Shrunk copies of it
 //! are its levels. A second image that may be a slide as well (another scene, focal plane or channel)
 //! refuses the file, because a count of one of them would look like a count of all. Everything else is
-//! an associated image, whether it can be decoded or not.
+//! an associated image, whether it can be decoded or not. An image that is not declared to be reduced is a
+//! level only where its own um/px, if it states one, is that of the slide times the step between them.
 
 use super::Probe;
 use super::pyramid::{Extra, Pyramid, density, shrunk};
 use crate::SlideError;
 use crate::limits::{Fault, Limits};
+use crate::resolution::MAX_DENSITY_MPP;
 use crate::tiff::{Ifd, TiffFile, TiffImage, tag};
 
 /// `NewSubfileType` (TIFF 6.0, section 8): a reduced copy of another image.
@@ -28,6 +30,8 @@ const SAME_SCAN: f64 = 0.05;
 const STEP: f64 = 1.5;
 /// Smallest second scene, px, where its resolution equals the slide's.
 const SCENE_PIXELS: u128 = 1 << 20;
+/// Scans of tissue are finer than this, um/px; photographs of the whole glass are coarser.
+const SCAN_UM: f64 = 2.0;
 
 /// Words that programs use for images next to the slide, as whole words of a name: Aperio's
 /// `ImageDescription`, the image names that Bio-Formats and QuPath write into OME-XML, DICOM's flavours.
@@ -95,6 +99,17 @@ impl Entry {
 
     fn pixels(&self) -> u128 {
         self.size.map_or(0, |(w, h)| u128::from(w) * u128::from(h))
+    }
+
+    /// um/px, if that is one of a microscope: image libraries write the density of a screen or a printer.
+    fn um(&self) -> Option<f64> {
+        self.mpp.filter(|um| *um > 0.0 && *um <= MAX_DENSITY_MPP)
+    }
+
+    /// Its um/px by the slide's um/px and their sizes, and as it states it; none where one is not stated.
+    fn scaled(&self, base: &Self) -> Option<(f64, f64)> {
+        let ((w, _), (own, _)) = (base.size?, self.size?);
+        Some((base.um()? * w as f64 / own as f64, self.um()?))
     }
 
     fn reduced(&self) -> bool {
@@ -185,8 +200,12 @@ pub(super) fn arrange(
             twins.push(e.index);
             continue;
         }
-        let alike = e.reduced() || (e.tiled == base.tiled && size.0 as f64 >= STEP * own.0 as f64);
-        if alike && own.0 > 0 && shrunk(size, own) {
+        let scaled = e.scaled(&base).is_none_or(|(by_size, stated)| agree(by_size, stated));
+        let step = e.tiled == base.tiled && size.0 as f64 >= STEP * own.0 as f64;
+        if (e.reduced() || (step && scaled)) && own.0 > 0 && shrunk(size, own) {
+            if !scaled {
+                stale(probe, &base, &e)?;
+            }
             match (&e.image, e.reduced() || rule.tiles_only) {
                 (Ok(level), _) if levels.iter().all(|l| l.width != level.width) => {
                     levels.push(level.clone());
@@ -203,6 +222,19 @@ pub(super) fn arrange(
     if !twins.is_empty() {
         return Err(several(probe, rule, &base, size, &twins));
     }
+    let (extras, notes) = associated_images(others, &base, size);
+    let (images, _) = super::pyramid::order(image, levels);
+    let pyramid = Pyramid { index: base.index, images, associated: extras, notes };
+    Ok(Arranged { pyramid, base: base.ifd, index: base.index })
+}
+
+/// The images next to the slide by name, and what a reader of the numbers must know of them.
+fn associated_images(
+    others: Vec<Entry>,
+    base: &Entry,
+    size: (u64, u64),
+) -> (Vec<Extra>, Vec<String>) {
+    let mut notes = Vec::new();
     let mut extras: Vec<Extra> = Vec::new();
     for (i, e) in others.into_iter().enumerate() {
         let thumbnail = !e.tiled && base.tiled && e.size.is_some_and(|s| shrunk(size, s));
@@ -216,11 +248,10 @@ pub(super) fn arrange(
         let free = |n: &String| extras.iter().all(|o| o.name != *n);
         let more = (2..).map(|k| format!("{word}-{k}"));
         let name = std::iter::once(word.clone()).chain(more).find(free).unwrap_or(word);
+        notes.extend(scene_note(&e, base, &name));
         extras.push(e.extra(name));
     }
-    let (images, _) = super::pyramid::order(image, levels);
-    let pyramid = Pyramid { images, associated: extras };
-    Ok(Arranged { pyramid, base: base.ifd, index: base.index })
+    (extras, notes)
 }
 
 /// Place of the slide among all images.
@@ -246,15 +277,40 @@ fn is_scene(e: &Entry, base: &Entry) -> bool {
     if e.image.is_err() || e.reduced() || e.tiled != base.tiled || e.colours != base.colours {
         return false;
     }
-    let one_scan = match (e.mpp, base.mpp) {
-        (Some(a), Some(b)) if a > 0.0 && b > 0.0 => Some((a / b - 1.0).abs() <= SAME_SCAN),
-        _ => None,
-    };
-    match one_scan {
+    match e.um().zip(base.um()).map(|(a, b)| agree(a, b)) {
         Some(true) => e.pixels() >= SCENE_PIXELS || e.pixels() * SCENE_SHARE >= base.pixels(),
         Some(false) => false,
         None => e.pixels() * SCENE_SHARE >= base.pixels(),
     }
+}
+
+fn agree(a: f64, b: f64) -> bool {
+    (a / b - 1.0).abs() <= SAME_SCAN
+}
+
+/// Refuses a reduced copy whose um/px is neither what its size makes of the slide's um/px nor, as some writers
+/// leave it, that of the slide itself.
+fn stale(probe: &Probe, base: &Entry, e: &Entry) -> Result<(), SlideError> {
+    let Some((by_size, stated)) = e.scaled(base) else { return Ok(()) };
+    if base.um().is_some_and(|um| agree(um, stated)) {
+        return Ok(());
+    }
+    let ((w, h), (ow, oh)) = (e.size.unwrap_or_default(), base.size.unwrap_or_default());
+    Err(SlideError::ContradictingSize {
+        path: probe.path.clone(),
+        stated: format!("image {}: {stated:.4} um/px by its density", e.index),
+        found: format!("{by_size:.4} um/px by its size, {w} x {h} px of {ow} x {oh} px"),
+    })
+}
+
+/// What a reader of the numbers must know of an image that is not read and may show tissue of its own.
+fn scene_note(e: &Entry, base: &Entry, name: &str) -> Option<String> {
+    let unnamed = e.name.is_none() && name.starts_with("image-");
+    let alike = e.image.is_ok() && !e.reduced() && e.tiled == base.tiled;
+    let scan = e.um().map_or(e.pixels() >= SCENE_PIXELS, |um| um < SCAN_UM);
+    let (w, h) = e.size.filter(|_| unnamed && alike && scan && e.colours == base.colours)?;
+    let um = e.um().map_or_else(String::new, |um| format!(", {um:.4} um/px"));
+    Some(format!("{name} ({w} x {h} px{um}) may be another scene of the slide; it is not read"))
 }
 
 fn second_scene(probe: &Probe, rule: &Rule, base: &Entry, e: &Entry) -> SlideError {

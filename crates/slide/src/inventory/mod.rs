@@ -1,12 +1,15 @@
 //! Everything in a slide's file that may identify a person, a time or a place, by name and kind, never by value; with
 //! what was looked at to find it, and what was not.
 
+mod jp2k;
 mod jpeg;
 mod png;
 pub(crate) mod tags;
 mod tiff;
 
+pub(crate) use self::jp2k::removable as jp2k_comments;
 pub(crate) use self::jpeg::{is_technical as is_technical_segment, segments};
+pub(crate) use self::tiff::JPEG_2000;
 
 use crate::limits::Fault;
 use crate::privacy::{self, Personal, holds_words};

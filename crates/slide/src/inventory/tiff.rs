@@ -1,7 +1,7 @@
 //! Texts of a TIFF: every directory, those that directories point to, and what JPEG data carry.
 
 use super::tags::{Holds, known};
-use super::{FileText, Search, holds_words, jpeg};
+use super::{FileText, Search, holds_words, jp2k, jpeg};
 use crate::file::SlideFile;
 use crate::limits::{Fault, Limits};
 use crate::privacy::Personal;
@@ -17,17 +17,21 @@ const LONGEST: u64 = 16 << 20;
 /// Bytes of a tile's data that are looked at: headers are at its start.
 const HEADER: u64 = 64 << 10;
 const JPEG: u64 = 7;
+/// `Compression` of JPEG 2000: Aperio's two, and the one of libtiff's list.
+pub(crate) const JPEG_2000: [u64; 3] = [33003, 33005, 34712];
 
 pub(super) fn search(file: &Arc<SlideFile>, limits: &Limits) -> Result<Search, Fault> {
     let tiff = TiffFile::read(file, limits)?;
     let mut search = Search::default();
     let mut fields = 0;
     let mut directories = 0;
+    let mut jpeg_2000 = false;
     for (i, ifd) in tiff.ifds.iter().enumerate() {
         let prefix = if i == 0 { "tiff".to_owned() } else { format!("tiff[{i}]") };
         let mut left = vec![(ifd.clone(), prefix, 0)];
         while let Some((ifd, prefix, depth)) = left.pop() {
             directories += 1;
+            jpeg_2000 |= is_jpeg_2000(&ifd);
             fields += directory(&ifd, &prefix, &mut search)?;
             if depth > 2 {
                 continue;
@@ -53,6 +57,14 @@ pub(super) fn search(file: &Arc<SlideFile>, limits: &Limits) -> Result<Search, F
         .looked_at
         .push("JPEG comments in the tables and the first tile or strip of each directory".into());
     search.not_looked_at.push("JPEG headers of all other tiles".into());
+    if jpeg_2000 {
+        search
+            .looked_at
+            .push("JPEG 2000 comments in the first tile or strip of each directory".into());
+        search
+            .not_looked_at
+            .push("JPEG 2000 comments of all other tiles, and of tile parts".into());
+    }
     search.not_looked_at.push("numbers in private tags, and bytes no directory points to".into());
     Ok(search)
 }
@@ -118,7 +130,17 @@ fn directory(ifd: &Ifd, prefix: &str, search: &mut Search) -> Result<usize, Faul
             search.texts_found.extend(jpeg::texts(&format!("{prefix}.jpeg"), &head));
         }
     }
+    if is_jpeg_2000(ifd)
+        && let Some(head) = first_data(ifd)?
+    {
+        search.texts_found.extend(jp2k::texts(&format!("{prefix}.jpeg2000"), &head));
+    }
     Ok(fields)
+}
+
+fn is_jpeg_2000(ifd: &Ifd) -> bool {
+    let compression = ifd.uint(tag::COMPRESSION).ok().flatten();
+    compression.is_some_and(|c| JPEG_2000.contains(&c))
 }
 
 /// The value of a field as text: two bytes per character where Windows writes so, without the code of

@@ -115,6 +115,11 @@ impl Coding {
         Ok(Self { compression, colour, alpha, samples, planar, predict, tables })
     }
 
+    /// Whether a sample beyond the colours may be an opacity that no field declares.
+    pub(crate) fn has_undeclared_opacity(&self) -> bool {
+        self.alpha == Alpha::Unspecified
+    }
+
     /// Whether a piece is decoded row by row, in little memory.
     pub(crate) fn by_rows(&self) -> bool {
         !matches!(self.compression, Compression::Jpeg | Compression::Jpeg2000 { .. })

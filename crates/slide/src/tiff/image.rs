@@ -120,6 +120,11 @@ impl TiffImage {
         &self.ifd
     }
 
+    /// Whether a sample beyond the colours may be an opacity that no field declares.
+    pub(crate) fn has_undeclared_opacity(&self) -> bool {
+        self.coding.has_undeclared_opacity()
+    }
+
     /// Whether both images are the same bytes of the file.
     pub(crate) fn is_same_data(&self, other: &Self) -> bool {
         self.offsets == other.offsets && self.counts == other.counts
