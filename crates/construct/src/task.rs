@@ -9,7 +9,9 @@ use ::slide::{OpenOptions, Slide};
 use base::digest::sha256;
 use base::text::Many;
 use crops::Corpus;
-use mithras::batch::state::{self, FORMER, RESULTS_VERSION, State, Status};
+use mithras::batch::state::{
+    self, RELEASES_OF_VERSION_1, RESULTS_VERSION, State, Status, VERSION_1,
+};
 use mithras::batch::{Key, Task};
 use mithras::input::{Input, InputDigest};
 use mithras::progress::Piece;
@@ -59,15 +61,21 @@ impl Task for Construction<'_> {
         let share = self.shares.get(&input.name).map(|s| format!(" {s}")).unwrap_or_default();
         let text =
             |version: &str| sha256(format!("{config} {:?} {origin:?} {version}{share}", input.mpp));
-        let former = FORMER.iter().map(|version| text(version)).collect();
+        let former = RELEASES_OF_VERSION_1.iter().chain([&VERSION_1]).map(|v| text(v)).collect();
         Key { digest: text(&RESULTS_VERSION.to_string()), former, ..Key::default() }
     }
 
     /// A slide of this very construction whose part is whole.
     fn keeps(&self, input: &Input, folder: &Path, state: &State<Work>) -> bool {
-        self.key(input).fits(state)
+        let key = self.key(input);
+        (key.fits(state) || key.is_former(state))
             && InputDigest::from_file(&input.path).is_ok_and(|d| d.same_content(&state.input))
             && Corpus::open(folder.join(PART)).is_ok()
+    }
+
+    fn outdated(&self, input: &Input, _: &Path, _: &State<Work>) -> Option<String> {
+        let options = OpenOptions { mpp: input.mpp, ..OpenOptions::default() };
+        mithras::batch::outdated_slide(Slide::open_with(&input.path, &options))
     }
 
     fn work(
@@ -91,6 +99,8 @@ impl Task for Construction<'_> {
             &mut self.worker,
             slide::Part { folder: &part, identity: &identity },
         )?;
+        // What a refused read left out is not in the part.
+        opened.read_failure().map_or(Ok(()), Err)?;
         state.work = Work { funnel, stage_seconds };
         Ok(Status::Finished)
     }

@@ -263,6 +263,193 @@ fn a_slide_that_changes_while_it_is_read_fails() {
     }
 }
 
+/// What a run of this release left, as version 1 of the numbers named it.
+fn as_version_1(folder: &Path) {
+    let path = folder.join("state.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let version = format!("\"results_version\": \"{}\"", mithras::record::RESULTS_VERSION);
+    assert!(text.contains(&version), "{text}");
+    let mut state: serde_json::Value = serde_json::from_str(&text).unwrap();
+    state["settings"]["results_version"] = "1".into();
+    state["config"] = "that of version 1".into();
+    // Its states recorded no digests of files.
+    state.as_object_mut().unwrap().remove("results");
+    std::fs::write(&path, serde_json::to_vec(&state).unwrap()).unwrap();
+}
+
+/// Lines of a run.
+#[derive(Default)]
+struct Lines(Vec<String>);
+
+impl mithras::progress::Listener for Lines {
+    fn begin(&mut self, _: &str, _: &'static str) {}
+    fn update(&mut self, _: u64, _: u64) {}
+    fn finish(&mut self) {}
+    fn report(&mut self, line: &str) {
+        self.0.push(line.to_owned());
+    }
+    fn note(&mut self, _: &str) {}
+}
+
+/// Numbers of version 1 are kept on a slide that both versions read alike, and made again on one whose tiles
+/// version 1 took for white.
+#[test]
+fn results_of_the_version_before_are_kept_only_where_the_slide_gives_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let slides = ["plain", "holes"].map(|n| dir.path().join(n).with_extension("tiff"));
+    slides.iter().for_each(|s| drop(draw(s, 1500, 1300, 5, 4)));
+    testkit::leave_out_a_tile(&slides[1]);
+    let out = dir.path().join("out");
+    let mut detector = setup(true, usize::MAX, workers(256));
+    let both = [&*slides[0], &*slides[1]];
+    let first = run(&both, &out, &mut detector, Existing::Refuse);
+    assert!(first.iter().all(DetectionOutcome::is_done), "{first:?}");
+    ["plain", "holes"].iter().for_each(|n| as_version_1(&out.join(n)));
+    let inputs: Vec<_> = both.iter().map(|p| input(p)).collect();
+    let checked = batch::preflight(&inputs, &detector, &out, Existing::Resume).unwrap();
+    let mut lines = Lines::default();
+    let resumed = batch::detect(
+        inputs,
+        checked,
+        std::slice::from_mut(&mut detector),
+        OutFolder { path: &out, existing: Existing::Resume },
+        &mut lines,
+        &CancelToken::new(),
+    );
+    let ended: Vec<_> = resumed.iter().map(|o| (o.kept, o.state.status)).collect();
+    assert_eq!(ended, [(true, Status::Finished), (false, Status::Finished)], "{:?}", lines.0);
+    let line = lines.0.iter().find(|l| l.contains("earlier version")).expect("a line");
+    assert!(line.starts_with("holes: ") && line.contains("level 1 leaves out"), "{line}");
+    // Both are of this version now: one table holds them, and no slide is opened again.
+    let settings = |n: &str| DetectionState::load(&out.join(n)).unwrap().settings;
+    assert_eq!(settings("plain"), settings("holes"));
+    let table = report::write(&out, &resumed, &detector, &["mithras".to_owned()]).unwrap();
+    assert_eq!((table.done, table.left_out.len()), (2, 0));
+    let again = run(&both, &out, &mut setup(true, 0, workers(256)), Existing::Resume);
+    assert!(again.iter().all(|o| o.kept), "{again:?}");
+    // Where the stored numbers are not those of the slide, they are not kept either.
+    as_version_1(&out.join("plain"));
+    let counts = std::fs::read_to_string(out.join("plain/counts.json")).unwrap();
+    let mut other: serde_json::Value = serde_json::from_str(&counts).unwrap();
+    other["tissue_mm2"] = 0.5.into();
+    std::fs::write(out.join("plain/counts.json"), serde_json::to_vec(&other).unwrap()).unwrap();
+    let redone = run(&both, &out, &mut detector, Existing::Resume);
+    assert_eq!(redone.iter().map(|o| o.kept).collect::<Vec<_>>(), [false, true]);
+}
+
+/// The detections of two drawn slides are those of this version of the numbers.
+#[test]
+fn numbers_change_only_with_their_version() {
+    let dir = tempfile::tempdir().unwrap();
+    let slides = ["plain", "holes"].map(|n| dir.path().join(n).with_extension("tiff"));
+    slides.iter().for_each(|s| drop(draw(s, 1500, 1300, 5, 4)));
+    testkit::leave_out_a_tile(&slides[1]);
+    let out = dir.path().join("out");
+    let mut detector = setup(true, usize::MAX, workers(256));
+    run(&[&slides[0], &slides[1]], &out, &mut detector, Existing::Refuse);
+    let mut all = Vec::new();
+    for name in ["plain", "holes"] {
+        let folder = out.join(name);
+        let counts = report::counts(&folder).unwrap();
+        assert!(counts.candidates > 0 && counts.tissue_mm2 > 0.0, "{counts:?}");
+        all.extend(std::fs::read(folder.join("detections.csv")).unwrap());
+        all.extend(format!("{} {}\n", counts.tissue_mm2, counts.analysed_mm2).bytes());
+    }
+    let found = (mithras::record::RESULTS_VERSION, base::digest::sha256(&all));
+    let (version, golden) = mithras::record::RESULTS_GOLDEN;
+    assert_eq!(
+        found,
+        (version, golden.to_owned()),
+        "numbers changed: raise RESULTS_VERSION, then replace the digest"
+    );
+}
+
+/// Cuts the slide short when it sees its first window, as a share that goes away.
+struct Cut(common::Dark, std::path::PathBuf);
+
+impl mitosis::Segmenter for Cut {
+    fn probabilities(
+        &mut self,
+        windows: &[mitosis::RgbTile],
+    ) -> Result<Vec<mitosis::ProbMap>, mitosis::PortError> {
+        std::fs::File::options().write(true).open(&self.1).unwrap().set_len(64).unwrap();
+        self.0.probabilities(windows)
+    }
+}
+
+/// Brings the share back once the last window is behind us, with the time of change that it had.
+struct Back {
+    path: std::path::PathBuf,
+    bytes: Vec<u8>,
+    modified: std::time::SystemTime,
+}
+
+impl Back {
+    fn restore(&self) {
+        if std::fs::metadata(&self.path).unwrap().len() == self.bytes.len() as u64 {
+            return;
+        }
+        std::fs::write(&self.path, &self.bytes).unwrap();
+        let file = std::fs::File::options().write(true).open(&self.path).unwrap();
+        file.set_modified(self.modified).unwrap();
+    }
+}
+
+impl mithras::progress::Listener for Back {
+    fn begin(&mut self, _: &str, _: &'static str) {}
+    fn update(&mut self, done: u64, total: u64) {
+        if done == total {
+            self.restore();
+        }
+    }
+    fn finish(&mut self) {
+        self.restore();
+    }
+    fn report(&mut self, _: &str) {}
+    fn note(&mut self, _: &str) {}
+}
+
+/// What cannot be read for a while is not left out of a slide that is finished: the slide fails, and the next
+/// run with --resume does it.
+#[test]
+fn a_share_that_goes_away_for_a_while_fails_the_slide_and_resuming_does_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let slide = dir.path().join("s.tiff");
+    draw(&slide, 1500, 1700, 5, 6);
+    let (whole, out) = (dir.path().join("whole"), dir.path().join("out"));
+    let detector = || {
+        let workers = Workers { readers: 1, in_flight: 1, segment_batch: 1, ..workers(256) };
+        let mut setup = setup(true, usize::MAX, workers);
+        setup.config.recipe.max_unread_share = 1.0;
+        // Two tiles: every window decodes its own again.
+        setup.opener.options.cache_bytes = 400_000;
+        setup
+    };
+    run(&[&slide], &whole, &mut detector(), Existing::Refuse);
+    let (bytes, about) = (std::fs::read(&slide).unwrap(), std::fs::metadata(&slide).unwrap());
+    let mut back = Back { path: slide.clone(), bytes, modified: about.modified().unwrap() };
+    let mut cut = detector();
+    let left = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(usize::MAX));
+    cut.models.segmenter = Box::new(Cut(common::Dark { left }, slide.clone()));
+    let inputs = vec![input(&slide)];
+    let checked = batch::preflight(&inputs, &cut, &out, Existing::Refuse).unwrap();
+    let outcome = batch::detect(
+        inputs,
+        checked,
+        std::slice::from_mut(&mut cut),
+        OutFolder { path: &out, existing: Existing::Refuse },
+        &mut back,
+        &CancelToken::new(),
+    )
+    .remove(0);
+    assert_eq!(outcome.state.status, Status::Failed, "{:?}", outcome.state);
+    let reason = outcome.state.reason.as_ref().unwrap();
+    assert!(reason.contains("read error"), "{reason}");
+    let resumed = run(&[&slide], &out, &mut detector(), Existing::Resume).remove(0);
+    assert!(!resumed.kept && resumed.is_done(), "{:?}", resumed.state);
+    assert_eq!(results(&whole.join("s")), results(&out.join("s")));
+}
+
 #[test]
 fn a_resolution_that_the_model_is_not_made_for_is_refused_or_marked() {
     let dir = tempfile::tempdir().unwrap();

@@ -124,6 +124,10 @@ impl Task for Detection<'_> {
         state.results.is_some() || finished::results(folder).is_ok()
     }
 
+    fn outdated(&self, input: &Input, folder: &Path, _: &State<Work>) -> Option<String> {
+        super::former::outdated_results(self.detector, input, folder)
+    }
+
     fn work(
         &mut self,
         input: &Input,
@@ -148,6 +152,8 @@ impl Task for Detection<'_> {
         let found = self.detector.examine_within(&slide, subject, control)?;
         export::write_all(&found.record, folder)?;
         pictures::write(&slide, &found.tissue, &found.record, folder)?;
+        // A slide of which a read was refused is not finished, whatever part that read was for.
+        slide.read_failure().map_or(Ok(()), Err)?;
         let Some(result) = &found.result else { return Ok(Status::NoTissue) };
         state.work = Work { stages: stage_times(result), resumed_windows: result.resumed_windows };
         Ok(Status::Finished)

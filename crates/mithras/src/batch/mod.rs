@@ -6,6 +6,7 @@
 
 mod detection;
 mod finished;
+mod former;
 mod inputs;
 mod list;
 mod pace;
@@ -23,6 +24,7 @@ pub use detection::{
 };
 pub(crate) use finished::counts;
 pub use finished::{Results, ResultsError, results as finished_results};
+pub use former::outdated_slide;
 pub use inputs::{InputError, Inputs, find, named_as_slide, read_mpp_table};
 pub use list::read_list;
 pub use preflight::{StartError, preflight};

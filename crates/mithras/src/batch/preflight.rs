@@ -149,7 +149,7 @@ pub fn preflight(
             for (input, state) in stored.iter().filter(|(_, s)| s.status != Status::Failed) {
                 let (path, slide) = (out.to_owned(), input.name.clone());
                 let now = key(detector, input);
-                if !now.fits(state) {
+                if !now.fits(state) && !now.is_former(state) {
                     if differ_in_one(&state.settings, &now.settings, ENGINE_SETTING) {
                         let engine = |s: &BTreeMap<String, String>| s[ENGINE_SETTING].clone();
                         let (before, now) = (engine(&state.settings), engine(&now.settings));

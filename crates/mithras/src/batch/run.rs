@@ -2,7 +2,7 @@
 
 use super::pace::Pace;
 use super::results::Sealed;
-use super::state::{State, Status, differ_in_one, upgraded};
+use super::state::{State, Status, differ_in_one, raised, upgraded};
 use crate::file::{Lock, LockError, WriteError};
 use crate::input::{Input, InputDigest, Stamp};
 use crate::progress::{Event, Listener, Piece, Shared, SlideStatus};
@@ -54,7 +54,7 @@ pub struct Key {
     pub digest: String,
     /// The settings behind the digest, by name: errors name those that differ.
     pub settings: BTreeMap<String, String>,
-    /// The digests that earlier releases gave the same work.
+    /// The digests that the same work had by the version of the numbers before.
     pub former: Vec<String>,
     /// The one setting in which stored results may differ and be kept all the same.
     pub may_differ: Option<&'static str>,
@@ -67,10 +67,18 @@ impl Key {
         let alike = |name| differ_in_one(&stored.settings, &self.settings, name);
         let same =
             || !self.settings.is_empty() && upgraded(&stored.settings) == upgraded(&self.settings);
-        stored.config == self.digest
-            || self.former.contains(&stored.config)
-            || same()
-            || self.may_differ.is_some_and(alike)
+        stored.config == self.digest || same() || self.may_differ.is_some_and(alike)
+    }
+
+    /// Whether stored results are of this work by the version of the numbers before: [`Task::outdated`] decides
+    /// whether they are kept.
+    #[must_use]
+    pub fn is_former<W>(&self, stored: &State<W>) -> bool {
+        let alike = |raised: &BTreeMap<String, String>| {
+            let differ = |name| differ_in_one(raised, &self.settings, name);
+            *raised == self.settings || self.may_differ.is_some_and(differ)
+        };
+        self.former.contains(&stored.config) || raised(&stored.settings).as_ref().is_some_and(alike)
     }
 }
 
@@ -86,6 +94,13 @@ pub trait Task: Send {
 
     /// Whether finished results are still good, and the slide need not be done again.
     fn keeps(&self, input: &Input, folder: &Path, state: &State<Self::Work>) -> bool;
+
+    /// Why finished results of the version of the numbers before ([`Key::is_former`]) may be other than those
+    /// of this one; none where they are the same and are kept.
+    fn outdated(&self, input: &Input, folder: &Path, state: &State<Self::Work>) -> Option<String> {
+        let _ = (input, folder, state);
+        Some("this version may give other numbers".into())
+    }
 
     /// Does one slide into its folder, which exists. It may contain results of an interrupted run.
     ///
@@ -359,6 +374,12 @@ fn process_slide<T: Task>(
     if existing != Existing::Overwrite && busy.is_none() {
         stored = kept(task);
     }
+    if let Some(state) = stored.as_ref().filter(|s| !key.fits(s) && key.is_former(s))
+        && let Some(why) = task.outdated(&input, &folder, state)
+    {
+        damage = Some(format!("its numbers are of an earlier version ({why})"));
+        stored = None;
+    }
     if let Some(damage) = damage.take_if(|_| busy.is_none() && existing != Existing::Overwrite) {
         progress.listener.report(&format!("{}: {damage}; it is done again", plain(&input.name)));
     }
@@ -411,6 +432,17 @@ where
     Outcome { input, folder, state, kept: false, failure: Some(failure) }
 }
 
+/// Makes results of the version of the numbers before those of this one, which are the same.
+fn raise<W>(state: &mut State<W>, key: &Key) {
+    if let Some(raised) = raised(&state.settings) {
+        state.settings = raised;
+    }
+    // Of another engine that is accepted, the settings decide.
+    if state.settings == key.settings {
+        state.config.clone_from(&key.digest);
+    }
+}
+
 /// Keeps what is done, with the cells of the current list. The caller holds the folder.
 fn reuse<W, E>(
     mut state: State<W>,
@@ -422,11 +454,18 @@ where
     W: Default + Serialize + DeserializeOwned,
     E: std::error::Error + 'static,
 {
+    let former = !key.fits(&state) && key.is_former(&state);
+    if former {
+        raise(&mut state, key);
+    }
     if !key.fits(&state) {
         return Err(Failure::Otherwise { path: folder.to_owned() });
     }
-    if !input.columns.is_empty() && state.columns != input.columns {
+    let listed = !input.columns.is_empty() && state.columns != input.columns;
+    if listed {
         state.columns.clone_from(&input.columns);
+    }
+    if former || listed {
         state.save(folder)?;
     }
     Ok(state)

@@ -166,8 +166,8 @@ impl<W: Default + Serialize + DeserializeOwned> State<W> {
 pub fn upgraded(settings: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let mut now = settings.clone();
     if let Some(version) = now.get("version") {
-        let same = FORMER.contains(&version.as_str());
-        let version = if same { "1".to_owned() } else { format!("of mithras {version}") };
+        let first = RELEASES_OF_VERSION_1.contains(&version.as_str());
+        let version = if first { VERSION_1.to_owned() } else { format!("of mithras {version}") };
         now.remove("version");
         now.entry(RESULTS_SETTING.to_owned()).or_insert(version);
     }
@@ -181,7 +181,17 @@ pub(crate) const OWN_SETTING: &str = "given um/px";
 /// The settings of a slide that are its own, not its run's.
 pub(crate) const OWN_SETTINGS: [&str; 2] = [OWN_SETTING, "regions"];
 /// Releases that did not name it and whose numbers are those of version 1.
-pub const FORMER: &[&str] = &["0.1.0"];
+pub const RELEASES_OF_VERSION_1: &[&str] = &["0.1.0"];
+/// The version before: its results are kept where the slide gives the same by this one.
+pub const VERSION_1: &str = "1";
+
+/// The settings of results of [`VERSION_1`] as this version would name them; none of results of another version.
+pub(crate) fn raised(settings: &BTreeMap<String, String>) -> Option<BTreeMap<String, String>> {
+    let mut settings = upgraded(settings);
+    let version = settings.get_mut(RESULTS_SETTING).filter(|v| v.as_str() == VERSION_1)?;
+    *version = RESULTS_VERSION.to_string();
+    Some(settings)
+}
 
 /// What differs between the settings of two states, as text.
 #[must_use]

@@ -6,7 +6,7 @@ use super::error::DetectorError;
 use super::opener::Opener;
 use super::options::{Stages, Thresholds};
 use super::run::{Detector, Networks};
-use crate::record::{GIVEN_POINT, OWN_POINT};
+use crate::record::{GIVEN_POINT, OWN_POINT, RESULTS_VERSION};
 use crate::subtypes::SubtypeNetwork;
 use base::digest::sha256;
 use detect::{KeptCandidates, Recipe, Workers};
@@ -255,7 +255,7 @@ impl Builder {
             // Everything that the first stage depends on, whatever the second is.
             let report = &models.report;
             let engine = (&report.engine, &report.provider, &report.segmenter_precision);
-            let whole = serde_json::to_vec(&(&package.card.segmenter, engine));
+            let whole = serde_json::to_vec(&(&package.card.segmenter, engine, RESULTS_VERSION));
             let identity = sha256(whole.expect("plain data becomes JSON"));
             KeptCandidates { folder, identity }
         });

@@ -10,7 +10,7 @@ use base::text::Many;
 use features::{FeatureError, Form, Frozen, Grid, tiles};
 use mitosis::Mpp;
 use serde::{Deserialize, Serialize};
-use slide::{MppRule, OpenOptions, Slide};
+use slide::{MppRule, OpenOptions, Slide, SlideError};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -113,7 +113,8 @@ fn mixed(encoder: &Frozen, plan: &Plan, grid: Grid, states: &Path) -> Result<(),
             now.remove(GIVEN);
             before.remove(GIVEN);
         }
-        if before != now {
+        let former = input.is_some() && state::raised(&before).as_ref() == Some(&now);
+        if before != now && !former {
             let differs = state::differences(&before, &now);
             let (path, own) = (plan.out.clone(), input.is_some());
             return Err(FeatureError::Mixed { path, slide, differs, own });
@@ -166,6 +167,12 @@ fn line(outcome: &Outcome<EmbedWork, FeatureError>, plan: &Plan) -> Line {
     }
 }
 
+fn open(input: &Input) -> Result<Slide, SlideError> {
+    let mpp_rule = if input.own_mpp { MppRule::Agree } else { MppRule::Fill };
+    let options = OpenOptions { mpp: input.mpp, mpp_rule, ..OpenOptions::default() };
+    Slide::open_with(&input.path, &options)
+}
+
 impl Plan {
     fn file(&self, name: &str) -> PathBuf {
         self.out.join(format!("{name}.{}", self.form.suffix()))
@@ -183,9 +190,14 @@ impl Task for Embedding<'_> {
 
     fn keeps(&self, input: &Input, _: &Path, state: &State<EmbedWork>) -> bool {
         let file = self.plan.file(&input.name);
-        self.key(input).fits(state)
+        let key = self.key(input);
+        (key.fits(state) || key.is_former(state))
             && InputDigest::from_file(&input.path).is_ok_and(|d| d.same_content(&state.input))
             && features::package::digest(&file).is_ok_and(|d| d == state.work.features)
+    }
+
+    fn outdated(&self, input: &Input, _: &Path, _: &State<EmbedWork>) -> Option<String> {
+        batch::outdated_slide(open(input))
     }
 
     fn work(
@@ -203,11 +215,10 @@ impl Task for Embedding<'_> {
             }
             _ => {}
         }
-        let mpp_rule = if input.own_mpp { MppRule::Agree } else { MppRule::Fill };
-        let options = OpenOptions { mpp: input.mpp, mpp_rule, ..OpenOptions::default() };
-        let opened = Slide::open_with(&input.path, &options)?;
+        let opened = open(input)?;
         let batch = self.plan.batch;
         let table = tiles::embed(self.encoder, &opened, self.grid, batch, piece)?;
+        opened.read_failure().map_or(Ok(()), Err)?;
         table.write(&file)?;
         let features = features::package::digest(&file)?;
         state.work = EmbedWork { tiles: table.len() as u64, features };
