@@ -331,6 +331,15 @@ impl Lock {
             }
         }
     }
+
+    /// Whether a process holds the folder now; `false` where that cannot be known.
+    #[must_use]
+    pub fn is_taken(folder: &Path) -> bool {
+        let path = folder.join(LOCK);
+        let file = fs::metadata(&path).is_ok_and(|m| m.is_file()).then(|| File::open(path));
+        let locked = |f: File| matches!(f.try_lock_shared(), Err(TryLockError::WouldBlock));
+        file.and_then(Result::ok).is_some_and(locked)
+    }
 }
 
 /// A file or folder that cannot be read, written or used: the one error of everything that names one.

@@ -18,6 +18,7 @@ use crate::error::{ExperimentError, Result};
 use crate::graph::{Graph, read_dims};
 use crate::run::{NOTE, NOTE_SCHEMA, Record, RunNote, StepState};
 use crate::spec::{self, Experiment};
+use base::file::Lock;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -120,7 +121,11 @@ pub fn write(out: &Path) -> Result<PathBuf> {
 /// A file of this program that does not follow its form.
 pub fn results(experiment: &Experiment, note: &RunNote, out: &Path) -> Result<Results> {
     let graph = Graph::build(std::slice::from_ref(experiment), note.shrink)?;
-    let steps: Vec<StepLine> = graph.steps().iter().map(|s| line(out, &s.name, note)).collect();
+    let steps: Vec<StepLine> = graph
+        .steps()
+        .iter()
+        .map(|s| line(out, &s.name, note.blocked.get(&s.name).cloned()))
+        .collect();
     let shrink = if note.shrink { Some(spec::shrink_words()?) } else { None };
     let dims = read_dims(&experiment.dims, &experiment.shrink, shrink.as_ref())?;
     let found = StepOutputs { out, steps };
@@ -144,13 +149,16 @@ pub fn results(experiment: &Experiment, note: &RunNote, out: &Path) -> Result<Re
     })
 }
 
-fn line(out: &Path, step: &str, note: &RunNote) -> StepLine {
-    let blocked = note.blocked.get(step).cloned();
+fn line(out: &Path, step: &str, blocked: Option<String>) -> StepLine {
     let record = Record::read(out, step);
+    // A step that another program schedules has a lock of its own.
+    let locks = [out.to_owned(), out.join("locks").join(step)];
+    let under_way =
+        || if locks.iter().any(|l| Lock::is_taken(l)) { "is running" } else { "was stopped" };
     let (state, reason, digest) = match (record.as_ref().map(|r| &r.state), blocked) {
         (Some(StepState::Done { result }), None) => ("done", None, Some(result.clone())),
         (Some(StepState::Failed { reason }), None) => ("failed", Some(reason.clone()), None),
-        (Some(StepState::Running), None) => ("missing", Some("was stopped".into()), None),
+        (Some(StepState::Running), None) => ("missing", Some(under_way().into()), None),
         (None, None) => ("missing", None, None),
         (_, Some(reason)) => ("missing", Some(reason), None),
     };
@@ -162,5 +170,28 @@ fn line(out: &Path, step: &str, note: &RunNote) -> StepLine {
         processor_seconds: record.as_ref().and_then(|r| r.processor_seconds),
         peak_mib: record.and_then(|r| r.peak_mib),
         digest,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::Step;
+
+    #[test]
+    fn a_step_of_a_run_under_way_is_running_and_one_of_a_dead_run_was_stopped() {
+        let dir = tempfile::tempdir().unwrap();
+        let graph = Graph::build(&[spec::find("tumour-review").unwrap()], false).unwrap();
+        let step: &Step = &graph.steps()[0];
+        Record::begun(step, "key").write(dir.path()).unwrap();
+        let reason = || line(dir.path(), &step.name, None).reason.unwrap();
+        assert_eq!(reason(), "was stopped");
+        let lock = Lock::take(dir.path()).unwrap();
+        assert_eq!(reason(), "is running");
+        drop(lock);
+        assert_eq!(reason(), "was stopped");
+        let alone = Lock::take(&dir.path().join("locks").join(&step.name)).unwrap();
+        assert_eq!(reason(), "is running");
+        drop(alone);
     }
 }
