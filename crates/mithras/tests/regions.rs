@@ -133,6 +133,18 @@ fn only_what_lies_in_regions_is_read_and_counted() {
     assert_eq!(some.figures, figures(&|_, _| true));
     assert_eq!(regions.list[0].figures, figures(&|x, y| within(x, y).0));
     assert_eq!(regions.list[1].figures, figures(&|x, y| within(x, y).1));
+    // Hotspot and density of each by hand: the square of 2 mm2 is 5657 px wide, wider than a region, and so holds all
+    // of it; a density is the region's figures over its own tissue.
+    for r in &regions.list {
+        assert_eq!(r.hotspot_count, r.figures, "{}", r.name);
+        let density = 20.0 * r.figures as f64 / r.analysed_mm2;
+        let got = r.density_per_20_mm2.unwrap();
+        assert!((got - density).abs() < 1e-3 * density, "{}: {got} is not {density}", r.name);
+        let centre = r.hotspot.unwrap().centre_px;
+        let (left, right) = within(centre[0], centre[1]);
+        assert!(if r.name == "left" { left } else { right }, "{}: {centre:?}", r.name);
+    }
+    assert!(regions.list.iter().all(|r| r.figures > 0), "{regions:?}");
 
     // The tables have them, and the outlines can be searched again.
     let table = std::fs::read_to_string(part.join("regions.csv")).unwrap();

@@ -415,11 +415,21 @@ mod tests {
 
     /// A study of 24 patients, each with so many slides, whose counts `count` gives.
     fn studied(slides: usize, count: impl Fn(usize, usize) -> f64) -> Study {
+        studied_without(&[], slides, count)
+    }
+
+    /// The same, where the time of some patients is not known.
+    fn studied_without(
+        lost: &[usize],
+        slides: usize,
+        count: impl Fn(usize, usize) -> f64,
+    ) -> Study {
         let mut clinical = String::from("id,months,died,age,part\n");
         let mut counts = String::from("slide,hotspot_count,density\n");
         for p in 0..PATIENTS {
             let (months, died) = (3 + (p * 17) % 61, u8::from(p % 3 != 1));
             let part = ["train", "test"][p % 2];
+            let months = if lost.contains(&p) { "NA".to_owned() } else { months.to_string() };
             clinical += &format!("p{p:02},{months},{died},{},{part}\n", 40 + (p * 7) % 31);
             for s in 0..slides {
                 let n = count(p, s);
@@ -482,6 +492,21 @@ mod tests {
         }
         let json = serde_json::to_string(&three).unwrap();
         assert!(json.contains("\"not_valid\":\"likelihood-ratio test"), "{json}");
+    }
+
+    #[test]
+    fn a_patient_without_a_time_is_left_out_and_noted() {
+        let count = |p: usize, s: usize| ((p * p * 5 + 3 * p + s) % 23) as f64;
+        let note = |s: &Study| s.notes.iter().find(|n| n.contains("have no outcome")).cloned();
+        let all = studied(2, count);
+        assert_eq!((all.patients, note(&all)), (PATIENTS, None));
+        let some = studied_without(&[3, 7], 2, count);
+        assert_eq!((some.patients, some.slides), (PATIENTS - 2, 2 * (PATIENTS - 2)));
+        assert_eq!(
+            note(&some).as_deref(),
+            Some("2 of 24 patients have no outcome and are left out")
+        );
+        assert_ne!(tests_of(&all), tests_of(&some));
     }
 
     /// Patients whose highest counts are all one: nothing to test, and no test of slides in its place.
