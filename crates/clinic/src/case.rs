@@ -1,12 +1,13 @@
 //! A run's results and reviews by case.
 
 use base::remedy::{Remedied, Remedy};
-use mithras::export::{CountsFile, read_detections};
+use mithras::export::{CountsFile, HOTSPOT_MM2, read_detections};
 use mithras::record::DetectionRow;
-use mithras::report::{Results, Reviewed, case_of};
+use mithras::report::{PlacedCount, Results, Reviewed, case_of};
+use mitosis::hotspots::HotspotRule;
 use mitosis::{Level0, Point};
 use review::view::TOGETHER;
-use review::view::desk::{self, PlacedHotspot, Signed};
+use review::view::desk::{self, PlacedHotspot, Signature, SlideFile};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -68,12 +69,53 @@ pub struct Slide {
     pub reviewed: Option<Reviewed>,
     /// Places of the reviewer's figures; none where the log is not in the run, or was changed after the recount.
     pub reviewed_places: Option<Vec<Point<Level0>>>,
-    /// The hotspot that a reviewer placed.
-    pub placed: Option<PlacedHotspot>,
-    /// Who signed it.
-    pub signed: Option<Signed>,
+    /// The hotspot that a reviewer placed: of the recount, else as it was kept last, by the reviewer if there is one.
+    pub placed: Option<Placed>,
+    /// Who signed it, and what has changed since.
+    pub signed: Option<Signature>,
     /// When it was searched, seconds since 1970; none where that is not known.
     pub searched: Option<u64>,
+}
+
+/// A hotspot that a reviewer placed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placed {
+    /// Who.
+    pub reviewer: String,
+    /// When, seconds since 1970.
+    pub time: f64,
+    /// Name of the rule.
+    pub preset: String,
+    /// The rule.
+    pub rule: HotspotRule,
+    /// Its centre, or those of its fields, level-0 px.
+    pub centres_px: Vec<[f64; 2]>,
+}
+
+impl From<PlacedCount> for Placed {
+    fn from(p: PlacedCount) -> Self {
+        let PlacedCount { reviewer, time, preset, rule, centres_px, .. } = p;
+        Self { reviewer, time, preset, rule, centres_px }
+    }
+}
+
+impl From<PlacedHotspot> for Placed {
+    fn from(p: PlacedHotspot) -> Self {
+        let PlacedHotspot { reviewer, time, preset, rule, centres_px, .. } = p;
+        Self { reviewer, time, preset, rule, centres_px }
+    }
+}
+
+/// The hotspot that gives a case its number.
+pub struct Headline<'a> {
+    /// Its slide.
+    pub slide: &'a Slide,
+    /// Figures in it.
+    pub figures: usize,
+    /// Its area, mm2.
+    pub mm2: f64,
+    /// The hotspot, where a reviewer placed it and it was asked for in the recount.
+    pub placed: Option<&'a PlacedCount>,
 }
 
 /// One case.
@@ -99,8 +141,6 @@ impl Case {
     /// [`CaseError`].
     pub fn all(run: &Path, slides: Option<&Path>) -> Result<Vec<Self>, CaseError> {
         let file: Run = base::json::read(&run.join("run.json"))?;
-        let reviews = run.join("reviews");
-        let spots = desk::hotspots(&reviews, None)?;
         let opened = review::view::open(&[run.to_owned()], slides, None)?;
         let mut files: BTreeMap<String, Option<PathBuf>> =
             opened.items.into_iter().map(|i| (i.name, i.file)).collect();
@@ -121,7 +161,7 @@ impl Case {
                 continue;
             };
             let file = files.remove(&line.name).flatten();
-            case.slides.push(slide(run, line.name, line.reviewed, counts, file, &spots)?);
+            case.slides.push(slide(run, line.name, line.reviewed, counts, file)?);
         }
         let cases: Vec<Self> = cases.into_values().collect();
         if cases.iter().all(|c| c.slides.is_empty()) {
@@ -135,12 +175,49 @@ impl Case {
     #[must_use]
     pub fn best(&self) -> Option<&Slide> {
         let reviewed = self.is_reviewed();
-        let count = |s: &&Slide| match (&s.reviewed, reviewed) {
+        let figures = |s: &Slide| match (&s.reviewed, reviewed) {
             (Some(r), true) => r.hotspot_count,
             _ => s.counts.hotspot_count,
         };
+        // No figure on tissue comes before no tissue.
+        let count = |s: &&Slide| (figures(s), s.counts.has_tissue);
         // Of equal ones the first by name.
         self.slides.iter().rev().max_by_key(count)
+    }
+
+    /// The hotspot that gives the case its number: of those that a reviewer placed, where the recount asked for them,
+    /// the one with most figures, whether or not the other slides were reviewed; else the densest square of the best
+    /// slide. None without slides.
+    #[must_use]
+    pub fn headline(&self) -> Option<Headline<'_>> {
+        let placed = self.slides.iter();
+        let placed = placed.filter_map(|s| Some((s, s.reviewed.as_ref()?.placed.as_ref()?)));
+        // Of equal ones the first by name.
+        if let Some((slide, p)) = placed.rev().max_by_key(|(_, p)| p.figures) {
+            return Some(Headline { slide, figures: p.figures, mm2: p.area_mm2, placed: Some(p) });
+        }
+        let slide = self.best()?;
+        let figures = match (&slide.reviewed, self.is_reviewed()) {
+            (Some(r), true) => r.hotspot_count,
+            _ => slide.counts.hotspot_count,
+        };
+        Some(Headline { slide, figures, mm2: HOTSPOT_MM2, placed: None })
+    }
+
+    /// The slide whose pictures are shown: that of the headline, if a reviewer placed no hotspot on another.
+    #[must_use]
+    pub fn shown(&self) -> Option<&Slide> {
+        let headline = self.headline()?;
+        let by_hand = |s: &&Slide| s.placed.is_some();
+        let other = self.slides.iter().find(by_hand).filter(|_| !by_hand(&headline.slide));
+        Some(other.unwrap_or(headline.slide))
+    }
+
+    /// Whether the reviewer's words count in what the page shows of a slide: where they do on all, and where the
+    /// hotspot that gives the number was placed on it.
+    #[must_use]
+    pub fn shows_review(&self, slide: &Slide) -> bool {
+        self.is_reviewed() || slide.reviewed.as_ref().is_some_and(|r| r.placed.is_some())
     }
 
     /// Whether one reviewer's words count on all slides.
@@ -152,24 +229,25 @@ impl Case {
     }
 }
 
-type Spots = BTreeMap<review::view::SlideKey, PlacedHotspot>;
-
 fn slide(
     run: &Path,
     name: String,
     reviewed: Option<Reviewed>,
     counts: CountsFile,
     file: Option<PathBuf>,
-    spots: &Spots,
 ) -> Result<Slide, CaseError> {
     let (folder, reviews) = (run.join(&name), run.join("reviews"));
     let rows = read_detections(&folder.join("detections.csv"))?;
     let found = Results { counts, rows };
-    let own = |of: &review::view::SlideKey| {
-        of.slide == name && of.slide_digest == found.counts.slide.digest
+    let this = SlideFile { name: &name, digest: &found.counts.slide.digest };
+    let placed = match reviewed.as_ref().and_then(|r| r.placed.clone()) {
+        Some(p) => Some(p.into()),
+        None => {
+            let whose = reviewed.as_ref().map(|r| r.reviewer.as_str());
+            desk::hotspot_on(&reviews, whose, this)?.map(Placed::from)
+        }
     };
-    let placed = spots.iter().find(|(of, _)| own(of)).map(|(_, spot)| spot.clone());
-    let signed = desk::signed_slide(&reviews, &name, &found.counts.slide.digest)?;
+    let signed = desk::signed_slide(&reviews, Some(&folder), this)?;
     let searched = std::fs::metadata(folder.join("counts.json"))
         .and_then(|m| m.modified())
         .ok()

@@ -3,7 +3,7 @@
 use crate::case::{Case, Slide};
 use crate::picture::{self, Picture, Spot};
 use base::text::Many;
-use mithras::export::HOTSPOT_MM2;
+use mithras::export::CountsFile;
 use mitosis::Mm2;
 use mitosis::count::density_per_20_mm2;
 use review::view::{Grading, TOGETHER};
@@ -17,6 +17,11 @@ const MOST_FIELDS: usize = 10;
 /// Notes that fit.
 const MOST_NOTES: usize = 8;
 
+/// The rule of the paper, as the program counts.
+const DENSEST: &str = "densest 2 mm\u{b2} square (Chebyshev distance)";
+
+/// Letters that are shown of the digest of weights.
+const WEIGHT_LETTERS: usize = 12;
 /// Letters of a value or a note; more are cut.
 const LONGEST: usize = 240;
 /// Largest height of the pictures of a slide, points.
@@ -55,7 +60,7 @@ pub struct Page {
 pub fn page(case: &Case, grading: Option<&Grading>) -> Page {
     let mut blocks = Vec::new();
     let count = total(case);
-    blocks.push(head(case, &count));
+    blocks.push(head(case, count.figures));
     let notes = notes(case);
     if !notes.is_empty() {
         blocks.push(Block::Notes(notes));
@@ -74,12 +79,13 @@ pub fn page(case: &Case, grading: Option<&Grading>) -> Page {
     blocks.push(Block::Heading(Many(case.slides.len(), "slide").to_string()));
     blocks.push(slides(case));
     blocks.extend(regions(case));
-    if let Some(best) = case.best() {
-        let overview = picture::overview(best, case.is_reviewed());
+    if let Some(shown) = case.shown() {
+        let reviewed = case.shows_review(shown);
+        let overview = picture::overview(shown, reviewed);
         if !overview.is_empty() {
             blocks.push(Block::Pictures(overview, OVERVIEW_PT));
         }
-        if let Some((figures, rows)) = picture::gallery(best, case.is_reviewed()) {
+        if let Some((figures, rows)) = picture::gallery(shown, reviewed) {
             blocks.push(Block::Pictures(vec![figures], FIGURE_PT * rows as f64));
         }
     }
@@ -93,7 +99,7 @@ pub fn page(case: &Case, grading: Option<&Grading>) -> Page {
 }
 
 /// The number that counts, or why it is missing.
-fn head(case: &Case, count: &Total) -> Block {
+fn head(case: &Case, figures: usize) -> Block {
     let outside = case.slides.iter().find(|s| s.counts.is_outside_range());
     if let Some(slide) = outside {
         return Block::Main(
@@ -101,7 +107,7 @@ fn head(case: &Case, count: &Total) -> Block {
             format!(
                 "the resolution of {} is outside the model's range: what was found ({}) means nothing",
                 cut(&slide.name),
-                Many(count.figures, "figure")
+                Many(figures, "figure")
             ),
         );
     }
@@ -110,13 +116,21 @@ fn head(case: &Case, count: &Total) -> Block {
     }
     // On a slide that is too coarse figures are missed.
     let coarse = case.slides.iter().any(|s| s.counts.resolution_note.is_some());
-    let short = count.analysed_mm2 < HOTSPOT_MM2;
+    let headline = case.headline();
+    // The hotspot is on one slide: its tissue is what the count is of.
+    let short = headline.as_ref().is_some_and(|h| h.slide.counts.analysed_mm2 < h.mm2);
     let at_least = if short || coarse { "at least " } else { "" };
     let who = if case.is_reviewed() { "reviewed" } else { "by the network, not reviewed" };
-    Block::Main(
-        format!("{at_least}{}", count.hotspot),
-        format!("mitotic figures in 2 mm\u{b2}, the densest square of any slide ({who})"),
-    )
+    let what = match headline.as_ref().and_then(|h| h.placed) {
+        Some(p) => format!(
+            "mitotic figures in {} mm\u{b2}, the hotspot that {} placed ({}), reviewed",
+            p.area_mm2, p.reviewer, p.preset
+        ),
+        None => {
+            format!("mitotic figures in 2 mm\u{b2}, the densest square of any slide ({who})")
+        }
+    };
+    Block::Main(format!("{at_least}{}", headline.map_or(0, |h| h.figures)), what)
 }
 
 /// So many letters of a text at most.
@@ -129,19 +143,17 @@ fn cut(text: &str) -> String {
 
 struct Total {
     figures: usize,
-    hotspot: usize,
     analysed_mm2: f64,
 }
 
 fn total(case: &Case) -> Total {
     let reviewed = case.is_reviewed();
-    let of = |s: &Slide| match (&s.reviewed, reviewed) {
-        (Some(r), true) => (r.figures, r.hotspot_count),
-        _ => (s.counts.figures, s.counts.hotspot_count),
+    let figures = |s: &Slide| match (&s.reviewed, reviewed) {
+        (Some(r), true) => r.figures,
+        _ => s.counts.figures,
     };
     Total {
-        figures: case.slides.iter().map(|s| of(s).0).sum(),
-        hotspot: case.slides.iter().map(|s| of(s).1).max().unwrap_or(0),
+        figures: case.slides.iter().map(figures).sum(),
         analysed_mm2: case.slides.iter().map(|s| s.counts.analysed_mm2).sum(),
     }
 }
@@ -155,10 +167,14 @@ fn interval(figures: usize, analysed_mm2: f64) -> String {
 
 /// What a Poisson variable's mean may be, given the count of the densest square. The square was chosen for its count,
 /// which the interval cannot know; nor does it know of figures that were missed or mistaken.
-fn count_interval(count: usize) -> String {
+fn count_interval(count: usize, by_hand: bool) -> String {
+    let chosen = match by_hand {
+        true => "the place was chosen by hand",
+        false => "the densest square was chosen",
+    };
     format!(
-        "{} figures: exact Poisson interval (Garwood 1936) of the count alone. It leaves out that the densest square was chosen, \
-         and figures missed or mistaken",
+        "{} figures: exact Poisson interval (Garwood 1936) of the count alone. It leaves out that {chosen}, and \
+         figures missed or mistaken",
         bounds(count)
     )
 }
@@ -173,25 +189,32 @@ fn numbers(case: &Case, count: &Total, grading: Option<&Grading>) -> Vec<(String
     let mut rows = Vec::new();
     let mut add = |name: &str, value: String| rows.push((name.to_owned(), value));
     let valid = case.slides.iter().all(|s| !s.counts.is_outside_range());
-    if valid && case.slides.iter().any(|s| s.counts.has_tissue) {
-        add("Count, 95 %", count_interval(count.hotspot));
+    let headline = case.headline();
+    if let Some(h) = headline.as_ref().filter(|h| valid && h.slide.counts.has_tissue) {
+        add("Count, 95 %", count_interval(h.figures, h.placed.is_some()));
     }
-    if let Some(best) = case.best() {
-        let centre = match (&best.reviewed, case.is_reviewed()) {
+    if let Some(h) = headline.as_ref().filter(|h| h.placed.is_none()) {
+        let centre = match (&h.slide.reviewed, case.is_reviewed()) {
             (Some(r), true) => r.hotspot_px,
-            _ => best.counts.hotspot.map(|h| h.centre_px),
+            _ => h.slide.counts.hotspot.map(|h| h.centre_px),
         };
         if let Some([x, y]) = centre {
-            add("Hotspot", format!("{}, centred on x {x:.0}, y {y:.0} px", cut(&best.name)));
-        }
-        if let Some(text) = placed(best, case.is_reviewed()) {
-            add("Placed by hand", text);
+            let name = cut(&h.slide.name);
+            add("Hotspot", format!("{name}, {DENSEST}, centred on x {x:.0}, y {y:.0} px"));
         }
     }
-    if let Some(g) = grading {
+    if let Some(shown) = case.shown()
+        && let Some(text) = placed(shown, case.shows_review(shown))
+    {
+        add("Placed by hand", text);
+    }
+    if let Some((g, h)) = grading.zip(headline.as_ref()) {
         let value = match valid {
             false => "not given: a slide's resolution is outside the model's range".to_owned(),
-            true => format!("{} ({})", g.score(count.hotspot, count.analysed_mm2), g.title),
+            true => {
+                let analysed_mm2 = h.slide.counts.analysed_mm2;
+                format!("{} ({})", g.score(h.figures, h.mm2, analysed_mm2), g.title)
+            }
         };
         let mut name = g.gives.clone();
         name[..1].make_ascii_uppercase();
@@ -212,11 +235,19 @@ fn numbers(case: &Case, count: &Total, grading: Option<&Grading>) -> Vec<(String
 
 /// The hotspot that a reviewer placed on a slide, with its figures.
 fn placed(slide: &Slide, reviewed: bool) -> Option<String> {
-    let (p, spot) = (slide.placed.as_ref()?, Spot::find(slide, reviewed)?);
-    let (places, by_reviewer) = picture::figures(slide, reviewed);
-    let n = spot.rule.count(&places, &spot.centres, &slide.counts.resolution().ok()?);
+    let p = slide.placed.as_ref()?;
+    let (n, by_reviewer) = match slide.reviewed.as_ref().and_then(|r| r.placed.as_ref()) {
+        Some(counted) => (counted.figures, true),
+        None => {
+            let spot = Spot::find(slide, reviewed)?;
+            let (places, by_reviewer) = picture::figures(slide, reviewed);
+            let n = spot.rule.count(&places, &spot.centres, &slide.counts.resolution().ok()?);
+            (n, by_reviewer)
+        }
+    };
+    let [x, y] = p.centres_px.first()?;
     Some(format!(
-        "{} (95 %: {}){} in {:.3} mm\u{b2} ({}) on {}, by {}, {}",
+        "{} (95 %: {}){} in {:.3} mm\u{b2} ({}) on {}, centred on x {x:.0}, y {y:.0} px, by {}, {}",
         Many(n, "figure"),
         bounds(n),
         if by_reviewer { "" } else { " of the network" },
@@ -314,6 +345,11 @@ fn notes(case: &Case) -> Vec<String> {
             "reviewed in part, or by several reviewers: the network's numbers are shown".into(),
         );
     }
+    notes.extend(case.slides.iter().filter_map(|s| {
+        let signature = s.signed.as_ref().filter(|signature| !signature.changed.is_empty())?;
+        let (who, changed) = (&signature.line.reviewer, signature.changed.join(", "));
+        Some(format!("{}: changed since {who} signed it: {changed}", s.name))
+    }));
     let changed = |s: &&Slide| s.reviewed.is_some() && s.reviewed_places.is_none();
     notes.extend(case.slides.iter().filter(changed).map(|s| {
         format!(
@@ -331,12 +367,23 @@ fn notes(case: &Case) -> Vec<String> {
     notes
 }
 
+/// The weights by the first letters of their SHA-256.
+fn weights(counts: &CountsFile) -> String {
+    let short = |digest: &str| digest.chars().take(WEIGHT_LETTERS).collect::<String>();
+    let first = format!("SHA-256 {}", short(&counts.model.segmenter_sha256));
+    match &counts.model.classifier_sha256 {
+        Some(second) => format!("{first} (first stage), {} (second stage)", short(second)),
+        None => first,
+    }
+}
+
 fn made(case: &Case) -> Vec<(String, String)> {
     let mut rows = Vec::new();
     let mut add = |name: &str, value: String| rows.push((name.to_owned(), value));
     if let Some(s) = case.slides.first() {
         let c = &s.counts;
         add("Model", format!("{} ({})", c.model.name, c.model.license));
+        add("Weights", weights(c));
         add(
             "Operating point",
             format!(
@@ -357,14 +404,20 @@ fn made(case: &Case) -> Vec<(String, String)> {
     };
     let by =
         |signer: &str| if others(signer) { "; the numbers are not this reviewer's" } else { "" };
+    let mut changed = case.slides.iter().filter_map(|s| s.signed.as_ref());
+    let changed = changed.find(|s| !s.changed.is_empty()).map(|s| &s.line);
     add("Reviewer", reviewer.clone().unwrap_or_else(|| "nobody".into()));
     let all = !case.slides.is_empty() && case.slides.iter().all(|s| s.signed.is_some());
-    match case.slides.iter().find_map(|s| s.signed.as_ref()).filter(|_| all) {
-        Some(s) => {
-            let (who, end) = (&s.reviewer, by(&s.reviewer));
-            add("Signed", format!("{who}, {}, version {}{end}", date(s.time), s.version))
+    match (changed, case.slides.iter().find_map(|s| s.signed.as_ref()).filter(|_| all)) {
+        (Some(s), _) => {
+            add("Signed", format!("no: changed since {} signed version {}", s.reviewer, s.version))
         }
-        None => add("Signed", "not signed".into()),
+        (None, Some(s)) => {
+            let (s, end) = (&s.line, by(&s.line.reviewer));
+            let (who, when) = (&s.reviewer, date(s.time));
+            add("Signed", format!("{who}, {when}, version {}{end}", s.version))
+        }
+        (None, None) => add("Signed", "not signed".into()),
     }
     add(
         "Program",
@@ -395,7 +448,126 @@ fn date(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{count_interval, date};
+    use super::{Block, count_interval, date, page};
+    use crate::case::{Case, Placed, Slide};
+    use mithras::export::{CountsFile, HotspotEntry};
+    use mithras::report::{PlacedCount, Reviewed};
+    use mitosis::hotspots::{HotspotRule, Shape};
+    use review::view::Grading;
+
+    /// A slide with so much analysed tissue and so many figures in its densest square.
+    fn slide(name: &str, analysed_mm2: f64, hotspot_count: usize) -> Slide {
+        let text = include_str!("../../cli/tests/golden/release-0.1.0/run/one/counts.json");
+        let mut counts = CountsFile::parse(text).unwrap();
+        (counts.analysed_mm2, counts.hotspot_count) = (analysed_mm2, hotspot_count);
+        (counts.figures, counts.has_tissue) = (hotspot_count, true);
+        counts.hotspot = Some(HotspotEntry {
+            centre_px: [10.0, 20.0],
+            centre_um: [2.5, 5.0],
+            min_px: [0.0; 2],
+            max_px: [20.0, 40.0],
+            side_um: 1414.214,
+        });
+        counts.resolution_note = None;
+        Slide {
+            name: name.into(),
+            folder: name.into(),
+            counts,
+            file: None,
+            rows: Vec::new(),
+            reviewed: None,
+            reviewed_places: None,
+            placed: None,
+            signed: None,
+            searched: None,
+        }
+    }
+
+    fn case(slides: Vec<Slide>) -> Case {
+        let name = "one".to_owned();
+        let (version, config) = ("1".to_owned(), "0123".to_owned());
+        Case { name, fields: Vec::new(), slides, missing: Vec::new(), version, config }
+    }
+
+    /// The large number with its words, and the rows by name.
+    fn shown(case: &Case) -> (String, String, Vec<(String, String)>) {
+        let grading = Grading::load("who-net", None).unwrap();
+        let (mut main, mut all) = (Default::default(), Vec::new());
+        for block in page(case, Some(&grading)).blocks {
+            match block {
+                Block::Main(number, what) => main = (number, what),
+                Block::Rows(rows) => all.extend(rows),
+                _ => {}
+            }
+        }
+        (main.0, main.1, all)
+    }
+
+    fn value<'a>(rows: &'a [(String, String)], name: &str) -> &'a str {
+        let row = rows.iter().find(|(n, _)| n == name);
+        row.map_or("", |(_, value)| value.as_str())
+    }
+
+    /// The hotspot is on one slide, so that its tissue, not that of all slides, is what the count is of.
+    #[test]
+    fn two_slides_with_little_tissue_are_at_least_twice() {
+        let little = case(vec![slide("a", 1.5, 3), slide("b", 1.5, 4)]);
+        let (number, _, rows) = shown(&little);
+        let score = rows.iter().find(|(_, v)| v.starts_with("at least"));
+        assert_eq!(number, "at least 4");
+        assert!(score.is_some(), "{rows:?}");
+        assert!(value(&rows, "Hotspot").starts_with("b, densest 2 mm\u{b2} square (Chebyshev"));
+        assert!(value(&rows, "Figures").contains("3.00 mm"), "{rows:?}");
+        let enough = case(vec![slide("a", 1.5, 3), slide("b", 2.5, 4)]);
+        let (number, _, rows) = shown(&enough);
+        assert_eq!(number, "4");
+        assert!(!rows.iter().any(|(_, v)| v.starts_with("at least")), "{rows:?}");
+    }
+
+    #[test]
+    fn a_placed_hotspot_gives_the_case_its_number_and_its_slide() {
+        let rule = HotspotRule { shape: Shape::Circle, fields: 1, field_mm2: 1.0, apart: false };
+        let placed = PlacedCount {
+            reviewer: "anna".into(),
+            time: 0.0,
+            preset: "melanoma".into(),
+            rule,
+            area_mm2: 1.0,
+            centres_px: vec![[700.0, 600.0]],
+            figures: 11,
+            model_figures: 1,
+        };
+        let reviewed = Reviewed {
+            reviewer: "anna".into(),
+            figures: 12,
+            hotspot_count: 12,
+            hotspot_px: Some([1.0, 2.0]),
+            density_per_20_mm2: None,
+            scheme: None,
+            gives: None,
+            model_mitotic_score: None,
+            mitotic_score: None,
+            placed: Some(placed.clone()),
+        };
+        // Placed on the slide with fewer figures, the other one not reviewed.
+        let mut a = slide("a", 3.0, 12);
+        a.placed = Some(Placed::from(placed));
+        a.reviewed = Some(reviewed);
+        let placed = case(vec![a, slide("b", 3.0, 19)]);
+        let (number, what, rows) = shown(&placed);
+        assert_eq!(number, "11");
+        assert!(
+            what.contains("in 1 mm\u{b2}") && what.contains("anna placed (melanoma)"),
+            "{what}"
+        );
+        assert!(value(&rows, "Placed by hand").contains("11 figures"), "{rows:?}");
+        assert!(value(&rows, "Placed by hand").contains("on a, centred on x 700"), "{rows:?}");
+        assert!(value(&rows, "Count, 95 %").contains("chosen by hand"), "{rows:?}");
+        assert_eq!(value(&rows, "Hotspot"), "");
+        // 11 in 1 mm2 are 22 in the 2 mm2 of the scheme; 11 in 2 mm2 would be G2.
+        assert!(rows.iter().any(|(_, v)| v.starts_with("G3 (")), "{rows:?}");
+        assert_eq!(placed.shown().map(|s| s.name.as_str()), Some("a"));
+    }
 
     /// P(X <= k) of a Poisson variable, summed term by term.
     fn at_most(k: usize, mean: f64) -> f64 {
@@ -411,7 +583,7 @@ mod tests {
     #[test]
     fn the_interval_of_a_count_is_garwoods() {
         for count in [0_usize, 1, 4, 10, 37, 120] {
-            let text = count_interval(count);
+            let text = count_interval(count, false);
             let bounds = text.split(" figures").next().unwrap();
             let (lower, upper) = bounds.split_once(" \u{2013} ").unwrap();
             let (lower, upper): (f64, f64) = (lower.parse().unwrap(), upper.parse().unwrap());

@@ -55,6 +55,7 @@ pub fn look(input: &Input, opener: &Opener) -> Look {
     let fit = opener.fitting(&slide);
     let mut warnings = info.level_notes;
     warnings.extend(fit.as_ref().ok().and_then(|(_, note)| note.clone()));
+    warnings.extend(opener.scanner_note(&slide));
     let error = fit.err().map(|e| words(&e));
     Look {
         usable: error.is_none(),

@@ -71,7 +71,8 @@ pub struct RecountArgs {
     /// `mithras view`. Or GeoJSON that was corrected in QuPath, a file or a folder (`mithras export qupath`)
     #[arg(long, value_name = "NAME|FILE", required_unless_present = "operating_point")]
     reviews: Option<String>,
-    /// Which hotspot: the densest 2 mm2 of the paper's rule, or also the one that a reviewer placed in `mithras view`
+    /// Which hotspot counts: the densest 2 mm2 (Chebyshev distance), or the one that this reviewer placed in `mithras
+    /// view`
     #[arg(long, value_name = "WHICH", default_value = "densest", value_parser = ["densest", "reviewed"])]
     hotspot: String,
     /// Another operating point, without another detection: a name in the package's card (balanced, sensitive,

@@ -1,6 +1,8 @@
 //! `cases.csv`: one line per case, where a list names the cases of its slides.
 
+use super::reviewed::PlacedCount;
 use super::slide_line::SlideLine;
+use crate::export::CountsFile;
 use crate::file::WriteError;
 use base::table::Writer;
 use mitosis::Mm2;
@@ -15,6 +17,10 @@ pub const CASE_COLUMNS: [&str; 2] = ["case", "patient"];
 pub const HOTSPOT_RULE: &str = "highest of the slides";
 /// How the slides' densities become one.
 pub const DENSITY_RULE: &str = "pooled: figures of all slides over their analysed tissue";
+
+/// The columns that follow if a reviewer's hotspot was asked for.
+const PLACED: [&str; 5] =
+    ["placed_slide", "placed_by", "placed_rule", "placed_mm2", "placed_figures"];
 
 /// One case.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -34,6 +40,9 @@ pub struct CaseLine {
     /// Whose words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reviewer: Option<String>,
+    /// The hotspot that a reviewer placed, where it was asked for: of several the one with most figures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub placed: Option<PlacedOn>,
     /// Analysed tissue, mm2.
     pub analysed_mm2: f64,
     /// Further columns of the list whose cells agree on all its slides.
@@ -57,6 +66,16 @@ pub struct CaseCount {
     pub density_per_20_mm2: Option<f64>,
     /// The same by the exact 95 % interval of the figures as a Poisson count.
     pub density_95: Option<[f64; 2]>,
+}
+
+/// A placed hotspot of a case.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PlacedOn {
+    /// Its slide.
+    pub slide: String,
+    /// The hotspot.
+    #[serde(flatten)]
+    pub hotspot: PlacedCount,
 }
 
 /// What was counted on one slide of a case.
@@ -156,6 +175,7 @@ fn line(case: &str, slides: &[&SlideLine], under_way: Vec<String>) -> CaseLine {
         without_result,
         model: CaseCount::new(&model, analysed_mm2),
         reviewer: one.as_ref().and_then(|r| Some(r.first()?.1.reviewer.clone())),
+        placed: placed(&done),
         reviewed: one.map(|r| {
             let all: Vec<_> = r
                 .iter()
@@ -171,6 +191,14 @@ fn line(case: &str, slides: &[&SlideLine], under_way: Vec<String>) -> CaseLine {
         columns: agreed(slides),
         notes,
     }
+}
+
+/// The placed hotspot with most figures, of equal ones the first slide's, by name; whether or not the other slides
+/// were reviewed.
+fn placed(done: &[(&SlideLine, &CountsFile)]) -> Option<PlacedOn> {
+    let all = done.iter().filter_map(|(s, _)| Some((*s, s.reviewed.as_ref()?.placed.as_ref()?)));
+    let (slide, hotspot) = all.rev().max_by_key(|(_, p)| p.figures)?;
+    Some(PlacedOn { slide: slide.name.clone(), hotspot: hotspot.clone() })
 }
 
 /// Columns, other than that of the case, whose cells agree on all these slides.
@@ -191,6 +219,8 @@ pub(super) fn write(path: &Path, cases: &[CaseLine]) -> Result<(), WriteError> {
             further.push(name);
         }
     }
+    let by_hand = cases.iter().any(|c| c.placed.is_some());
+    let placed: &[&str] = if by_hand { &PLACED } else { &[] };
     let own = [
         "case",
         "slides",
@@ -211,7 +241,7 @@ pub(super) fn write(path: &Path, cases: &[CaseLine]) -> Result<(), WriteError> {
         "slide_names",
         "notes",
     ];
-    let mut table = Writer::new([&own[..], &further].concat());
+    let mut table = Writer::new([&own[..], placed, &further].concat());
     let number = |v: Option<f64>| v.map_or_else(String::new, |v| v.to_string());
     for c in cases {
         let (m, r) = (&c.model, c.reviewed.as_ref());
@@ -235,6 +265,12 @@ pub(super) fn write(path: &Path, cases: &[CaseLine]) -> Result<(), WriteError> {
             c.slides.join("; "),
             c.notes.join("; "),
         ];
+        let hotspot = c.placed.as_ref().map_or_else(Default::default, |p| {
+            let h = &p.hotspot;
+            let (mm2, figures) = (h.area_mm2.to_string(), h.figures.to_string());
+            [p.slide.clone(), h.reviewer.clone(), h.preset.clone(), mm2, figures]
+        });
+        cells.extend(hotspot.into_iter().take(placed.len()));
         cells.extend(further.iter().map(|name| {
             let found = c.columns.iter().find(|(n, _)| n == name);
             found.map_or_else(String::new, |(_, cell)| cell.clone())

@@ -23,13 +23,14 @@ pub use crate::batch::{Results, ResultsError, finished_results as results};
 pub use assign::{AssignError, assign};
 pub use at_point::{AtPoint, PointError, at_point};
 pub use cases::{
-    CASE_COLUMNS, CaseCount, CaseLine, DENSITY_RULE, HOTSPOT_RULE, Unfinished, case_of, cases,
+    CASE_COLUMNS, CaseCount, CaseLine, DENSITY_RULE, HOTSPOT_RULE, PlacedOn, Unfinished, case_of,
+    cases,
 };
 pub use counts::counts;
 pub use error::ReportError;
 pub use gather::{gather, write};
 pub use record::{RunRecord, Workers, begin};
-pub use reviewed::Reviewed;
+pub use reviewed::{PlacedCount, Reviewed};
 pub use run_file::RunFile;
 pub use slide_line::SlideLine;
 pub use table::COLUMNS;

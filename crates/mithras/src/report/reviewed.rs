@@ -3,12 +3,35 @@
 use super::error::ReportError;
 use base::digest::sha256_file;
 use base::file::ReadError;
+use mitosis::hotspots::HotspotRule;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// The schema written and read.
 const SCHEMA: &str = "mithras.recount/1";
 const FILE: &str = "recount.json";
+
+/// A hotspot that a reviewer placed, with its count.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlacedCount {
+    /// Who placed it.
+    pub reviewer: String,
+    /// When, seconds since 1970.
+    pub time: f64,
+    /// Name of the rule.
+    pub preset: String,
+    /// The rule.
+    #[serde(flatten)]
+    pub rule: HotspotRule,
+    /// All of it, mm2.
+    pub area_mm2: f64,
+    /// Its centre, or those of its fields, level-0 px.
+    pub centres_px: Vec<[f64; 2]>,
+    /// Reviewed figures in it.
+    pub figures: usize,
+    /// The network's figures in it.
+    pub model_figures: usize,
+}
 
 /// A slide's numbers with a reviewer's words on top.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,6 +58,10 @@ pub struct Reviewed {
     /// What it gives for this one.
     #[serde(alias = "grade")]
     pub mitotic_score: Option<String>,
+    /// The hotspot that the reviewer placed, where it was asked for: the scores are of it, and it counts before the
+    /// densest one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placed: Option<PlacedCount>,
 }
 
 /// Content of the file.
@@ -57,6 +84,12 @@ impl Reviewed {
     #[must_use]
     pub fn gives(&self) -> &str {
         self.gives.as_deref().unwrap_or("mitotic score")
+    }
+
+    /// Figures in the hotspot that counts: the placed one, else the densest 2 mm2.
+    #[must_use]
+    pub fn main_count(&self) -> usize {
+        self.placed.as_ref().map_or(self.hotspot_count, |p| p.figures)
     }
 
     /// Of a slide's folder; none where nothing was recounted, or another count than is there now.

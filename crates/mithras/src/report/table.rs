@@ -48,6 +48,9 @@ const REVIEWED: [&str; 6] = [
     "reviewed_mitotic_score",
 ];
 
+/// The columns that follow if a reviewer's hotspot was asked for.
+const PLACED: [&str; 4] = ["placed_by", "placed_rule", "placed_mm2", "placed_figures"];
+
 /// The columns that follow if a slide of the run was searched in regions.
 const REGIONS: [&str; 3] = ["regions", "regions_mm2", "excluded_mm2"];
 /// The columns that follow if subtypes were classified.
@@ -77,6 +80,13 @@ fn reviewed(r: &Reviewed) -> [String; 6] {
     ]
 }
 
+fn placed(r: &Reviewed) -> [String; 4] {
+    r.placed.as_ref().map_or_else(Default::default, |p| {
+        let (by, rule) = (p.reviewer.clone(), p.preset.clone());
+        [by, rule, p.area_mm2.to_string(), p.figures.to_string()]
+    })
+}
+
 pub(super) fn write(path: &Path, slides: &[SlideLine]) -> Result<(), WriteError> {
     let further = further(slides);
     let number = |v: Option<f64>| v.map_or_else(String::new, |v| v.to_string());
@@ -84,11 +94,13 @@ pub(super) fn write(path: &Path, slides: &[SlideLine]) -> Result<(), WriteError>
         true => &REVIEWED,
         false => &[],
     };
+    let by_hand = slides.iter().filter_map(|s| s.reviewed.as_ref()).any(|r| r.placed.is_some());
+    let by_hand: &[&str] = if by_hand { &PLACED } else { &[] };
     let some =
         |with: fn(&CountsFile) -> bool| slides.iter().filter_map(|s| s.counts.as_ref()).any(with);
     let in_regions: &[&str] = if some(|c| c.regions.is_some()) { &REGIONS } else { &[] };
     let subtyped: &[&str] = if some(|c| c.subtypes.is_some()) { &SUBTYPES } else { &[] };
-    let header = [&COLUMNS, in_regions, subtyped, recounted, &further].concat();
+    let header = [&COLUMNS, in_regions, subtyped, recounted, by_hand, &further].concat();
     let mut table = Writer::new(header);
     for s in slides {
         let c = s.counts.as_ref();
@@ -127,11 +139,13 @@ pub(super) fn write(path: &Path, slides: &[SlideLine]) -> Result<(), WriteError>
             let found = s.columns.iter().find(|(n, _)| n == name);
             found.map_or_else(String::new, |(_, cell)| cell.clone())
         };
+        let placed = s.reviewed.as_ref().map_or_else(Default::default, placed);
+        let placed = placed.into_iter().take(by_hand.len());
         let reviewed = s.reviewed.as_ref().map_or_else(Default::default, reviewed);
         let reviewed = reviewed.into_iter().take(recounted.len());
         let regions = regions(c).into_iter().take(in_regions.len());
         let subtypes = subtypes(c).into_iter().take(subtyped.len());
-        let more = regions.chain(subtypes).chain(reviewed);
+        let more = regions.chain(subtypes).chain(reviewed).chain(placed);
         table.push(own.into_iter().chain(more).chain(further.iter().map(cell)));
     }
     table.write(path)

@@ -1,15 +1,20 @@
 //! Slides, what was found on them and what reviewers decided, as a page on this machine: `docs/view.md`.
 
+mod content;
 mod dataset;
 pub mod desk;
 mod dicom;
+mod drawn;
 mod judged;
+mod keep;
+mod logs;
 mod open;
 mod qupath;
 mod recount;
 mod review;
 mod server;
 mod settle;
+mod signature;
 mod tiles;
 mod tissue;
 

@@ -87,6 +87,8 @@ impl Item {
 pub struct Opened {
     /// The slides, in the order of the arguments, those of a run by name.
     pub items: Vec<Item>,
+    /// The folder in which slides of runs were looked for first.
+    pub slides: Option<PathBuf>,
 }
 
 /// Opens runs (folders that `mithras detect` wrote), single folders of a run, and slides. A slide of a
@@ -115,7 +117,10 @@ pub fn open(
             items.extend(of_run);
         }
     }
-    if items.is_empty() { Err(OpenError::Nothing) } else { Ok(Opened { items }) }
+    if items.is_empty() {
+        return Err(OpenError::Nothing);
+    }
+    Ok(Opened { items, slides: slides.map(Path::to_owned) })
 }
 
 /// The slides' folders of a run, by name; empty if the argument is not a run.

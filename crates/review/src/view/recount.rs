@@ -1,6 +1,6 @@
 //! The count of a run with a reviewer's corrections, next to the network's own.
 
-use super::desk::{self, PlacedHotspot};
+use super::desk::{self, PlacedHotspot, SlideFile};
 use super::open::{OpenError, counted_folders};
 use super::qupath::{Objects, is_objects, slide_key};
 use super::review::{Entry, ReviewError, Verdict, VerdictLog, Verdicts, agreement};
@@ -12,11 +12,10 @@ use base::json::JsonError;
 use base::remedy::{Remedied, Remedy};
 use base::table::{TableError, Unmatched, Writer};
 use base::text::{Many, Shown};
-use mithras::export::pictures;
+use mithras::export::{CountsFile, pictures};
 use mithras::regions::{RegionOutline, outlines};
-use mithras::report::{ReportError, Results, Reviewed, gather, results};
+use mithras::report::{PlacedCount, ReportError, Results, Reviewed, gather, results};
 use mitosis::count::{CountError, density_per_20_mm2, hotspot};
-use mitosis::hotspots::HotspotRule;
 use mitosis::{Level0, Mm2, MppError, Point};
 use outcome::{Rule, Scheme};
 use serde::Serialize;
@@ -113,8 +112,8 @@ pub struct Counted {
     /// 95 % percentile interval of the density over resampled windows of 500 um, which knows that
     /// figures cluster; none with fewer than ten windows of tissue.
     pub density_resampled_95: Option<[f64; 2]>,
-    /// What a scheme gives for the hotspot, where one was asked for; `at least` in front where less tissue was
-    /// analysed than the scheme's area.
+    /// What a scheme gives for the hotspot that counts, the placed one before the densest, where one was asked for;
+    /// `at least` in front where less tissue was analysed than the scheme's area.
     pub mitotic_score: Option<String>,
 }
 
@@ -127,7 +126,7 @@ pub struct Grading {
     pub title: String,
     /// What it gives, in its own words: a mitotic score as a rule, never a grade.
     pub gives: String,
-    /// The area that its thresholds refer to, mm2; the counts of 2 mm2 are rescaled to it and rounded.
+    /// The area that its thresholds refer to, mm2; the counts of hotspots are rescaled to it and rounded.
     pub area_mm2: f64,
     #[serde(skip)]
     rule: Rule,
@@ -146,11 +145,12 @@ impl Grading {
         Ok(Self { scheme, title, gives, area_mm2: rule.area_mm2, rule })
     }
 
-    /// What the scheme gives for this many figures in 2 mm2, of so much analysed tissue.
+    /// What the scheme gives for this many figures in a hotspot of so many mm2, on a slide with so much analysed
+    /// tissue.
     #[must_use]
-    pub fn score(&self, hotspot_count: usize, analysed_mm2: f64) -> String {
-        let (_, score) = self.rule.apply(hotspot_count as f64, SQUARE_MM2);
-        let short = analysed_mm2 < self.area_mm2.max(SQUARE_MM2);
+    pub fn score(&self, figures: usize, hotspot_mm2: f64, analysed_mm2: f64) -> String {
+        let (_, score) = self.rule.apply(figures as f64, hotspot_mm2);
+        let short = analysed_mm2 < self.area_mm2.max(hotspot_mm2);
         if short { format!("at least {score}") } else { score.to_owned() }
     }
 }
@@ -182,28 +182,6 @@ pub struct RecountRow {
     pub analysed_mm2: f64,
     /// What is to be known of the numbers; empty where nothing is.
     pub notes: Vec<String>,
-}
-
-/// A placed hotspot with its count.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct PlacedCount {
-    /// Who placed it.
-    pub reviewer: String,
-    /// When, seconds since 1970.
-    pub time: f64,
-    /// Name of the rule.
-    pub preset: String,
-    /// The rule.
-    #[serde(flatten)]
-    pub rule: HotspotRule,
-    /// All of it, mm2.
-    pub area_mm2: f64,
-    /// Its centre, or those of its fields, level-0 px.
-    pub centres_px: Vec<[f64; 2]>,
-    /// Reviewed figures in it.
-    pub figures: usize,
-    /// The network's figures in it.
-    pub model_figures: usize,
 }
 
 /// A run recounted.
@@ -328,57 +306,24 @@ pub fn recount(
     let (source, log) = Source::read(run, reviews)?;
     let (mut slides, mut counted, mut failed) = (Vec::new(), Vec::new(), BTreeMap::new());
     let (mut any, mut unsound) = (false, None);
-    let spots = if placed { desk::hotspots(&run.join("reviews"), None)? } else { BTreeMap::new() };
+    let reviewer = by(&source, &log, reviews);
+    let plan = RecountPlan { source, reviewer, reviews: run.join("reviews"), placed, grading };
     for folder in &folders {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let found = match results(folder) {
-            Ok(results) => results,
+        match results(folder) {
+            Ok(found) => {
+                let (about, remarks) = plan.source.about(&name, &found);
+                any |= !about.is_empty();
+                counted.push(folder);
+                slides.push(plan.row(name, folder, &found, about, remarks)?);
+            }
             Err(e) => {
                 failed.insert(name, e.to_string());
                 unsound.get_or_insert(e);
-                continue;
-            }
-        };
-        counted.push(folder);
-        let (mut about, mut remarks) = source.about(&name, &found);
-        any |= !about.is_empty();
-        let regions = outlines(folder, found.counts.slide.bounds_offset)?;
-        let outside = leave_out(&mut about, &regions);
-        if outside > 0 {
-            let n = Many(outside, "added figure");
-            remarks.push(format!("{n} outside the regions that were searched, left out"));
-        }
-        let signed = desk::signed_slide(&run.join("reviews"), &name, &found.counts.slide.digest)?;
-        let mut row = row(name, folder, &found, &about)?;
-        row.notes.extend(remarks);
-        if let Some(s) =
-            signed.filter(|s| !by(&source, &log, reviews).split(TOGETHER).any(|n| n == s.reviewer))
-        {
-            row.notes.push(format!(
-                "signed by {} (version {}), whose verdicts these are not",
-                s.reviewer, s.version
-            ));
-        }
-        let own = spots
-            .iter()
-            .find(|(of, _)| of.slide == row.slide && of.slide_digest == found.counts.slide.digest);
-        if let Some((_, spot)) = own {
-            row.placed_hotspot = Some(in_placed(spot, &found, &about)?);
-        } else if placed {
-            row.notes.push("no reviewer placed a hotspot: it is the densest 2 mm2".into());
-        }
-        if let Some(g) = &grading {
-            let counts = &found.counts;
-            if counts.is_outside_range() || !counts.has_tissue {
-                row.notes.push(format!("no {}: see the notes on this slide", g.gives));
-            } else {
-                for c in [&mut row.model, &mut row.reviewed] {
-                    c.mitotic_score = Some(g.score(c.hotspot_count, counts.analysed_mm2));
-                }
             }
         }
-        slides.push(row);
     }
+    let RecountPlan { source, reviewer, grading, .. } = plan;
     if !any {
         // Nothing was asked of the reviews where no slide can be read.
         if let Some(e) = unsound.filter(|_| counted.is_empty()) {
@@ -387,15 +332,15 @@ pub fn recount(
         let join = source.unmatched(&folders).map(Box::new);
         return Err(RecountError::NoVerdicts { path: log, join });
     }
-    let reviewer = by(&source, &log, reviews);
     let agreement = agreement(&VerdictLog::read_all(&run.join("reviews"))?)?;
     let (file, unmatched) = (run.join("recount.csv"), source.strange(&folders));
     let recount = Recount { reviewer, grading, file, slides, failed, unmatched, agreement };
     table(&recount).write_private(&recount.file)?;
     for (folder, row) in counted.into_iter().zip(&recount.slides) {
-        match row.judged {
-            0 => Reviewed::forget(folder)?,
-            _ => reviewed(&recount, row).write(folder)?,
+        // A reviewer who placed a hotspot on a slide has looked at it.
+        match row.judged == 0 && row.placed_hotspot.is_none() {
+            true => Reviewed::forget(folder)?,
+            false => reviewed(&recount, row).write(folder)?,
         }
     }
     // A run whose tables were never made is under way, or its slides' folders were put together by hand.
@@ -403,6 +348,80 @@ pub fn recount(
         gather(&[run.to_owned()], None)?;
     }
     Ok(recount)
+}
+
+/// What a recount is asked for.
+struct RecountPlan {
+    source: Source,
+    /// Whose corrections they are.
+    reviewer: String,
+    /// Folder of the logs.
+    reviews: PathBuf,
+    /// Whether a reviewer's hotspot counts.
+    placed: bool,
+    grading: Option<Grading>,
+}
+
+impl RecountPlan {
+    /// A slide counted again.
+    fn row(
+        &self,
+        name: String,
+        folder: &Path,
+        found: &Results,
+        mut about: Verdicts,
+        mut remarks: Vec<String>,
+    ) -> Result<RecountRow, RecountError> {
+        let regions = outlines(folder, found.counts.slide.bounds_offset)?;
+        let outside = leave_out(&mut about, &regions);
+        if outside > 0 {
+            let n = Many(outside, "added figure");
+            remarks.push(format!("{n} outside the regions that were searched, left out"));
+        }
+        let this = SlideFile { name: &name, digest: &found.counts.slide.digest };
+        remarks.extend(about_signature(&self.reviews, folder, this, &self.reviewer)?);
+        // A hotspot belongs to the reviewer who judged; objects of QuPath name nobody.
+        let whose =
+            Some(self.reviewer.as_str()).filter(|_| !matches!(self.source, Source::Objects(_)));
+        let spot = match self.placed {
+            true => desk::hotspot_on(&self.reviews, whose, this)?,
+            false => None,
+        };
+        let placed = spot.map(|spot| in_placed(&spot, found, &about)).transpose()?;
+        if self.placed && placed.is_none() {
+            let by = whose.map_or_else(String::new, |name| format!(" by {name}"));
+            remarks.push(format!("no hotspot was placed{by}: it is the densest 2 mm2"));
+        }
+        let mut row = row(name, folder, found, &about)?;
+        row.placed_hotspot = placed;
+        row.notes.extend(remarks);
+        if let Some(grading) = &self.grading {
+            row.score(grading, &found.counts);
+        }
+        Ok(row)
+    }
+}
+
+/// What is to be known of a slide's signature, where there is one.
+fn about_signature(
+    reviews: &Path,
+    results: &Path,
+    slide: SlideFile<'_>,
+    reviewer: &str,
+) -> Result<Vec<String>, RecountError> {
+    let Some(signature) = desk::signed_slide(reviews, Some(results), slide)? else {
+        return Ok(Vec::new());
+    };
+    let (who, version) = (&signature.line.reviewer, signature.line.version);
+    let mut notes = Vec::new();
+    if !reviewer.split(TOGETHER).any(|name| name == who) {
+        notes.push(format!("signed by {who} (version {version}), whose verdicts these are not"));
+    }
+    if !signature.changed.is_empty() {
+        let changed = signature.changed.join(", ");
+        notes.push(format!("changed since {who} signed it (version {version}): {changed}"));
+    }
+    Ok(notes)
 }
 
 /// Whose corrections they are.
@@ -426,6 +445,23 @@ fn reviewed(recount: &Recount, row: &RecountRow) -> Reviewed {
         gives: recount.grading.as_ref().map(|g| g.gives.clone()),
         model_mitotic_score: row.model.mitotic_score.clone(),
         mitotic_score: r.mitotic_score.clone(),
+        placed: row.placed_hotspot.clone(),
+    }
+}
+
+impl RecountRow {
+    /// Scores both counts by a scheme: of the placed hotspot, where there is one.
+    fn score(&mut self, grading: &Grading, counts: &CountsFile) {
+        if counts.is_outside_range() || !counts.has_tissue {
+            return self.notes.push(format!("no {}: see the notes on this slide", grading.gives));
+        }
+        let placed = self.placed_hotspot.as_ref();
+        let mm2 = placed.map_or(SQUARE_MM2, |p| p.area_mm2);
+        let score = |figures: usize| Some(grading.score(figures, mm2, counts.analysed_mm2));
+        let in_placed = placed.map(|p| (p.model_figures, p.figures));
+        let (model, reviewed) =
+            in_placed.unwrap_or((self.model.hotspot_count, self.reviewed.hotspot_count));
+        (self.model.mitotic_score, self.reviewed.mitotic_score) = (score(model), score(reviewed));
     }
 }
 
@@ -670,7 +706,10 @@ impl fmt::Display for Recount {
                     write!(f, ")")?;
                 }
                 match c.mitotic_score.as_ref().zip(self.grading.as_ref()) {
-                    Some((score, g)) => writeln!(f, ", {} {score}", g.gives),
+                    Some((score, g)) => {
+                        let of = s.placed_hotspot.as_ref().map_or("", |_| " (placed hotspot)");
+                        writeln!(f, ", {} {score}{of}", g.gives)
+                    }
                     None => writeln!(f),
                 }
             };

@@ -2,6 +2,7 @@
 
 use crate::agreement::{Agreement, agreements};
 use base::chain::{self, ChainError, Chained};
+use base::file::WriteError;
 use base::log::{LogError, NameError, check_name};
 use serde::{Deserialize, Serialize};
 use stats::StatsError;
@@ -25,6 +26,9 @@ pub enum ReviewError {
     /// A log that was changed, or cannot be read or written.
     #[error(transparent)]
     Chain(#[from] ChainError),
+    /// A file made of a log.
+    #[error(transparent)]
+    Write(#[from] WriteError),
     /// The folder of the logs.
     #[error("{}: {source}", path.display())]
     Folder {

@@ -1,6 +1,8 @@
 //! Answers the page's requests.
 
 use super::desk::{self, Drawn, DrawnRegion, PlacedHotspot, Signed};
+use super::keep::keep_point;
+use super::logs::now;
 use super::open::{Item, Opened, run_of};
 use super::review::{
     Entry, LONGEST_COMMENT, ReviewError, SlideKey, Verdict, VerdictLog, Verdicts, agreement,
@@ -161,7 +163,7 @@ struct Settle {
 }
 
 /// What reviewers decided about a slide as a whole.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct DeskState {
     hotspot: Option<PlacedHotspot>,
     drawn: Vec<DrawnRegion>,
@@ -169,6 +171,8 @@ struct DeskState {
     signatures: Vec<Signed>,
     /// Nothing can be changed until it is opened again.
     frozen: bool,
+    /// Files that are not as they were signed, by name.
+    changed: Vec<String>,
     /// Sizes of the drawn regions, mm2, and of what is left of all of them together.
     mm2: Vec<f64>,
     all_mm2: Option<f64>,
@@ -202,6 +206,20 @@ struct Sign {
     slide: usize,
     #[serde(default)]
     reopen: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Keep {
+    /// A slide of the run.
+    slide: usize,
+    /// A name of the package's card, or two thresholds, as the command line takes it.
+    point: String,
+}
+
+#[derive(Serialize)]
+struct Kept {
+    folder: String,
 }
 
 #[derive(Serialize)]
@@ -255,11 +273,15 @@ struct ReviewPlace<'a> {
 pub struct Viewer {
     items: Vec<Item>,
     tiles: Tiles,
+    /// Folder with the slides, where they have moved.
+    slides: Option<PathBuf>,
     blinded: bool,
     /// Held while a log is used, never while a request is read or an answer sent.
     logs: Mutex<HashMap<(PathBuf, String), VerdictLog>>,
     /// Keys of the slide's candidates, of the slides that were reviewed.
     keys: Mutex<HashMap<usize, std::collections::HashSet<String>>>,
+    /// Held while a run is written at other thresholds: one at a time.
+    keeping: Mutex<()>,
 }
 
 impl Viewer {
@@ -269,9 +291,11 @@ impl Viewer {
         Self {
             items: opened.items,
             tiles: Tiles::default(),
+            slides: opened.slides,
             blinded: false,
             logs: Mutex::default(),
             keys: Mutex::default(),
+            keeping: Mutex::default(),
         }
     }
 
@@ -302,6 +326,7 @@ impl Viewer {
             ("POST", "api/hotspot") => request.json().and_then(|p: Place| self.place(p)),
             ("POST", "api/regions") => request.json().and_then(|d: Draw| self.draw(&d)),
             ("POST", "api/settle") => request.json().and_then(|s: Settle| self.settle(&s)),
+            ("POST", "api/keep") => request.json().and_then(|k: Keep| self.keep_thresholds(&k)),
             ("POST", "api/sign") => request.json().and_then(|s: Sign| self.sign(&s)),
             _ => Err(nothing()),
         };
@@ -616,6 +641,12 @@ impl Viewer {
     fn undo(&self, u: &Undo) -> Result<Answer, Answer> {
         let ReviewPlace { folder, of } = self.change(u.slide)?;
         self.open_to_change(folder, &of)?;
+        let log = VerdictLog::path(folder, &u.reviewer)
+            .map_err(|e| Answer::refusal(400, &e.to_string()))?;
+        // Nothing is written before the first verdict.
+        if !log.exists() {
+            return Ok(Answer::json(200, &Undone { entry: None }));
+        }
         let entry = self.with(folder, &u.reviewer, |log| log.undo_of(&of, u.key.as_deref()))?;
         Ok(Answer::json(200, &Undone { entry }))
     }
@@ -640,35 +671,40 @@ impl Viewer {
         let place = match self.change(id) {
             Ok(place) => place,
             // A slide that has no place for verdicts has none of these either.
-            Err(_) => return Ok(Answer::json(200, &self.desk_state(item, None)?)),
+            Err(_) => return Ok(Answer::json(200, &DeskState::default())),
         };
-        Ok(Answer::json(200, &self.desk_state(item, Some(&place))?))
+        Ok(Answer::json(200, &self.desk_state(id, item, &place)?))
+    }
+
+    /// The upper left corner of a slide's bounds, which regions in files are counted from: as the run has it; of a
+    /// slide without a run as its file states it.
+    fn bounds_offset(&self, id: usize, item: &Item) -> Result<[i64; 2], Answer> {
+        if let Some(counts) = &item.counts {
+            return Ok(counts.slide.bounds_offset);
+        }
+        let Some(file) = item.file.as_deref() else { return Ok([0, 0]) };
+        let slide = self.tiles.slide(id, file);
+        let slide = slide.map_err(|e| Answer::refusal(500, &e.to_string()))?;
+        Ok(slide.bounds().map_or([0, 0], |b| [b.x, b.y]))
     }
 
     fn desk_state(
         &self,
+        id: usize,
         item: &Item,
-        place: Option<&ReviewPlace<'_>>,
+        ReviewPlace { folder, of }: &ReviewPlace<'_>,
     ) -> Result<DeskState, Answer> {
         let fail = |e: ReviewError| Answer::refusal(500, &e.to_string());
-        let Some(ReviewPlace { folder, of }) = place else {
-            return Ok(DeskState {
-                hotspot: None,
-                drawn: Vec::new(),
-                drawn_by: None,
-                signatures: Vec::new(),
-                frozen: false,
-                mm2: Vec::new(),
-                all_mm2: None,
-            });
-        };
-        let offset = item.counts.as_ref().map_or([0, 0], |c| c.slide.bounds_offset);
+        let offset = self.bounds_offset(id, item)?;
         let (drawn_by, drawn) = match desk::drawn(folder, &of.slide, offset).map_err(fail)? {
             Some((by, _)) if by.slide_digest != of.slide_digest => (None, Vec::new()),
             Some((by, drawn)) => (Some(by), drawn),
             None => (None, Vec::new()),
         };
-        let mpp = item.counts.as_ref().map(|c| [c.resolution.x, c.resolution.y]);
+        let mpp = match &item.counts {
+            Some(c) => Some([c.resolution.x, c.resolution.y]),
+            None => item.file.as_deref().and_then(|file| self.mpp(id, file)),
+        };
         let areas: Vec<roi::Area> =
             drawn.iter().map(|d| roi::Area::polygon(&d.ring, &[])).collect();
         let union = |exclude: bool| {
@@ -677,17 +713,21 @@ impl Viewer {
         };
         let all = union(false).minus(&union(true));
         let signatures = desk::signatures(folder, of).map_err(fail)?;
+        let last = signatures.last().filter(|s| s.signed);
+        let results = item.folder.as_deref();
+        let changed = last.map_or(Ok(Vec::new()), |s| desk::changes(folder, results, s));
         Ok(DeskState {
             // Where somebody saw the most figures is an opinion, too.
             hotspot: match self.blinded {
                 true => None,
-                false => desk::hotspots(folder, None).map_err(fail)?.remove(of),
+                false => desk::hotspots(folder).map_err(fail)?.remove(of),
             },
             drawn_by,
             mm2: mpp.map_or_else(Vec::new, |m| areas.iter().map(|a| a.mm2(m)).collect()),
             all_mm2: mpp.filter(|_| !all.is_empty()).map(|m| all.mm2(m)),
             drawn,
-            frozen: signatures.last().is_some_and(|s| s.signed),
+            frozen: last.is_some(),
+            changed: changed.map_err(fail)?,
             signatures,
         })
     }
@@ -738,15 +778,32 @@ impl Viewer {
         let place = self.change(d.slide)?;
         let ReviewPlace { folder, of } = &place;
         self.open_to_change(folder, of)?;
-        let offset = item.counts.as_ref().map_or([0, 0], |c| c.slide.bounds_offset);
+        let offset = self.bounds_offset(d.slide, item)?;
         let by = Drawn {
             slide_digest: of.slide_digest.clone(),
             reviewer: d.reviewer.clone(),
-            time: desk::now(),
+            time: now(),
         };
-        desk::draw(folder, &of.slide, by, offset, &d.regions)
-            .map_err(|e| Answer::refusal(500, &format!("nothing was saved: {e}")))?;
-        Ok(Answer::json(200, &self.desk_state(item, Some(&place))?))
+        {
+            let _one = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
+            desk::draw(folder, &of.slide, by, offset, &d.regions)
+                .map_err(|e| Answer::refusal(500, &format!("not saved: {e}")))?;
+        }
+        Ok(Answer::json(200, &self.desk_state(d.slide, item, &place)?))
+    }
+
+    /// Writes the run of a slide at other thresholds into a folder next to it.
+    fn keep_thresholds(&self, k: &Keep) -> Result<Answer, Answer> {
+        let wrong = |why: &str| Answer::refusal(400, why);
+        if self.blinded {
+            return Err(wrong("blinded, the server has no thresholds to keep"));
+        }
+        let folder = self.item(k.slide)?.folder.as_deref();
+        let folder = folder.ok_or_else(|| wrong("a slide without a run has no thresholds"))?;
+        let _one = self.keeping.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = keep_point(&run_of(folder), &k.point, self.slides.as_deref());
+        let folder = kept.map_err(|e| wrong(&e.to_string()))?.display().to_string();
+        Ok(Answer::json(200, &Kept { folder }))
     }
 
     /// Finishes the case of a slide, or opens it again: all its slides in the list.
@@ -769,7 +826,8 @@ impl Viewer {
             let fail = |e: ReviewError| Answer::refusal(400, &e.to_string());
             let signature = desk::signed(folder, &of).map_err(fail)?;
             if signature.is_some() == reopen.is_some() {
-                desk::sign(folder, &s.reviewer, &of, reopen).map_err(fail)?;
+                let results = self.items[id].folder.as_deref();
+                desk::sign(folder, results, &s.reviewer, &of, reopen).map_err(fail)?;
                 slides.push(of.slide);
             }
         }
@@ -843,5 +901,91 @@ fn rows(folder: &Path) -> Result<Vec<DetectionRow>, Answer> {
     match results(folder) {
         Ok(results) => Ok(results.rows),
         Err(e) => Err(Answer::refusal(500, &e.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::open;
+    use mithras::regions::{Classes, RegionSource};
+    use std::sync::Arc;
+
+    /// A Leica SCN of 1024 x 512 px at 0.25 um/px, whose picture is at x 1200, y 2000 px of a slide of 8000 x 12000 px.
+    fn scn() -> Vec<u8> {
+        const TILE: u32 = 512;
+        let xml = r#"<?xml version="1.0"?><scn xmlns="http://www.leica-microsystems.com/scn/2010/10/01"><collection name="c" uuid="u" sizeX="2000000" sizeY="3000000"><barcode>x</barcode><image name="i" uuid="v"><creationDate>2020-01-01T00:00:00Z</creationDate><device model="Leica SCN400" version="1"/><pixels sizeX="1024" sizeY="512"><dimension sizeX="1024" sizeY="512" r="0" ifd="0"/></pixels><view sizeX="256000" sizeY="128000" offsetX="300000" offsetY="500000" spacingZ="0"/><scanSettings><objectiveSettings><objective>20</objective></objectiveSettings><illuminationSettings><numericalAperture>0.4</numericalAperture><illuminationSource>brightfield</illuminationSource></illuminationSettings></scanSettings></image></collection></scn>"#;
+        let mut bytes = b"II*\0\0\0\0\0".to_vec();
+        let tile: Vec<u8> = [200, 120, 170].repeat((TILE * TILE) as usize);
+        let mut put = |part: &[u8]| {
+            bytes.resize(bytes.len().next_multiple_of(4), 0);
+            let at = bytes.len() as u32;
+            bytes.extend(part);
+            at
+        };
+        let numbers = |all: &[u32]| all.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>();
+        let data = put(&tile);
+        let words = put(&[xml.as_bytes(), b"\0"].concat());
+        let offsets = put(&numbers(&[data, data]));
+        let counts = put(&numbers(&[tile.len() as u32; 2]));
+        let bits = put(&numbers(&[8 | 8 << 16, 8]));
+        let per_cm = put(&numbers(&[40_000, 1]));
+        // Tag, type (ASCII 2, SHORT 3, LONG 4, RATIONAL 5), count, value or its place.
+        let entries = [
+            (256, 4, 1, 2 * TILE),
+            (257, 4, 1, TILE),
+            (258, 3, 3, bits),
+            (259, 3, 1, 1),
+            (262, 3, 1, 2),
+            (270, 2, xml.len() as u32 + 1, words),
+            (277, 3, 1, 3),
+            (282, 5, 1, per_cm),
+            (283, 5, 1, per_cm),
+            (284, 3, 1, 1),
+            (296, 3, 1, 3),
+            (322, 4, 1, TILE),
+            (323, 4, 1, TILE),
+            (324, 4, 2, offsets),
+            (325, 4, 2, counts),
+        ];
+        let mut directory = (entries.len() as u16).to_le_bytes().to_vec();
+        for (tag, kind, count, value) in entries {
+            directory.extend([tag as u16, kind as u16].iter().flat_map(|n| n.to_le_bytes()));
+            directory.extend([count, value].iter().flat_map(|n| n.to_le_bytes()));
+        }
+        directory.extend([0; 4]);
+        let at = put(&directory);
+        bytes[4..8].copy_from_slice(&at.to_le_bytes());
+        bytes
+    }
+
+    /// Regions drawn on a slide without a run are counted from the bounds that its file states, as detection reads
+    /// them.
+    #[test]
+    fn regions_on_a_slide_without_a_run_are_where_they_were_drawn() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, reviews) = (dir.path().join("s.scn"), dir.path().join("reviews"));
+        std::fs::write(&file, scn()).unwrap();
+        let mpp = mitosis::Mpp::new(0.25).ok();
+        let options = slide::OpenOptions { mpp, ..slide::OpenOptions::default() };
+        let Ok(slide) = slide::Slide::open_with(&file, &options) else {
+            return eprintln!("SKIPPED: a slide that states bounds needs OpenSlide");
+        };
+        assert_eq!(slide.bounds().map(|b| [b.x, b.y]), Some([1200, 2000]));
+        let viewer = Viewer::new(open(std::slice::from_ref(&file), None, Some(&reviews)).unwrap());
+        let ring = vec![[1300.0, 2100.0], [1800.0, 2100.0], [1800.0, 2400.0], [1300.0, 2400.0]];
+        let (name, class) = ("front".to_owned(), String::new());
+        let region = DrawnRegion { name, class, exclude: false, ring: ring.clone() };
+        let draw = Draw { reviewer: "anna".into(), slide: 0, regions: vec![region.clone()] };
+        let answer = viewer.draw(&draw).unwrap_or_else(|refusal| refusal);
+        assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
+        let state: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+        assert_eq!(state["drawn"], serde_json::to_value([region]).unwrap());
+        let drawn = roi::DrawnFile::read(&desk::drawn_file(&reviews, "s"), None).unwrap();
+        let source = RegionSource { file: Arc::new(drawn), classes: Classes::default() };
+        let digest = mithras::input::InputDigest::from_file(&file).unwrap().sha256;
+        let regions = source.read_for(&slide, "s", &digest).unwrap();
+        let bounds = regions.list[0].area.bounds().unwrap();
+        assert_eq!(bounds, (ring[0], ring[2]), "the same corners of level 0");
     }
 }

@@ -3,7 +3,7 @@
 //! A decision is in `settled.log` next to the logs of reviewers. It names the verdicts that it was made about, and
 //! holds as long as these are the reviewers' verdicts: changing one opens the question again.
 
-use super::desk::{append, lines, now};
+use super::logs::{append, lines, now};
 use super::review::{Entry, ReviewError, SlideKey, SlideVerdicts, Verdict, VerdictLog, Verdicts};
 use base::log::check_name;
 use base::text::Many;

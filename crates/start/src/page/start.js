@@ -326,7 +326,7 @@ function count(s) {
     for (const note of s.notes) remarks.append(make('div', note, { className: s.meaningless ? 'fault' : 'warning' }));
   }
   const by = s.reviewed;
-  tr.append(make('td', by ? `${by.figures}, hotspot ${by.hotspot_count} (${by.reviewer})` : ''), remarks);
+  tr.append(make('td', by ? `${by.figures}, hotspot ${by.placed ? `${by.placed.figures} in ${by.placed.area_mm2} mm²` : by.hotspot_count} (${by.reviewer})` : ''), remarks);
   return tr;
 }
 

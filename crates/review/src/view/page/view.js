@@ -10,7 +10,7 @@ const PAGE = 60;
 const state = {
   index: null, slide: 0, detail: null, figures: null, point: { seg: 0, cls: 0 }, atypical: 0.5,
   order: [], shown: PAGE, selected: null, reviewer: '', adding: false, naming: false, voices: {}, queue: Promise.resolve(),
-  history: [], desk: null, rule: { ...PAPER_RULE }, proposals: [], spot: null, moving: false, drawing: null,
+  history: [], desk: null, undone: [], rule: { ...PAPER_RULE }, proposals: [], spot: null, moving: false, drawing: null,
 };
 
 /** What a window remembers over a reload; a browser that allows no storage forgets. */
@@ -53,6 +53,7 @@ async function open(id, place) {
   state.moving = false;
   state.drawing = null;
   state.adding = false;
+  state.undone = [];
   pointing();
   memory.set('slide', state.index.slides[id].name);
   const s = state.index.slides[id];
@@ -117,8 +118,9 @@ function refresh() {
   const card = detail.point;
   const moved = point.seg !== card.seg || point.cls !== card.cls;
   $('moved').hidden = !moved || blinded();
-  $('keep').hidden = !moved || !state.index.run;
-  $('keep').lastElementChild.textContent = `mithras recount ${state.index.run} --operating-point ${point.seg},${point.cls} --into DIR`;
+  $('keep').hidden = !moved || !state.index.run || blinded();
+  if (keepPoint.point !== pointText(point)) $('kept').textContent = '';
+  $('keep-command').textContent = `mithras recount ${quoted(state.index.run || '')} --operating-point ${pointText(point)} --into DIR`;
   $('moved').textContent = `not the run's operating point (${card.seg}, ${card.cls})`;
   $('thresholds').hidden = !figures.searched;
   const named = namedPoint(point);
@@ -135,6 +137,33 @@ function refresh() {
 /** The card's name for two thresholds, with what it promises. */
 function namedPoint(point) {
   return Object.entries(state.index.points).find(([, p]) => p.seg === point.seg && p.cls === point.cls);
+}
+
+/** A point as the command line takes it: its name, or two thresholds. */
+function pointText(point) {
+  const known = namedPoint(point);
+  return known ? known[0] : `${point.seg},${point.cls}`;
+}
+
+/** A path as one word of a command line; between double quotes on Windows, whose paths hold none. */
+function quoted(path) {
+  if (/^[\w@%+=:,./-]+$/.test(path)) return path;
+  return path.includes('\\') ? `"${path}"` : `'${path.replaceAll("'", "'\\''")}'`;
+}
+
+/** Keeps the thresholds that are set as a run of its own, next to this one. */
+async function keepPoint() {
+  keepPoint.point = pointText(state.point);
+  $('keep-run').disabled = true;
+  $('kept').textContent = 'writing the run at these thresholds';
+  try {
+    const kept = await post('api/keep', { slide: state.slide, point: pointText(state.point) });
+    $('kept').textContent = `kept: mithras view ${quoted(kept.folder)}`;
+  } catch (e) {
+    $('kept').textContent = `not kept: ${e.message}`;
+  } finally {
+    $('keep-run').disabled = false;
+  }
 }
 
 /** The caveats that may be shown: blinded, none that tells what the network found. */
@@ -154,7 +183,7 @@ function caveats() {
 }
 
 const PRESETS = {
-  paper: ['paper: square of 2 mm²', { shape: 'square', fields: 1, field_mm2: 2 }],
+  paper: ['paper: densest 2 mm² square (Chebyshev distance)', { shape: 'square', fields: 1, field_mm2: 2 }],
   breast: ['breast: 10 fields of 0.237 mm²', { shape: 'circle', fields: 10, field_mm2: 0.237 }],
   gist: ['GIST: 5 mm²', { shape: 'circle', fields: 1, field_mm2: 5 }],
   'soft-tissue': ['soft tissue: 10 fields of 0.1734 mm²', { shape: 'circle', fields: 10, field_mm2: 0.1734 }],
@@ -299,9 +328,12 @@ function signatures() {
   const { frozen, signatures: all } = state.desk;
   const last = all[all.length - 1];
   $('frozen').hidden = !frozen;
-  $('frozen').textContent = frozen ? `signed by ${last.reviewer}, version ${last.version}` : '';
+  const changed = frozen && state.desk.changed.length ? `, changed since: ${state.desk.changed.join(', ')}` : '';
+  $('frozen').textContent = frozen ? `signed by ${last.reviewer}, version ${last.version}${changed}` : '';
   $('sign').hidden = frozen;
   $('reopen').hidden = !frozen;
+  $('reason-label').hidden = !frozen;
+  $('reason').value = '';
   $('signatures').replaceChildren(...all.map((s) => {
     const li = document.createElement('li');
     li.textContent = s.signed ? `version ${s.version}: ${s.reviewer}, ${when(s.time)}` : `opened again by ${s.reviewer}, ${when(s.time)}: ${s.reason}`;
@@ -385,22 +417,26 @@ function endRegion() {
   return saveRegions([...state.desk.drawn, region]);
 }
 
-async function saveRegions(regions) {
+/** Saves the regions of the slide that is shown; `undone` are the earlier states that are left to go back to. */
+async function saveRegions(regions, undone = [...state.undone, state.desk.drawn]) {
   if (!named()) return;
-  state.undone = state.desk.drawn;
-  const known = await post('api/regions', { reviewer: state.reviewer, slide: state.slide, regions });
+  const slide = state.slide;
+  const known = await post('api/regions', { reviewer: state.reviewer, slide, regions });
+  // Another slide may have been opened meanwhile.
+  if (slide !== state.slide) return;
+  state.undone = undone;
   state.desk = known;
   refresh();
 }
 
-/** Takes the last corner back while a region is drawn, else the last change of the regions. */
+/** Takes the last corner back while a region is drawn, else the last change of this slide's regions. */
 function undoRegion() {
   if (state.drawing) {
     state.drawing.corners.pop();
     return drawn();
   }
-  if (!state.undone) return notify('Nothing to take back');
-  return saveRegions(state.undone);
+  if (!state.undone.length) return notify('Nothing to take back');
+  return saveRegions(state.undone[state.undone.length - 1], state.undone.slice(0, -1));
 }
 
 function regionsNow(counted) {
@@ -425,7 +461,7 @@ function regionsNow(counted) {
   const n = counted.filter((p) => kept.some((r) => holds(r, p))).length;
   $('region-sum').textContent = kept.length && known.all_mm2 !== null && !blinded() ? `together ${known.all_mm2.toFixed(3)} mm², ${n} ${n === 1 ? 'figure' : 'figures'}` : '';
   $('region-command').hidden = !all.length || !state.index.run;
-  $('region-command').lastElementChild.textContent = `mithras detect SLIDE --regions ${state.index.run}/reviews/regions/${state.index.slides[state.slide].name}.geojson --out DIR`;
+  $('region-command').lastElementChild.textContent = `mithras detect SLIDE --regions ${quoted(`${state.index.run}/reviews/regions/${state.index.slides[state.slide].name}.geojson`)} --out DIR`;
 }
 
 /** The verdicts of all reviewers on this slide, and how far they agree; only asked for where they are shown. */
@@ -868,6 +904,7 @@ const update = () => listen().then(refresh).catch((e) => notify(e.message));
 const act = (work) => Promise.resolve().then(work).catch((e) => notify(e.message));
 $('order').onchange = update;
 $('download').onclick = () => download().catch((e) => notify(e.message));
+$('keep-run').onclick = () => act(keepPoint);
 $('more').onclick = () => { state.shown += PAGE; gallery(); };
 $('search').oninput = list;
 $('blind').onchange = () => {
@@ -899,10 +936,13 @@ $('hotspot-drop').onclick = () => act(dropHotspot);
 for (const kind of ['polygon', 'rectangle']) $(kind).onclick = () => act(() => drawRegion(kind));
 $('region-undo').onclick = () => act(undoRegion);
 $('sign').onclick = () => act(() => sign());
-$('reopen').onclick = () => {
-  const why = prompt('Why is the case opened again?');
-  if (why && why.trim()) act(() => sign(why.trim()));
-};
+$('reopen').onclick = () => act(() => {
+  const why = $('reason').value.trim();
+  if (why) return sign(why);
+  $('reason').focus();
+  return notify('Write why the case is opened again');
+});
+$('reason').onkeydown = (e) => { if (e.key === 'Enter') { e.preventDefault(); $('reopen').click(); } };
 $('comment').onkeydown = (e) => { if (e.key === 'Enter') { e.preventDefault(); comment(); } };
 $('add').onclick = () => {
   state.adding = true;

@@ -1,0 +1,130 @@
+//! What a signature covers: digests of a slide's results, of its regions, and of all that was written about it.
+
+use super::drawn::drawn_file;
+use super::review::ReviewError;
+use base::chain;
+use base::digest::{sha256, sha256_file};
+use base::log::LogError;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// The log of signatures, which a signature does not cover.
+pub(super) const SIGNATURES: &str = "signed.log";
+/// Suffixes of logs.
+const LOGS: [&str; 2] = ["jsonl", "log"];
+
+/// The slide that a line is about, whatever weights found its candidates.
+#[derive(Clone, Copy, Debug)]
+pub struct SlideFile<'a> {
+    /// Its name in the run.
+    pub name: &'a str,
+    /// Digest of its file.
+    pub digest: &'a str,
+}
+
+/// The lines of a log about one slide.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignedLines {
+    /// SHA-256 of them.
+    pub sha256: String,
+    /// How many.
+    pub lines: usize,
+}
+
+/// What a signature covers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignedContent {
+    /// SHA-256 of `counts.json`; empty without a run.
+    pub counts_sha256: String,
+    /// SHA-256 of `detections.csv`; empty without a run.
+    pub detections_sha256: String,
+    /// SHA-256 of the file of drawn regions; empty where nobody drew any.
+    pub regions_sha256: String,
+    /// The lines about the slide in every log that has any, by the name of its file: verdicts, hotspots, decisions,
+    /// regions.
+    pub logs: BTreeMap<String, SignedLines>,
+}
+
+impl SignedContent {
+    /// As it is on disk. `reviews` is the folder of the logs, `results` that of the slide in its run.
+    ///
+    /// # Errors
+    /// [`ReviewError`].
+    pub fn read(
+        reviews: &Path,
+        results: Option<&Path>,
+        slide: SlideFile<'_>,
+    ) -> Result<Self, ReviewError> {
+        let of_run =
+            |file: &str| results.map_or_else(|| Ok(String::new()), |f| digest(&f.join(file)));
+        Ok(Self {
+            counts_sha256: of_run("counts.json")?,
+            detections_sha256: of_run("detections.csv")?,
+            regions_sha256: digest(&drawn_file(reviews, slide.name))?,
+            logs: logs(reviews, slide)?,
+        })
+    }
+
+    /// The files that differ, by name.
+    #[must_use]
+    pub fn differences(&self, other: &Self, slide: &str) -> Vec<String> {
+        let files = [
+            (&self.counts_sha256, &other.counts_sha256, "counts.json".to_owned()),
+            (&self.detections_sha256, &other.detections_sha256, "detections.csv".to_owned()),
+            (&self.regions_sha256, &other.regions_sha256, format!("regions/{slide}.geojson")),
+        ];
+        let files = files.into_iter().filter(|(a, b, _)| a != b).map(|(.., name)| name);
+        let names: BTreeSet<&String> = self.logs.keys().chain(other.logs.keys()).collect();
+        let logs = names.into_iter().filter(|n| self.logs.get(*n) != other.logs.get(*n)).cloned();
+        files.chain(logs).collect()
+    }
+}
+
+/// SHA-256 of a file; empty where it does not exist.
+fn digest(path: &Path) -> Result<String, ReviewError> {
+    match sha256_file(path) {
+        Ok((_, digest)) => Ok(digest),
+        Err(e) if e.source.kind() == ErrorKind::NotFound => Ok(String::new()),
+        Err(e) => Err(LogError::Io { path: e.path, source: e.source }.into()),
+    }
+}
+
+/// The lines about a slide in the logs of a folder.
+fn logs(
+    reviews: &Path,
+    slide: SlideFile<'_>,
+) -> Result<BTreeMap<String, SignedLines>, ReviewError> {
+    /// The part of a line that names its slide.
+    #[derive(Deserialize)]
+    struct About {
+        slide: String,
+        slide_digest: String,
+    }
+    let listed = match std::fs::read_dir(reviews) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        other => {
+            other.map_err(|source| ReviewError::Folder { path: reviews.to_owned(), source })?
+        }
+    };
+    let mut all = BTreeMap::new();
+    for path in listed.filter_map(|e| Some(e.ok()?.path())) {
+        let is_log = path.extension().is_some_and(|e| LOGS.iter().any(|l| e == *l));
+        let Some(name) = path.file_name().and_then(|n| n.to_str()) else { continue };
+        if !is_log || name == SIGNATURES {
+            continue;
+        }
+        let text = chain::read(&path)?;
+        let about = |line: &&str| {
+            let about = serde_json::from_str::<About>(line);
+            about.is_ok_and(|a| a.slide == slide.name && a.slide_digest == slide.digest)
+        };
+        let own: Vec<&str> = text.lines().filter(about).collect();
+        if !own.is_empty() {
+            let lines = SignedLines { sha256: sha256(own.join("\n")), lines: own.len() };
+            all.insert(name.to_owned(), lines);
+        }
+    }
+    Ok(all)
+}
