@@ -127,6 +127,27 @@ try {
   const { hotspot } = await desk();
   assert.deepEqual([hotspot.preset, hotspot.shape, hotspot.fields, hotspot.field_mm2], ['melanoma', 'circle', 1, 1]);
   assert.equal(hotspot.centres_px.length, 1);
+  // Off every dot and onto one: none and one figure, and what is kept is where the mouse let go.
+  await a.run("(() => { const f = document.getElementById('field-mm2'); f.value = 0.05; f.dispatchEvent(new Event('change')); const s = document.getElementById('shape'); s.value = 'square'; s.dispatchEvent(new Event('change')); document.activeElement.blur(); })()");
+  await a.until(`${text('hotspot-count')} === '1 figure in 0.05 mm², the densest place'`, 'a small square');
+  await a.key('g');
+  await wait(300);
+  const drag = async (from, to) => {
+    const [[x0, y0], [x1, y1]] = [await at(...from), await at(...to)];
+    await mouse('mousePressed', x0, y0);
+    for (let i = 1; i <= 20; i += 1) await mouse('mouseMoved', x0 + (i * (x1 - x0)) / 20, y0 + (i * (y1 - y0)) / 20);
+    await mouse('mouseReleased', x1, y1);
+  };
+  const free = [1300, 850];
+  await drag(dots[0], free);
+  await a.until(`${text('hotspot-count')} === '0 figures in 0.05 mm², placed by hand'`, 'dragged off every dot');
+  await drag(free, dots[2]);
+  await a.until(`${text('hotspot-count')} === '1 figure in 0.05 mm², placed by hand'`, 'dragged onto a dot');
+  await a.key('Enter');
+  await a.until(`${text('hotspot-kept')}.startsWith('kept by anna')`, 'the dragged hotspot is kept');
+  for (let i = 0; i < 100 && (await desk()).hotspot.field_mm2 !== 0.05; i += 1) await wait(50);
+  const [[cx, cy]] = (await desk()).hotspot.centres_px;
+  assert.ok(Math.hypot(cx - dots[2][0], cy - dots[2][1]) < 25, `let go at ${dots[2]}, kept at ${cx}, ${cy}`);
   // Taken back, the densest place is the hotspot again; kept once more.
   await a.run("document.getElementById('hotspot-drop').focus()");
   await a.key('Enter');
@@ -177,6 +198,43 @@ try {
   await a.run("document.getElementById('region-undo').click()");
   await a.until(`${text('region-list')}.includes('left out')`, 'regions taken back');
 
+  // What is taken back is a change of this slide, not of the one before, and several of them.
+  const names = () => a.run("[...document.querySelectorAll('#region-list li')].length");
+  const rectangle = async (x0, y0, n) => {
+    await a.key('r');
+    await a.click(...await at(x0, y0));
+    await wait(450);
+    await a.click(...await at(x0 + 300, y0 + 300));
+    await a.until(`document.querySelectorAll('#region-list li').length === ${n}`, `${n} regions`);
+    await wait(450);
+  };
+  await a.run("document.activeElement.blur()");
+  await a.key('j');
+  await a.until(`${text('name')} === 'drawn' && document.querySelectorAll('#region-list li').length === 0`, 'the other slide');
+  await wait(1200);
+  await rectangle(600, 600, 1);
+  await a.key('k');
+  await a.until(`${text('name')} === 'dots' && document.querySelectorAll('#region-list li').length === 2`, 'the first slide again');
+  await a.run("document.getElementById('region-undo').click()");
+  await a.until(`${text('message')} === 'Nothing to take back'`, 'nothing to take back on a slide that was just opened');
+  assert.deepEqual([await names(), (await desk()).drawn.length], [2, 2]);
+  await a.run("document.activeElement.blur()");
+  await a.key('j');
+  await a.until(`${text('name')} === 'drawn' && document.querySelectorAll('#region-list li').length === 1`, 'its own region');
+  await wait(1200);
+  await rectangle(1200, 600, 2);
+  await rectangle(1800, 600, 3);
+  for (const left of [2, 1]) {
+    await a.run("document.getElementById('region-undo').click()");
+    await a.until(`document.querySelectorAll('#region-list li').length === ${left}`, `${left} left`);
+  }
+  await a.run("document.getElementById('region-undo').click()");
+  await a.until(`${text('message')} === 'Nothing to take back'`, 'every change was taken back');
+  assert.equal(await names(), 1);
+  await a.run("document.activeElement.blur()");
+  await a.key('k');
+  await a.until(`${text('name')} === 'dots' && document.querySelectorAll('#region-list li').length === 2`, 'the first slide');
+
   // By keys alone: a rectangle under the cross, moved by the arrows, and a figure added there and deleted again.
   await a.run("document.activeElement.blur()");
   await a.key('0');
@@ -218,10 +276,20 @@ try {
   await a.until(`${text('frozen')} === 'signed by anna, version 1' && ${text('hotspot-kept')}.startsWith('kept by anna')`, 'the case after a reload');
   assert.equal(await a.run("document.getElementById('reviewer').value"), 'anna');
   assert.match(await a.run(text('hotspot-count')), /in 1 mm², placed by hand$/);
-  const again = await a.run("fetch('api/sign', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ reviewer: 'anna', slide: 0, reopen: 'one more look' }) }).then((r) => r.json())");
-  assert.deepEqual(again.slides, ['dots']);
+  // Opened again by its button, which asks why.
+  assert.deepEqual((await desk()).changed, []);
+  await a.run("document.getElementById('reopen').click()");
+  await a.until(`${text('message')}.startsWith('Write why') && document.activeElement.id === 'reason'`, 'asked why');
+  await a.call('Input.insertText', { text: 'one more look' });
+  await judged(a, 'a signed case');
+  await a.key('Enter');
+  await a.until(`${text('frozen')} === '' && ${text('signatures')}.includes('opened again by anna')`, 'opened again');
   const open = await desk();
   assert.deepEqual(open.signatures.map((s) => [s.version, s.signed, s.reason ?? null]), [[1, true, null], [1, false, 'one more look']]);
+  assert.equal(await a.run("document.getElementById('reason').offsetParent === null"), true);
+  await a.run("document.getElementById('sign').click()");
+  await a.until(`${text('frozen')} === 'signed by anna, version 2'`, 'the second version');
+  assert.match(await a.run(text('signatures')), /version 1: anna.*opened again by anna.*one more look.*version 2: anna/s);
   await shot('signed');
   await a.call('Page.reload');
   await a.until(`${text('name')} === 'dots'`);

@@ -92,7 +92,7 @@ try {
   await a.run(slide('cls', 0.95));
   await a.until(`${numbers('0 figures')} && !document.getElementById('moved').hidden`);
   // How to keep what was chosen as a run of its own.
-  assert.match(await a.run(text('keep')), /mithras recount .*run --operating-point 0\.5,0\.95 --into DIR$/);
+  assert.match(await a.run(text('keep-command')), /mithras recount .*run --operating-point 0\.5,0\.95 --into DIR$/);
   // What misleads is said over the slide, with the numbers and in the list.
   assert.match(await a.run(text('caveats')), /under pen/);
   assert.match(await a.run(text('numbers')), /⚠ /);
@@ -225,6 +225,11 @@ try {
   await a.until(shownAs('drawn', '12 figures · hotspot 12'));
   await a.run(slide('cls', 0));
   await a.until(numbers('30 figures'));
+  // A reload keeps the slide and its threshold, not the first slide or the run's point.
+  await a.call('Page.reload');
+  await a.until(shownAs('drawn', '30 figures'), 'the other slide and its threshold after a reload');
+  assert.deepEqual(await a.run("[document.getElementById('cls').value, document.getElementById('moved').hidden]"), ['0', false]);
+  await a.until(reviewed(0), 'the reviews of the slide');
   if (picture) writeFileSync(picture.replace(/(\.png)?$/, '-drawn.png'), Buffer.from(await a.screenshot(), 'base64'));
 
   // A morphology, by two keys.

@@ -8,6 +8,7 @@ mod page;
 mod quality;
 mod regions;
 mod report;
+mod sign_off;
 mod start_page;
 
 use made::{DOTS, made, score, serve, start};
@@ -283,6 +284,40 @@ fn a_blinded_server_sends_no_opinion() {
         server.verdicts("anna", DRAWN),
         [("+900.00,900.00".to_owned(), "figure".to_owned())]
     );
+}
+
+/// Nothing is on disk before the first verdict: not by looking, nor by taking back what was never given.
+#[test]
+fn a_look_and_an_undo_of_a_new_reviewer_write_nothing() {
+    let made = made::dotted();
+    let server = serve(&[&made.run]);
+    assert_eq!(server.verdicts("anna", DOTTED), []);
+    let undo = server.post("api/undo", &format!(r#"{{"reviewer":"anna","slide":{DOTTED}}}"#));
+    assert_eq!(undo.json()["entry"], Value::Null);
+    let bad = server.post("api/undo", &format!(r#"{{"reviewer":"../a","slide":{DOTTED}}}"#));
+    assert_eq!(bad.status, 400);
+    assert!(!made.run.join("reviews").exists());
+}
+
+/// Blinded, names are not checked: another reviewer's name shows that reviewer's verdicts. A folder of one's own holds
+/// none.
+#[test]
+fn a_blinded_reviewer_with_a_folder_of_her_own_reads_nobody_else() {
+    let made = made::dotted();
+    let open = serve(&[&made.run]);
+    assert_eq!(open.review("bert", DOTTED, DOTS[0], "\"figure\"", false).status, 200);
+    drop(open);
+    let blinded = serve(&[&made.run, "--blinded".as_ref()]);
+    assert_eq!(blinded.verdicts("bert", DOTTED).len(), 1);
+    drop(blinded);
+    let own = made.folder.path().join("of-anna");
+    let blinded = serve(&[&made.run, "--blinded".as_ref(), "--reviews".as_ref(), &own]);
+    assert_eq!(blinded.verdicts("bert", DOTTED), []);
+    assert_eq!(blinded.review("anna", DOTTED, DOTS[0], "\"mimicker\"", false).status, 200);
+    assert!(own.join("anna.jsonl").is_file() && !made.run.join("reviews/anna.jsonl").exists());
+    let keep = format!(r#"{{"slide":{DOTTED},"point":"0.5,0.5"}}"#);
+    let kept = blinded.post("api/keep", &keep);
+    assert!(kept.status == 400 && String::from_utf8_lossy(&kept.body).contains("blinded"));
 }
 
 /// What was signed cannot be changed but by opening it again, and a log that is not the signed one is noticed.

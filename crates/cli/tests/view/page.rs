@@ -148,6 +148,54 @@ fn every_key_of_the_viewer_is_in_its_help_and_in_the_guide() {
     }
 }
 
+/// The rules of hotspots that the page offers are those of the guide's table.
+#[test]
+fn the_presets_of_the_viewer_are_those_of_the_guide() {
+    let script = std::fs::read_to_string(page_file("view.js")).unwrap();
+    let table = script.split_once("const PRESETS = {\n").unwrap().1.split_once("\n};").unwrap().0;
+    let field = |line: &str, name: &str| {
+        let rest = line.split_once(&format!("{name}: ")).unwrap().1;
+        rest.split([',', ' ', '}']).next().unwrap().trim_matches('\'').to_owned()
+    };
+    let offered: std::collections::BTreeMap<String, (String, f64, f64)> = table
+        .lines()
+        .filter(|l| l.contains("shape: "))
+        .map(|l| {
+            let name = l.trim().split_once(':').unwrap().0.trim_matches('\'').replace('-', " ");
+            let number = |what| field(l, what).parse::<f64>().unwrap();
+            // The words of the page name the same numbers.
+            let is_words = |w: &&str| w.contains(": ") && w.contains("mm²");
+            let words = l.split('\'').find(is_words).unwrap();
+            assert!(words.contains(&format!("{} mm²", field(l, "field_mm2"))), "{l}");
+            let fields = number("fields");
+            assert_eq!(words.contains(&format!("{fields} fields of")), fields > 1.0, "{l}");
+            (name, (field(l, "shape"), fields, number("field_mm2")))
+        })
+        .collect();
+    let guide = std::fs::read_to_string(testkit::workspace().join("docs/view.md")).unwrap();
+    let guide = guide.split_once("\n## Hotspot\n").unwrap().1.split_once("\n## ").unwrap().0;
+    let mut listed = std::collections::BTreeMap::new();
+    for line in guide.lines().filter(|l| l.starts_with("| ") && l.contains(" mm2 |")) {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let [names, shape, area] = cells[..] else { panic!("{line}") };
+        let (fields, mm2) = match area.split_once(" fields of ") {
+            Some((fields, mm2)) => (fields, mm2),
+            None => ("1", area),
+        };
+        let mm2 = mm2.trim_end_matches(" mm2").parse::<f64>();
+        let (Ok(fields), Ok(mm2)) = (fields.parse::<f64>(), mm2) else { continue };
+        for name in names.split(", ") {
+            let name = name.split(" (").next().unwrap().to_lowercase();
+            let name = if name == "neuroendocrine" { "net".to_owned() } else { name };
+            listed.insert(name, (shape.split(' ').next().unwrap().to_owned(), fields, mm2));
+        }
+    }
+    assert_eq!(offered.len(), 7, "{offered:?}");
+    assert_eq!(offered, listed);
+    assert!(script.contains("densest 2 mm² square (Chebyshev distance)"));
+    assert!(guide.contains("Chebyshev"), "{guide}");
+}
+
 /// What is drawn in a colour of its own has a line in the legend, in that colour.
 #[test]
 fn every_mark_of_the_viewer_is_in_its_legend() {

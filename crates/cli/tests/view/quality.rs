@@ -1,6 +1,7 @@
 //! `mithras quality`: a cohort's faults in a table and on a page that sorts.
 
 use super::page::in_a_browser;
+use super::regions::scanned;
 use mithras::demo::Rect;
 use mithras::demo::{Container, Layout, Spec, write};
 use std::path::Path;
@@ -111,4 +112,101 @@ fn what_is_wrong_with_a_cohort_is_said() {
     let shot = std::env::var_os("MITHRAS_SCREENSHOT");
     let shot = shot.map(|s| Path::new(&s).with_file_name("quality.png"));
     in_a_browser("quality.mjs", &url, &[], shot.as_deref().map(Path::as_os_str));
+}
+
+/// A label in the file, tiles that it leaves out, a stain unlike the training data's, and the maker that it states.
+#[test]
+fn labels_absent_tiles_stains_and_makers_are_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let Some(labelled) = testkit::data("slides/CMU-1-Small-Region.svs") else { return };
+    std::fs::copy(labelled, at("labelled.svs")).unwrap();
+    scanned(&at("made.tif"), "Hamamatsu", false);
+    // The colours of the drawn tissue the other way round.
+    let layout = Layout::new(Spec::new(1400, 1200, 3, 4).unwrap()).unwrap();
+    let tile = mithras::demo::draw(&layout, Rect::new(0, 0, 1400, 1200));
+    let mut image = image::RgbImage::from_raw(1400, 1200, tile.data).unwrap();
+    image.pixels_mut().for_each(|p| p.0 = [p.0[1], p.0[0], p.0[1]]);
+    image.save(at("green.png")).unwrap();
+    std::fs::write(at("absent.tif"), with_absent_tiles(&layout)).unwrap();
+    let made = Command::new(crate::program())
+        .arg("quality")
+        .arg(dir.path())
+        .arg("--out")
+        .arg(at("quality"))
+        .args(["--mpp", "0.25", "--json"])
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&made.stderr);
+    assert_eq!(made.status.code(), Some(0), "{printed}");
+    let answer: serde_json::Value = serde_json::from_slice(&made.stdout).unwrap();
+    let all = answer["slides"].as_array().unwrap();
+    let of = |name: &str| all.iter().find(|s| s["name"] == name).unwrap();
+    let has = |name: &str, flag: &str| of(name)["flags"].to_string().contains(flag);
+    let label = "the label is in the file";
+    for (name, expected) in
+        [("labelled", true), ("made", false), ("green", false), ("absent", false)]
+    {
+        assert_eq!(has(name, label), expected, "{name}: {answer}");
+        assert_eq!(of(name)["measured"]["label"], expected, "{name}");
+        assert_eq!(has(name, "missing"), name == "absent", "{name}: {answer}");
+        // That of the scan is another laboratory's.
+        let other = ["green", "labelled"].contains(&name);
+        assert_eq!(has(name, "from the training data's"), other, "{name}: {answer}");
+    }
+    assert!(has("absent", "2 tiles missing"), "{answer}");
+    assert_eq!(of("absent")["measured"]["missing_tiles"], 2);
+    let scanner = |name: &str| of(name)["measured"]["scanner"].clone();
+    assert_eq!((scanner("labelled"), scanner("made")), ("Aperio".into(), "Hamamatsu".into()));
+    assert!(scanner("green").is_null(), "{answer}");
+    let table = std::fs::read_to_string(at("quality/quality.csv")).unwrap();
+    assert!(table.contains(",Hamamatsu,"), "{table}");
+}
+
+/// A drawn slide as tiles of 256 px, of which the first and the fourth have no bytes.
+fn with_absent_tiles(layout: &Layout) -> Vec<u8> {
+    const TILE: usize = 256;
+    let (across, down) = (4, 4);
+    let mut bytes = b"II*\0\0\0\0\0".to_vec();
+    let mut put = |part: &[u8]| {
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        let at = bytes.len() as u32;
+        bytes.extend(part);
+        at
+    };
+    let numbers = |all: &[u32]| all.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>();
+    let (mut offsets, mut counts) = (Vec::new(), Vec::new());
+    for k in 0..across * down {
+        let (x, y) = (k % across * TILE, k / across * TILE);
+        let tile = mithras::demo::draw(layout, Rect::new(x as i64, y as i64, TILE, TILE)).data;
+        let present = k != 0 && k != 3;
+        offsets.push(if present { put(&tile) } else { 0 });
+        counts.push(if present { tile.len() as u32 } else { 0 });
+    }
+    let n = offsets.len() as u32;
+    let (offsets, counts) = (put(&numbers(&offsets)), put(&numbers(&counts)));
+    let bits = put(&numbers(&[8 | 8 << 16, 8]));
+    // Tag, type (SHORT 3, LONG 4), count, value or its place.
+    let entries = [
+        (256, 4, 1, (across * TILE) as u32),
+        (257, 4, 1, (down * TILE) as u32),
+        (258, 3, 3, bits),
+        (259, 3, 1, 1),
+        (262, 3, 1, 2),
+        (277, 3, 1, 3),
+        (284, 3, 1, 1),
+        (322, 4, 1, TILE as u32),
+        (323, 4, 1, TILE as u32),
+        (324, 4, n, offsets),
+        (325, 4, n, counts),
+    ];
+    let mut directory = (entries.len() as u16).to_le_bytes().to_vec();
+    for (tag, kind, count, value) in entries {
+        directory.extend([tag as u16, kind as u16].iter().flat_map(|n| n.to_le_bytes()));
+        directory.extend([count, value].iter().flat_map(|n: &u32| n.to_le_bytes()));
+    }
+    directory.extend([0; 4]);
+    let at = put(&directory);
+    bytes[4..8].copy_from_slice(&at.to_le_bytes());
+    bytes
 }

@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-fn mithras(args: &[&str]) -> Output {
+pub fn mithras(args: &[&str]) -> Output {
     Command::new(crate::program()).args(args).output().unwrap()
 }
 
-fn text(path: &Path) -> &str {
+pub fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
 /// Searches a slide with seeded weights of no meaning, and gives what was counted, or why not.
-fn detect(slide: &Path, out: &Path, more: &[&str]) -> Result<Value, String> {
+pub fn detect(slide: &Path, out: &Path, more: &[&str]) -> Result<Value, String> {
     let model = testkit::workspace().join("crates/infer/tests/golden/tiny");
     let base = ["detect", text(slide), "--out", text(out), "--model", text(&model)];
     // A point at which such weights accept something.
@@ -316,4 +316,141 @@ fn what_means_nothing_has_no_score_and_is_marked_everywhere() {
         page.contains("<dt>Mitotic rate</dt><dd>not given: a slide"),
         "no score of what means nothing: {page}"
     );
+}
+
+/// Regions chosen and left out by class, in mm2 by hand.
+#[test]
+fn classes_choose_what_is_searched() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let slide = at("s.tiff");
+    common::draw(&slide, 1500, 1100, 4, 5);
+    let feature = |name: &str, class: &str, [x0, y0, x1, y1]: [i32; 4]| {
+        json!({
+            "type": "Feature",
+            "geometry": {"type": "Polygon", "coordinates": [[[x0, y0], [x1, y0], [x1, y1], [x0, y1], [x0, y0]]]},
+            "properties": {"objectType": "annotation", "name": name, "classification": {"name": class}},
+        })
+    };
+    let drawn = json!({"type": "FeatureCollection", "features": [
+        feature("front", "Tumour", [0, 0, 800, 700]),
+        feature("rim", "Stroma", [900, 0, 1300, 500]),
+        feature("gap", "Necrosis", [100, 100, 300, 400]),
+    ]});
+    std::fs::write(at("r.geojson"), drawn.to_string()).unwrap();
+    let file = at("r.geojson");
+    let search = |out: &str, more: &[&str]| {
+        let counts = detect(&slide, &at(out), &[&["--regions", text(&file)], more].concat());
+        let regions = counts.unwrap()["regions"].clone();
+        let names: Vec<String> = regions["list"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|r| r["name"].as_str().unwrap().to_owned())
+            .collect();
+        (names.join(" "), regions["area_mm2"].as_f64().unwrap(), regions["excluded_mm2"].clone())
+    };
+    // 0.25 um/px: 16 million px are 1 mm2. The gap is inside the front.
+    let mm2 = |px: i32| f64::from(px) * 0.0625e-6;
+    let [front, rim, gap] = [800 * 700, 400 * 500, 200 * 300];
+    let all = [
+        ("all", vec![], "front rim gap", front + rim, 0),
+        ("tumour", vec!["--region-class", "Tumour"], "front", front, 0),
+        (
+            "both",
+            vec!["--region-class", "Tumour", "--region-class", "stroma"],
+            "front rim",
+            front + rim,
+            0,
+        ),
+        ("without", vec!["--exclude-class", "Necrosis"], "front rim", front + rim - gap, gap),
+        (
+            "tumour-without",
+            vec!["--region-class", "tumour", "--exclude-class", "Necrosis"],
+            "front",
+            front - gap,
+            gap,
+        ),
+    ];
+    for (out, more, names, px, left_out) in all {
+        let (found, area, excluded) = search(out, &more);
+        assert_eq!(found, names, "{out}");
+        assert!((area - mm2(px)).abs() < 1e-9, "{out}: {area} is not {}", mm2(px));
+        assert!((excluded.as_f64().unwrap() - mm2(left_out)).abs() < 1e-9, "{out}: {excluded}");
+    }
+}
+
+/// A slide that is out of focus and of another scanner than those of the training data is marked in the viewer and in
+/// the report.
+#[test]
+fn out_of_focus_and_another_scanner_are_marked() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let (slide, model, out) = (at("s.tif"), at("model"), at("out"));
+    scanned(&slide, "Hamamatsu", true);
+    trained_on(&model, "Aperio");
+    let made = mithras(&[
+        "detect",
+        text(&slide),
+        "--out",
+        text(&out),
+        "--model",
+        text(&model),
+        "--mpp",
+        "0.25",
+        "--engine",
+        "rten",
+        "--threads",
+        "1",
+        "--quiet",
+    ]);
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let server = serve(&[&out]);
+    let caveats = server.get("api/index").json()["slides"][0]["caveats"].clone();
+    let kinds: Vec<&str> =
+        caveats.as_array().unwrap().iter().map(|c| c["kind"].as_str().unwrap()).collect();
+    for kind in ["out-of-focus", "other-scanner"] {
+        assert!(kinds.contains(&kind), "{kind}: {caveats}");
+    }
+    drop(server);
+    // Blinded, they are seen, too: they are about the slide, not about what was found.
+    let server = serve(&[&out, "--blinded".as_ref()]);
+    let blinded = server.get("api/index").json()["slides"][0]["caveats"].to_string();
+    assert!(blinded.contains("out-of-focus") && blinded.contains("other-scanner"), "{blinded}");
+    drop(server);
+    let pages = mithras(&["report", text(&out), "--out", text(&at("pages"))]);
+    assert!(pages.status.success(), "{}", String::from_utf8_lossy(&pages.stderr));
+    let page = std::fs::read_to_string(at("pages/s.html")).unwrap();
+    let notes: Vec<&str> = page.split("<p class=\"note\">").skip(1).collect();
+    for words in ["out of focus", "a scanner of Hamamatsu, of which the model saw no slide"] {
+        assert!(notes.iter().any(|n| n.contains(words)), "{words}: {notes:?}");
+    }
+    assert!(page.contains("<td>Hamamatsu</td>"), "the scanner in the table of slides");
+}
+
+/// A drawn slide as the file of a scanner of this maker; blurred where it is to be out of focus.
+pub fn scanned(path: &Path, maker: &str, blurred: bool) {
+    let drawn = path.with_extension("drawn.tiff");
+    common::draw(&drawn, 1400, 1200, 5, 4);
+    let slide = slide::Slide::open(&drawn).unwrap();
+    let tile = slide.read_region(0, mithras::demo::Rect::new(0, 0, 1400, 1200)).unwrap();
+    std::fs::remove_file(&drawn).unwrap();
+    let image = image::RgbImage::from_raw(1400, 1200, tile.data).unwrap();
+    let image = if blurred { image::imageops::blur(&image, 8.0) } else { image };
+    let mut file = tiff::encoder::TiffEncoder::new(std::fs::File::create(path).unwrap()).unwrap();
+    let mut page = file.new_image::<tiff::encoder::colortype::RGB8>(1400, 1200).unwrap();
+    page.encoder().write_tag(tiff::tags::Tag::Unknown(271), maker).unwrap();
+    page.write_data(&image).unwrap();
+}
+
+/// Seeded weights whose card names the makers of the scanners of their training data.
+pub fn trained_on(folder: &Path, maker: &str) {
+    let tiny = testkit::workspace().join("crates/infer/tests/golden/tiny");
+    std::fs::create_dir(folder).unwrap();
+    for file in ["segmenter.onnx", "classifier.onnx"] {
+        std::fs::copy(tiny.join(file), folder.join(file)).unwrap();
+    }
+    let card = std::fs::read_to_string(tiny.join("card.toml")).unwrap();
+    let training = format!("\n[training]\nscanners = [\"{maker}\"]\n");
+    std::fs::write(folder.join("card.toml"), card + &training).unwrap();
 }

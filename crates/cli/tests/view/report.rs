@@ -146,6 +146,39 @@ fn a_case_of_two_slides_has_one_page() {
         assert!(page.contains(part), "{part}: {page}");
     }
     assert!(!page.contains("grade") && !page.contains("src=\"http") && !page.contains("1970"));
+    // Slide, hotspot and figures as pictures, each with its words, in both forms.
+    let captions: Vec<&str> = page
+        .split("<figcaption>")
+        .skip(1)
+        .map(|c| c.split("</figcaption>").next().unwrap())
+        .collect();
+    assert_eq!((captions.len(), page.matches("src=\"data:image/jpeg;base64,").count()), (3, 3));
+    assert!(captions[0].ends_with(": hotspot"), "{captions:?}");
+    assert!(captions[1].contains("figures in the hotspot at x "), "{captions:?}");
+    let counted = captions[2].split(' ').next().unwrap().parse::<usize>().unwrap();
+    let best = if captions[0].starts_with("one") { "one" } else { "two" };
+    let rows = mithras::export::read_detections(&at("run").join(best).join("detections.csv"));
+    let figures = rows.unwrap().iter().filter(|r| r.accepted).count();
+    assert!(counted > 1 && counted == figures, "{captions:?}, {figures} figures");
+    assert!(captions[2].contains("counted figures of "), "{captions:?}");
+    for caption in &captions {
+        assert!(text.contains(caption), "{caption}: {text}");
+    }
+    let document = lopdf::Document::load_mem(&pdf).unwrap();
+    let streams = document.objects.values().filter_map(|o| o.as_stream().ok());
+    let images = streams.filter(|s| {
+        s.dict.get(b"Subtype").and_then(lopdf::Object::as_name).is_ok_and(|n| n == b"Image")
+    });
+    assert_eq!(images.count(), 3, "images in the PDF");
+    // The weights by the first letters of their digests, and the rule of the hotspot by its name.
+    let counts: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(at("run/one/counts.json")).unwrap()).unwrap();
+    for stage in ["segmenter_sha256", "classifier_sha256"] {
+        let digest = counts["model"][stage].as_str().unwrap();
+        let (short, longer) = (&digest[..12], &digest[..13]);
+        assert!(page.contains(short) && !page.contains(longer) && text.contains(short), "{page}");
+    }
+    assert!(page.contains("densest 2 mm² square (Chebyshev distance), centred on x "), "{page}");
     // The same case gives the same bytes; what holds no letters of a path is made safe.
     mithras(&["report", &run, "--out", &out, "--mitotic-score", "gist"]);
     assert_eq!(std::fs::read(at("pages/Müller & Sön.pdf")).unwrap(), pdf);
@@ -196,5 +229,172 @@ fn a_case_of_two_slides_has_one_page() {
     if let Some(shots) = std::env::var_os("MITHRAS_SCREENSHOT") {
         let to = Path::new(&shots).with_file_name("case.pdf");
         std::fs::copy(at("pages/Müller & Sön.pdf"), to).unwrap();
+    }
+}
+
+/// A run of slides with their cases, searched with seeded weights.
+fn searched(folder: &Path, slides: &[(&str, &str, u64)]) -> String {
+    let at = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let mut list = String::from("slide,case\n");
+    for (name, case, seed) in slides {
+        crate::common::draw(Path::new(&at(&format!("{name}.tiff"))), 1200, 900, *seed, 4);
+        list += &format!("{name}.tiff,{case}\n");
+    }
+    std::fs::write(at("list.csv"), list).unwrap();
+    let model = testkit::workspace().join("crates/infer/tests/golden/tiny");
+    let model = model.to_str().unwrap();
+    let run = at("run");
+    let engine = ["--engine", "rten", "--threads", "1", "--operating-point", "0.3,0.1", "--quiet"];
+    let base = ["detect", "--list", &at("list.csv"), "--out", &run, "--model", model];
+    mithras(&[&base[..], &engine].concat());
+    run
+}
+
+/// Cells of a table by the names of its columns.
+fn cells(path: &Path) -> Vec<std::collections::HashMap<String, String>> {
+    let mut table = csv::Reader::from_path(path).unwrap();
+    table.deserialize().map(Result::unwrap).collect()
+}
+
+/// The hotspot that the reviewer placed, with its own area, is the number of the case: in the score, the tables and
+/// the pages.
+#[test]
+fn a_placed_hotspot_counts_wherever_the_count_is_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = searched(dir.path(), &[("one", "A", 3), ("two", "A", 4)]);
+    let at = |name: &str| Path::new(&run).join(name);
+    let rows = |slide: &str| {
+        let rows = mithras::export::read_detections(&at(slide).join("detections.csv")).unwrap();
+        rows.into_iter().filter(|r| r.accepted).map(|r| [r.x_px, r.y_px]).collect::<Vec<_>>()
+    };
+    let (one, two) = (rows("one"), rows("two"));
+    // On the slide with fewer figures, around one of them.
+    let (own, figures, other) = match one.len() < two.len() {
+        true => ("one", one, "two"),
+        false => ("two", two, "one"),
+    };
+    let centre = figures[0];
+    let server = serve(&[Path::new(&run)]);
+    let place = |who: &str, slide: &str, [x, y]: [f64; 2]| {
+        let id = usize::from(slide == "two");
+        let body = format!(
+            r#"{{"reviewer":"{who}","slide":{id},"preset":"own","shape":"circle","fields":1,"field_mm2":0.01,"apart":false,"centres_px":[[{x},{y}]]}}"#
+        );
+        assert_eq!(server.post("api/hotspot", &body).status, 200);
+        id
+    };
+    let id = place("anna", own, centre);
+    place("bert", other, [1.0, 1.0]);
+    place("bert", own, [899.0, 1.0]);
+    // A figure that the network missed in the hotspot, and one far from it.
+    let far = if centre[0] > 600.0 { 100.0 } else { 1100.0 };
+    for added in [[centre[0] + 20.0, centre[1]], [far, centre[1]]] {
+        assert_eq!(server.review("anna", id, added, "\"figure\"", true).status, 200);
+    }
+    drop(server);
+    // 0.01 mm2 are a circle of 56.4 um: 225.7 px.
+    let near = |p: &&[f64; 2]| (p[0] - centre[0]).hypot(p[1] - centre[1]) <= 225.675_8;
+    let inside = figures.iter().filter(near).count() + 1;
+    assert!(inside < figures.len() + 2, "some are outside: {figures:?}");
+
+    let recount = |more: &[&str]| -> serde_json::Value {
+        let base = ["recount", &run, "--reviews", "anna", "--json", "--mitotic-score", "who-net"];
+        serde_json::from_str(&mithras(&[&base[..], more].concat())).unwrap()
+    };
+    let densest = recount(&[]);
+    let page = |more: &[&str]| {
+        let pages = dir.path().join("pages");
+        let base = ["report", &run, "--out", pages.to_str().unwrap()];
+        mithras(&[&base[..], &["--mitotic-score", "who-net"], more].concat());
+        std::fs::read_to_string(pages.join("A.html")).unwrap()
+    };
+    assert!(page(&[]).contains("the densest square of any slide"));
+    let answer = recount(&["--hotspot", "reviewed"]);
+    let slide = |answer: &serde_json::Value, name: &str| {
+        let all = answer["slides"].as_array().unwrap();
+        all.iter().find(|s| s["slide"] == name).unwrap().clone()
+    };
+    let (here, there) = (slide(&answer, own), slide(&answer, other));
+    let placed = &here["placed_hotspot"];
+    assert_eq!((&placed["reviewer"], &placed["figures"]), (&"anna".into(), &inside.into()));
+    assert_eq!(placed["model_figures"], inside - 1);
+    // Bert placed one on the other slide, and later one on this: these are not anna's.
+    assert!(there["placed_hotspot"].is_null(), "{there}");
+    assert!(there["notes"].to_string().contains("no hotspot was placed by anna"), "{there}");
+    // So many in 0.01 mm2 are 200 times as many in the 2 mm2 of the scheme.
+    assert_eq!(here["reviewed"]["mitotic_score"], "at least G3", "{here}");
+    assert_ne!(slide(&densest, own)["reviewed"]["mitotic_score"], "at least G3", "{densest}");
+
+    let counts = cells(&at("counts.csv"));
+    let line = counts.iter().find(|r| r["slide"] == own).unwrap();
+    let cell = |r: &std::collections::HashMap<String, String>| {
+        ["placed_by", "placed_rule", "placed_mm2", "placed_figures"].map(|c| r[c].clone())
+    };
+    let expected = ["anna", "own", "0.01", &inside.to_string()].map(str::to_owned);
+    assert_eq!(
+        (cell(line), line["reviewed_mitotic_score"].as_str()),
+        (expected.clone(), "at least G3")
+    );
+    let cases = cells(&at("cases.csv"));
+    assert_eq!((cases[0]["placed_slide"].as_str(), cell(&cases[0])), (own, expected));
+    let summary = std::fs::read_to_string(at("summary.html")).unwrap();
+    let words = format!("{inside} figures in the hotspot of 0.01 mm² that anna placed (own)");
+    assert!(summary.contains(&words.replace("1 figures", "1 figure")), "{words}: {summary}");
+    let now = page(&[]);
+    let head = format!(
+        "<p class=\"main\"><b>{inside}</b>mitotic figures in 0.01 mm², the hotspot that anna placed (own)"
+    );
+    assert!(now.contains(&head), "{head}: {now}");
+    assert!(now.contains(&format!("(own) on {own}, centred on x {:.0}", centre[0])), "{now}");
+    assert!(now.contains("at least G3 ("), "{now}");
+    assert!(now.contains(&format!("<figcaption>{own}: hotspot")), "{now}");
+    // Without it the densest square counts again.
+    recount(&[]);
+    assert!(!std::fs::read_to_string(at("counts.csv")).unwrap().contains("placed_by"));
+    assert!(page(&[]).contains("the densest square of any slide"));
+}
+
+/// What the program writes of a run's cases is what a study reads.
+#[test]
+fn the_cases_of_a_run_go_into_a_study() {
+    let dir = tempfile::tempdir().unwrap();
+    let slides: Vec<(String, String, u64)> = "ABCDEFGH"
+        .chars()
+        .enumerate()
+        .flat_map(|(k, c)| {
+            let one = (format!("{c}-1"), c.to_string(), 3 + k as u64);
+            // Two cases have a second slide.
+            let more = (k % 4 == 0).then(|| (format!("{c}-2"), c.to_string(), 40 + k as u64));
+            std::iter::once(one).chain(more)
+        })
+        .collect();
+    let named: Vec<(&str, &str, u64)> =
+        slides.iter().map(|(n, c, seed)| (n.as_str(), c.as_str(), *seed)).collect();
+    let run = searched(dir.path(), &named);
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let mut clinical = String::from("id,months,died\n");
+    for (k, c) in "ABCDEFGH".chars().enumerate() {
+        clinical += &format!("{c},{},{}\n", 5 + (k * 7) % 31, u8::from(k % 3 != 1));
+    }
+    std::fs::write(at("clinical.csv"), clinical).unwrap();
+    let cases = format!("{run}/cases.csv");
+    let base = ["survival", "study", "--counts", &cases, "--clinical", &at("clinical.csv")];
+    let rest = ["--event", "died", "--time", "months", "--replicates", "20"];
+    let (join, out) = (["--join", "case=id", "--out"], at("study"));
+    mithras(&[&base[..], &rest, &join, &[out.as_str()]].concat());
+    let results: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(dir.path().join("study/results.json")).unwrap())
+            .unwrap();
+    assert_eq!((&results["slides"], &results["patients"]), (&8.into(), &8.into()), "a row a case");
+    let table = cells(&dir.path().join("study/cohort_slides.csv"));
+    let written = cells(Path::new(&cases));
+    assert_eq!((table.len(), written.len()), (8, 8));
+    let two = written.iter().filter(|r| r["slides"] == "2").count();
+    assert_eq!(two, 2);
+    for row in &table {
+        let case = written.iter().find(|c| c["case"] == row["id"]).unwrap();
+        let number = |text: &str| text.parse::<f64>().unwrap();
+        assert_eq!(number(&row["hotspot"]), number(&case["hotspot_count"]), "{row:?}");
+        assert_eq!(number(&row["density"]), number(&case["density_per_20_mm2"]), "{row:?}");
     }
 }

@@ -3,6 +3,7 @@
 
 use super::made::{Server, start};
 use super::page::in_a_browser;
+use super::regions::{scanned, trained_on};
 use crate::common;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -12,7 +13,10 @@ use tempfile::TempDir;
 
 /// A server with seeded weights of no meaning.
 fn page(out: &Path) -> Server {
-    let model = testkit::workspace().join("crates/infer/tests/golden/tiny");
+    page_with(&testkit::workspace().join("crates/infer/tests/golden/tiny"), out)
+}
+
+fn page_with(model: &Path, out: &Path) -> Server {
     let mut command = Command::new(crate::program());
     command.args(["start", "--no-browser", "--engine", "rten", "--threads", "1"]);
     command.arg("--model").arg(model).arg("--out").arg(out);
@@ -241,6 +245,32 @@ fn a_drawn_slide_to_the_end_and_a_broken_one_with_its_reason() {
     assert_eq!(kept["slides"][1]["status"], "kept", "{kept}");
 }
 
+/// A chosen slide of a scanner that the model saw no slide of is marked before anything runs.
+#[test]
+fn a_slide_of_another_scanner_is_marked_in_the_list() {
+    let dir = tempfile::tempdir().unwrap();
+    let (model, slides) = (dir.path().join("model"), dir.path().join("slides"));
+    std::fs::create_dir(&slides).unwrap();
+    trained_on(&model, "Aperio");
+    scanned(&slides.join("other.tif"), "Hamamatsu", false);
+    scanned(&slides.join("same.tif"), "Aperio", false);
+    let server = page_with(&model, dir.path());
+    let chosen = given(&server, "api/choose", &json!({"paths": [slides]}));
+    let model = server.get("api/begin").json()["models"][0]["name"].clone();
+    let warnings = |k: usize| {
+        let id = &chosen["slides"][k]["id"];
+        let look = given(&server, "api/look", &json!({"id": id, "model": model, "mpp": 0.25}));
+        assert_eq!(look["usable"], true, "{look}");
+        look["warnings"].to_string()
+    };
+    assert!(
+        warnings(0).contains("a scanner of Hamamatsu, of which the model saw no slide"),
+        "{}",
+        warnings(0)
+    );
+    assert!(!warnings(1).contains("a scanner of"), "{}", warnings(1));
+}
+
 #[test]
 fn a_package_without_a_segmenter_is_refused_with_the_flag_that_gives_another() {
     let dir = tempfile::tempdir().unwrap();
@@ -311,5 +341,20 @@ fn a_pathologist_in_a_real_browser() {
         assert_eq!((&run["done"], &run["failed"]), (&json!(1), &json!(1)));
         let good = run["slides"].as_array().unwrap().iter().find(|s| s["name"] == "good").unwrap();
         assert_eq!(good["columns"], json!([["case", "Case 7"], ["age", "61"]]), "{good}");
+    }
+}
+
+#[test]
+fn a_run_is_cancelled_and_continued_by_mouse() {
+    let (dir, slides) = slides((4000, 3600));
+    let server = page(dir.path());
+    let folder = [slides.display().to_string()];
+    if in_a_browser("start_mouse.mjs", &server.url, &folder, None) {
+        let now = server.get("api/run").json();
+        let out = Path::new(now["out"].as_str().unwrap());
+        assert!(out.starts_with(dir.path()), "{now}");
+        let run: Value =
+            serde_json::from_slice(&std::fs::read(out.join("run.json")).unwrap()).unwrap();
+        assert_eq!((&run["done"], &run["failed"]), (&json!(1), &json!(0)));
     }
 }
