@@ -10,7 +10,7 @@ mod write;
 
 pub use cell::{cell, uncell};
 pub use join::Unmatched;
-pub use words::{EventCell, MISSING, event, is_missing};
+pub use words::{EventCell, MISSING, event, is_missing, yes_no};
 pub use write::Writer;
 
 use crate::file::{self, ReadError};

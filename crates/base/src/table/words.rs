@@ -55,10 +55,35 @@ pub fn is_missing(cell: &str) -> bool {
     MISSING.contains(&cell)
 }
 
-/// Words for "the event happened", in lower case: vital status of GDC and cBioPortal, REDCap, R.
-const EVENT: &[&str] = &[
+/// Words for yes, in lower case; the comments name who writes them.
+const YES: &[&str] = &[
+    // R, pandas, SQL, Excel and LibreOffice (`TRUE`, `True`, `true`).
     "true",
-    "yes",
+    // GDC (clinical.tsv), cBioPortal (`YES`), and REDCap's labels of a yes-no field.
+    "yes", // REDCap's label of a box that is ticked.
+    "checked",
+];
+
+/// Words for no, in lower case: the opposites of [`YES`].
+const NO: &[&str] = &["false", "no", "unchecked"];
+
+/// What a cell of a column of yes and no means: a word of [`YES`] or [`NO`], whatever its case, or 1 and 0 as
+/// REDCap's raw values and integers are (`1.0` after a missing cell in pandas). `None` for anything else.
+#[must_use]
+pub fn yes_no(cell: &str) -> Option<bool> {
+    let word = cell.trim().to_lowercase();
+    match word.as_str() {
+        "1" | "1.0" => Some(true),
+        "0" | "0.0" => Some(false),
+        word if YES.contains(&word) => Some(true),
+        word if NO.contains(&word) => Some(false),
+        _ => None,
+    }
+}
+
+/// Words for "the event happened", in lower case, besides [`YES`]: vital status and recurrence of GDC (`Dead`),
+/// cBioPortal (`DECEASED`, `Recurred/Progressed`), REDCap and R.
+const EVENT: &[&str] = &[
     "event",
     "dead",
     "deceased",
@@ -73,10 +98,8 @@ const EVENT: &[&str] = &[
     "recurred/progressed",
 ];
 
-/// Words for "no event until then", in lower case.
+/// Words for "no event until then", in lower case, besides [`NO`]: GDC (`Alive`), cBioPortal (`LIVING`, `DiseaseFree`).
 const CENSORED: &[&str] = &[
-    "false",
-    "no",
     "no event",
     "censored",
     "alive",
@@ -113,8 +136,13 @@ pub fn event(cell: &str) -> Option<EventCell> {
         Some(("0", _)) => return Some(EventCell::Censored),
         _ => {}
     }
-    let lists =
-        [(EVENT, EventCell::Happened), (CENSORED, EventCell::Censored), (OPEN, EventCell::Open)];
+    let lists = [
+        (YES, EventCell::Happened),
+        (EVENT, EventCell::Happened),
+        (NO, EventCell::Censored),
+        (CENSORED, EventCell::Censored),
+        (OPEN, EventCell::Open),
+    ];
     lists.into_iter().find(|(list, _)| list.contains(&word.as_str())).map(|(_, e)| e)
 }
 
@@ -129,6 +157,21 @@ mod tests {
         }
         for word in ["0", "Stage I", "-", "no", "Unknown primary"] {
             assert!(!is_missing(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn words_for_yes_and_no() {
+        for word in ["true", "TRUE", "Yes", " YES", "1", "1.0", "Checked"] {
+            assert_eq!(yes_no(word), Some(true), "{word}");
+            let plain = word.starts_with('1');
+            assert_eq!(event(word).is_none(), plain, "{word}");
+        }
+        for word in ["false", "False", "NO", "0", "0.0", "Unchecked"] {
+            assert_eq!(yes_no(word), Some(false), "{word}");
+        }
+        for word in ["", "2", "y", "Unknown", "not reported"] {
+            assert_eq!(yes_no(word), None, "{word}");
         }
     }
 

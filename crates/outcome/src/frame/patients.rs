@@ -6,6 +6,7 @@ use crate::cohort::PatientRule;
 use crate::error::{Error, Result};
 use crate::table::Table;
 use base::remedy::Setting;
+use base::table::yes_no;
 use base::text::Many;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -50,9 +51,7 @@ pub(super) fn refuse_repeats(table: &Table, roles: &Roles, rows: &[usize]) -> Re
             *count.entry(cell).or_default() += 1;
         }
         // A column `case` of yes and no states who is a case, not which.
-        let indicator = |c: &&str| {
-            ["0", "1", "yes", "no", "true", "false"].iter().any(|w| c.eq_ignore_ascii_case(w))
-        };
+        let indicator = |c: &&str| yes_no(c).is_some();
         if name.eq_ignore_ascii_case("case") && count.keys().all(indicator) {
             continue;
         }

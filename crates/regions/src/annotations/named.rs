@@ -3,8 +3,9 @@
 //! Both list mitotic figures only; the label is the subtype, typical or atypical.
 
 use super::collect::{Category, Collector, Place, Raw};
-use super::sheet::{Sheet, cell, filled, number, truth};
+use super::sheet::{Sheet, cell, filled, number};
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions, LabelSource};
+use base::table::yes_no;
 use crops::schema::Split;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +17,7 @@ const Y: &[&str] = &["coordinateY", "y", "center_y", "cy"];
 fn typical(word: &str) -> Option<&'static str> {
     let lower = word.to_lowercase();
     let first = lower.split([' ', '_', '-']).next().unwrap_or_default();
-    match (first, truth(&lower)) {
+    match (first, yes_no(&lower)) {
         ("nmf" | "normal" | "typical", _) | (_, Some(false)) => Some("typical"),
         ("amf" | "atypical", _) | (_, Some(true)) => Some("atypical"),
         _ => None,

@@ -119,12 +119,3 @@ pub(super) fn number(row: &[String], column: usize, what: &str) -> Result<f64, S
         Err(_) => Err(format!("{what} is `{text}`, not a number")),
     }
 }
-
-/// `true`, `1`, `yes` and their opposites.
-pub(super) fn truth(text: &str) -> Option<bool> {
-    match text.to_lowercase().as_str() {
-        "true" | "1" | "1.0" | "yes" => Some(true),
-        "false" | "0" | "0.0" | "no" => Some(false),
-        _ => None,
-    }
-}

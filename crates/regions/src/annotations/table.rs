@@ -5,8 +5,9 @@
 
 use super::boxes::{BoxOrder, check_order};
 use super::collect::{Category, Collector, Place, Raw};
-use super::sheet::{Sheet, cell, filled, number, truth};
+use super::sheet::{Sheet, cell, filled, number};
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions, LabelSource};
+use base::table::yes_no;
 use std::path::Path;
 
 const IMAGE: &[&str] = &[
@@ -168,7 +169,7 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
                 votes.get(who).map_or_else(unresolved, |w| Category::Named(w.clone()))
             }
             (_, Some(l), _) => filled(row, Some(l)).map_or_else(unresolved, Category::Named),
-            (_, None, Some(f)) => match truth(cell(row, f)) {
+            (_, None, Some(f)) => match yes_no(cell(row, f)) {
                 Some(true) => Category::Fixed(Class::MitoticFigure, cell(row, f).into()),
                 Some(false) => Category::Fixed(Class::Mimicker, cell(row, f).into()),
                 None => Category::Named(cell(row, f).into()),

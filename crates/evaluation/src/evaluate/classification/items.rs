@@ -2,7 +2,7 @@
 
 use super::plan::{ClassificationError, ClassificationPlan, LargestF1, Result};
 use base::remedy::Setting;
-use base::table::Unmatched;
+use base::table::{Unmatched, yes_no};
 use outcome::Table;
 use stats::metrics::f1_threshold;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 const TRUTH: &[&str] =
     &["truth", "label", "target", "true_class", "y_true", "true", "majority_atypical"];
 const PREDICTED: &[&str] = &["class", "predicted", "prediction", "pred", "y_pred"];
-const POSITIVE: &[&str] = &["atypical", "mitotic", "positive", "1", "true", "yes"];
+/// Words for the positive class, besides words for yes.
+const POSITIVE: &[&str] = &["atypical", "mitotic", "positive"];
 const KEYS: &[&str] = &["file", "path", "image", "filename", "name", "id", "dataset_uid"];
 
 /// Items coded by class.
@@ -203,11 +204,9 @@ fn named_by_column(truth: &mut [String], column: &str, classes: &[String]) {
         (false, true) => (b, a),
         _ => return,
     };
-    let is = |t: &String, words: [&str; 2]| words.contains(&&*t.to_lowercase());
-    if truth.iter().all(|t| is(t, ["true", "1"]) || is(t, ["false", "0"])) {
-        for t in truth {
-            *t = if is(t, ["true", "1"]) { yes.clone() } else { no.clone() };
-        }
+    let Some(answers) = truth.iter().map(|t| yes_no(t)).collect::<Option<Vec<_>>>() else { return };
+    for (t, answer) in truth.iter_mut().zip(answers) {
+        *t = if answer { yes.clone() } else { no.clone() };
     }
 }
 
@@ -320,7 +319,8 @@ pub(super) fn read(
         })?),
         None if classes.len() == 2 => {
             let usual = POSITIVE.iter().find_map(|p| classes.iter().position(|c| c == p));
-            let found = usual.unwrap_or(1);
+            let yes = || classes.iter().position(|c| yes_no(c) == Some(true));
+            let found = usual.or_else(yes).unwrap_or(1);
             notes.push(format!("positive class: {}", classes[found]));
             Some(found)
         }
@@ -485,17 +485,21 @@ mod tests {
     #[test]
     fn ami_br_s_own_table_is_a_truth() {
         let dir = tempfile::tempdir().unwrap();
-        let labels = ",slide,dataset,uid,majority_atypical\n0,002.tiff,MIDOG21,1,True\n\
-                      1,002.tiff,MIDOG21,2,False\n2,a,TUPAC16,2,False\n";
-        let plan = ClassificationPlan {
-            predictions: put(dir.path(), "p.csv", PREDICTIONS),
-            labels: Some(put(dir.path(), "labels.csv", labels)),
-            ..ClassificationPlan::default()
-        };
-        let found = classification(&plan).unwrap();
-        assert_eq!(found.all.classes, ["atypical", "typical"]);
-        assert_eq!(found.all.confusion, [[1, 0], [1, 1]]);
-        assert_eq!(found.all.positive.unwrap().recall, 1.0);
+        for [yes, no] in [["True", "False"], ["Yes", "NO"], ["1", "0"], ["Checked", "Unchecked"]] {
+            let labels = format!(
+                ",slide,dataset,uid,majority_atypical\n0,002.tiff,MIDOG21,1,{yes}\n\
+                 1,002.tiff,MIDOG21,2,{no}\n2,a,TUPAC16,2,{no}\n"
+            );
+            let plan = ClassificationPlan {
+                predictions: put(dir.path(), "p.csv", PREDICTIONS),
+                labels: Some(put(dir.path(), "labels.csv", &labels)),
+                ..ClassificationPlan::default()
+            };
+            let found = classification(&plan).unwrap();
+            assert_eq!(found.all.classes, ["atypical", "typical"], "{yes}");
+            assert_eq!(found.all.confusion, [[1, 0], [1, 1]], "{yes}");
+            assert_eq!(found.all.positive.unwrap().recall, 1.0);
+        }
     }
 
     #[test]
