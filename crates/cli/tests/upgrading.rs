@@ -197,6 +197,102 @@ fn a_damaged_or_foreign_result_is_named_done_again_and_stops_no_other() {
     assert!(refused.contains("use the version that wrote it"), "{refused}");
 }
 
+/// A run of two different slides with a reviewer's words on both, and a truth of each slide.
+fn two_different() -> tempfile::TempDir {
+    let (dir, model) = (former(), tiny());
+    let at = dir.path();
+    fs::remove_dir_all(at.join("run")).unwrap();
+    let words = "demo --draw-only --out d --size 800,700 --figures 3 --seed 9";
+    ends(at, 0, &words.split(' ').collect::<Vec<_>>());
+    fs::rename(at.join("d/drawn.tiff"), at.join("two.tiff")).unwrap();
+    let point = ["-q", "--operating-point", "0.3,0"];
+    ends(at, 0, &detect(&model, &["one.tiff", "two.tiff"], &point));
+    fs::create_dir(at.join("run/reviews")).unwrap();
+    let mut log = String::new();
+    for slide in ["one", "two"] {
+        let counts = json(&at.join(format!("run/{slide}/counts.json")));
+        let word = serde_json::json!({
+            "schema": "mithras.review/1", "time": 1.0, "slide": slide,
+            "slide_digest": counts["slide"]["digest"], "model_digest": counts["model"]["segmenter_sha256"],
+            "key": "+5.00,5.00", "x": 5.0, "y": 5.0, "verdict": "figure", "added": true,
+        });
+        log += &format!("{word}\n");
+        fs::write(at.join(format!("{slide}.csv")), format!("slide,x,y\n{slide},375,335\n"))
+            .unwrap();
+    }
+    fs::write(at.join("run/reviews/anna.jsonl"), log).unwrap();
+    dir
+}
+
+/// What each verb that reads a run prints about the slide `one`, and that it takes `two` all the same.
+fn readers(at: &Path, words: &str) {
+    let gathered = ends(at, 3, &["gather", "run", "--json"]);
+    assert!(gathered.contains(words), "gather, {words}: {gathered}");
+    let run = json(&at.join("run/run.json"));
+    assert_eq!((&run["done"], &run["failed"]), (&1.into(), &1.into()), "{words}: {run}");
+
+    let out = mithras(at, &["recount", "run", "--reviews", "anna", "--json"]);
+    let recount = output_text(&out);
+    assert!(matches!(out.status.code(), Some(1 | 3)), "recount, {words}: {recount}");
+    assert!(recount.contains(words) && recount.contains("one"), "recount, {words}: {recount}");
+    let read: Value = serde_json::from_slice(&out.stdout).expect(&recount);
+    let slides: Vec<&Value> =
+        read["slides"].as_array().unwrap().iter().map(|s| &s["slide"]).collect();
+    assert_eq!(slides, ["two"], "recount, {words}");
+
+    let _ = fs::remove_dir_all(at.join("q"));
+    let exported = ends(at, 3, &["export", "qupath", "run", "--out", "q"]);
+    assert!(exported.contains(words), "export, {words}: {exported}");
+    assert!(at.join("q/two.geojson").is_file() && !at.join("q/one.geojson").exists(), "{words}");
+
+    let truth = |t: &'static str| ["evaluate", "detections", "--predictions", "run", "--truth", t];
+    let refused = ends(at, 1, &truth("one.csv"));
+    assert!(refused.contains(words), "evaluate, {words}: {refused}");
+    ends(at, 0, &truth("two.csv"));
+
+    let mut view = Command::new(crate::program());
+    view.current_dir(at).args(["view", "run", "--port", "0", "--no-browser"]);
+    let server = crate::view::made::start(&mut view).expect("an address");
+    let index = server.get("api/index").json();
+    assert_eq!(index["slides"][0]["name"], "one", "{index}");
+    let note = index["slides"][0]["note"].as_str().unwrap();
+    assert!(note.contains(words), "view, {words}: {note}");
+    let detail = server.get("api/slide/0");
+    let text = String::from_utf8_lossy(&detail.body).into_owned();
+    assert!(
+        detail.status >= 400 && text.contains(words),
+        "view, {words}: {} {text}",
+        detail.status
+    );
+    assert_eq!(server.get("api/slide/1").json()["searched"], true, "view, {words}");
+}
+
+#[test]
+fn every_reader_of_a_run_names_a_cut_or_foreign_result_and_takes_the_others() {
+    let dir = two_different();
+    let at = dir.path();
+    let (one, two) = (at.join("run/one"), at.join("run/two"));
+    for (file, foreign, words) in [
+        ("counts.json", true, "counts.json is not the file"),
+        ("counts.json", false, "counts.json is not the file"),
+        ("detections.csv", true, "detections.csv is not the file"),
+        ("detections.csv", false, "detections.csv is not the file"),
+        ("state.json", true, "results of the slide `two`"),
+        ("state.json", false, "state.json is damaged"),
+    ] {
+        let whole = fs::read(one.join(file)).unwrap();
+        let bytes = match foreign {
+            true => fs::read(two.join(file)).unwrap(),
+            false => whole[..whole.len() / 2].to_vec(),
+        };
+        assert_ne!(bytes, whole, "{file}: the slides do not differ");
+        fs::write(one.join(file), bytes).unwrap();
+        readers(at, words);
+        fs::write(one.join(file), whole).unwrap();
+    }
+    ends(at, 0, &["gather", "run"]);
+}
+
 /// The density of a slide is the same number in every file of a run, to the last digit.
 #[test]
 fn the_density_is_one_number_in_every_file_of_a_run() {

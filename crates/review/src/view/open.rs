@@ -52,6 +52,8 @@ pub struct Item {
     pub name: String,
     /// Its folder in a run.
     pub folder: Option<PathBuf>,
+    /// Why its results cannot be used, where they are damaged or another slide's.
+    pub unsound: Option<String>,
     /// Its count in that run; `None` where detection failed or never ran.
     pub counts: Option<CountsFile>,
     /// Its file, where it can be read.
@@ -168,6 +170,7 @@ fn bare(file: &Path, reviews: Option<&Path>) -> Item {
     let mut item = Item {
         name: stem(file),
         folder: None,
+        unsound: None,
         counts: None,
         file: Some(file.to_owned()),
         size: (0, 0),
@@ -180,11 +183,14 @@ fn bare(file: &Path, reviews: Option<&Path>) -> Item {
     item
 }
 
+/// The files of a slide's results that are shown.
+const RESULTS: [&str; 2] = ["counts.json", "detections.csv"];
+
 fn of_run(folder: &Path, slides: Option<&Path>, reviews: Option<&Path>) -> Item {
     let unsound = |reason: String| ResultsError { folder: folder.to_owned(), reason }.into();
     let read = DetectionState::read(folder);
     let checked = match &read {
-        Ok(Some(state)) => state.check(folder, |f| f == "counts.json").map_err(|e| e.to_string()),
+        Ok(Some(state)) => state.check(folder, |f| RESULTS.contains(&f)).map_err(|e| e.to_string()),
         Ok(None) => Ok(()),
         Err(e) => Err(e.to_string()),
     };
@@ -204,9 +210,14 @@ fn of_run(folder: &Path, slides: Option<&Path>, reviews: Option<&Path>) -> Item 
         Err(ReportError::Unsound(e)) => plain(&e.reason).into_owned(),
         Err(_) => format!("no result: {}", failed()),
     };
+    let unsound = match &counts {
+        Err(ReportError::Unsound(e)) => Some(e.to_string()),
+        _ => None,
+    };
     let mut item = Item {
         name,
         folder: Some(folder.to_owned()),
+        unsound,
         caveats: counts.as_ref().map(CountsFile::caveats).unwrap_or_default(),
         case: state.as_ref().and_then(|s| case_of(&s.columns)).map(str::to_owned),
         counts: counts.ok(),

@@ -448,6 +448,10 @@ impl Viewer {
     }
 
     fn detail(&self, id: usize) -> Result<Answer, Answer> {
+        // A slide without its results would look like one that was never searched.
+        if let Some(reason) = &self.item(id)?.unsound {
+            return Err(Answer::refusal(500, reason));
+        }
         let (item, file) = self.file(id)?;
         // A slide that cannot be opened is reported here, before its tiles stay white.
         self.tiles.slide(id, file).map_err(|e| Answer::refusal(500, &e.to_string()))?;
