@@ -129,6 +129,48 @@ fn kills_change_nothing_at_scale() {
     killed_and_not(56, 8);
 }
 
+/// A list gives the same corpus as its slides named one by one; its um/px hold, and paths are from its own folder.
+#[test]
+fn a_list_gives_the_corpus_of_its_slides() {
+    let dir = tempdir().unwrap();
+    let folder = dir.path().join("slides");
+    std::fs::create_dir(&folder).unwrap();
+    for (i, name) in ["a", "b", "c"].into_iter().enumerate() {
+        let mut picture = image::RgbImage::new(300, 300);
+        let shade = |x: u32| (x as usize * (i + 1) % 90) as u8;
+        picture.enumerate_pixels_mut().for_each(|(x, y, p)| p.0 = [120, shade(x + y), 140]);
+        picture.save(folder.join(format!("{name}.png"))).unwrap();
+    }
+    let preset = dir.path().join("p.toml");
+    let text = "schema = 1\nname = \"p\"\nkind = \"unlabeled\"\nexclude_cohorts = [\"GBM\"]\n\
+        [patches]\nmpp = [0.25]\nside = 128\nper_slide = 3\nseed = 1\n";
+    std::fs::write(&preset, text).unwrap();
+    let build = |out: &str, more: &[&str]| {
+        let out = dir.path().join(out);
+        let args = ["corpus", "build", "--preset", s(&preset), "--cohort", "DRAWN", "--json"];
+        run(&[&args[..], &["--threads", "1", "--out", s(&out)], more].concat())
+    };
+    let list = dir.path().join("list.csv");
+    std::fs::write(&list, "slide,mpp,note\nslides/a.png,0.25,x\nslides/c.png,0.25,y\n").unwrap();
+    let (ok, listed, err) = build("listed", &["--list", s(&list)]);
+    assert!(ok, "{err}");
+    let [a, c] = ["a.png", "c.png"].map(|n| folder.join(n));
+    let (ok, named, err) = build("named", &["--mpp", "0.25", s(&a), s(&c)]);
+    assert!(ok, "{err}");
+    let [listed, named] = [listed, named].map(|t| serde_json::from_str::<Value>(&t).unwrap());
+    assert_eq!((&listed["slides"], &listed["crops"]), (&2.into(), &6.into()), "{listed}");
+    assert_eq!(listed["digest"], named["digest"]);
+    assert_eq!(listed["funnel"], named["funnel"]);
+    // A list is instead of slides; one that names what is not there fails that slide alone.
+    let (ok, _, err) = build("both", &["--list", s(&list), s(&a)]);
+    assert!(!ok && err.contains("cannot be used with"), "{err}");
+    std::fs::write(&list, "slide,mpp\nslides/a.png,0.25\nslides/gone.png,0.25\n").unwrap();
+    let (ok, text, err) = build("gone", &["--list", s(&list)]);
+    let report: Value = serde_json::from_str(&text).unwrap();
+    assert!(!ok && report["failed"][0]["slide"] == "gone", "{err} {report}");
+    assert_eq!(report["crops"], 3, "{report}");
+}
+
 /// Two tiles of 4 x 4 sub-patches; one sub-patch of the second is not tumour.
 fn two_tiles(path: &Path) {
     let mut picture = image::RgbImage::new(1792, 896);

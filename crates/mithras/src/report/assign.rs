@@ -8,6 +8,7 @@ use crate::batch::state::Status;
 use crate::batch::{DetectionState, InputError, read_list};
 use crate::input::Input;
 use base::remedy::{Remedied, Remedy};
+use base::table::Unmatched;
 use base::text::{Many, Shown};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,15 +24,18 @@ pub enum AssignError {
     Report(#[from] ReportError),
     /// It is about other slides.
     #[error(
-        "{}: names no slide of {}; slides are found by the name of their file",
+        "{}: names no slide of {}; slides are found by the name of their file{}",
         Shown(list),
-        Shown(out)
+        Shown(out),
+        join.as_ref().map_or_else(String::new, |join| format!("; {join}"))
     )]
     NoSlide {
         /// Path of the table.
         list: PathBuf,
         /// Folder of the run.
         out: PathBuf,
+        /// Both sides' names.
+        join: Option<Box<Unmatched>>,
     },
 }
 
@@ -49,8 +53,11 @@ pub fn assign(outs: &[PathBuf], list: &Path) -> Result<Vec<String>, AssignError>
         .map_err(|e| ReportError::Read { path: first.to_owned(), reason: e.to_string() })?;
     let _alone = alone(first)?;
     let found = slides(outs)?;
+    let sides = ("the run", "the table");
+    let join = Unmatched::between(sides, found.keys().map(String::as_str), by_name.keys().copied());
     if !found.keys().any(|name| by_name.contains_key(name.as_str())) {
-        return Err(AssignError::NoSlide { list: list.to_owned(), out: first.to_owned() });
+        let join = join.map(Box::new);
+        return Err(AssignError::NoSlide { list: list.to_owned(), out: first.to_owned(), join });
     }
     let (mut lacking, mut busy) = (0, 0);
     for (name, slide) in found {
@@ -74,6 +81,7 @@ pub fn assign(outs: &[PathBuf], list: &Path) -> Result<Vec<String>, AssignError>
         note(lacking, "of the run not in the table, with the columns that they had"),
         note(busy, "under way or interrupted, with the columns that they had"),
         note(by_name.len(), "of the table not in the run"),
+        join.map(|join| join.to_string()),
     ];
     Ok(notes.into_iter().flatten().collect())
 }
