@@ -205,6 +205,46 @@ def check_packages(root, files):
 # Verbs and their help
 
 
+#: A case of scripts/oddities.py by its kind, or by the name of a layout or a text.
+ODD = [(r'^@(?:dicom_)?case\([^\n]*"([^"\n]+)"\)$', "{}"), (r'^@?(?:refused_)?layout\("(\w+)"', "layout {}")]
+ODD.append((r'^personal\("(\w+)"', "text in {}"))
+
+
+def check_reports(root):
+    """Every case of scripts/oddities.py has a row in docs/reports.md, every row a case or tests that exist."""
+    page, script = root / "docs/reports.md", root / "scripts/oddities.py"
+    if not page.exists():
+        return []
+    text = script.read_text(encoding="utf-8")
+    cases = {form.format(kind) for pattern, form in ODD for kind in re.findall(pattern, text, re.M)}
+    files = [*root.glob("crates/*/src/**/*.rs"), *root.glob("crates/*/tests/**/*.rs"), *root.glob("scripts/**/*.py")]
+    code = "".join(p.read_text(encoding="utf-8") for p in sorted(files))
+    defined = set(re.findall(r"\b(?:fn|def|mod) (\w+)", code))
+    listed, faults, tests = set(), [], None
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        cells = [c.strip() for c in line.strip().strip("|").split("|")] if line.startswith("|") else []
+        if not cells or set(line) <= set("|- "):
+            tests = None if not cells else tests
+            continue
+        if tests is None:
+            tests = cells.index("test") if "test" in cells else -1 if "file" in cells else -2
+            continue
+        if tests < 0:
+            listed |= {cells[0]} if tests == -1 else set()
+            continue
+        named = re.findall(r"`([\w:]+(?:\.\.\.)?)`", cells[tests])
+        if not named:
+            faults.append(f"docs/reports.md:{number}: no test is named")
+        for name in named:
+            last = name.split("::")[-1]
+            own = last.removesuffix("...")
+            found = any(d.startswith(own) for d in defined) if last != own else own in defined
+            if not found:
+                faults.append(f"docs/reports.md:{number}: no such test: {name}")
+    faults += [f"docs/reports.md: no row for the odd file: {kind}" for kind in sorted(cases - listed)]
+    return faults + [f"docs/reports.md: no odd file is called: {kind}" for kind in sorted(listed - cases)]
+
+
 def helps(binary):
     """`{("detect",): help, ("corpus", "import"): help, ...}`, in the order of the help."""
 
@@ -521,7 +561,7 @@ def main():
         faults += ["words: scripts/words.py --check failed"] * bool(checked.returncode)
     if "links" in steps:
         found, external = check_links(ROOT, files)
-        faults += found + check_summary(ROOT) + check_decisions(ROOT) + check_packages(ROOT, files)
+        faults += found + check_summary(ROOT) + check_decisions(ROOT) + check_packages(ROOT, files) + check_reports(ROOT)
         print(f"links of {len(files)} pages; {len(external)} external ones, not fetched:")
         print("".join(f"  {target}\n" for target in external), end="")
     if "commands" in steps:

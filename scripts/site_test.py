@@ -32,7 +32,7 @@ class Repository(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.root = Path(self.folder.name).resolve()
         subprocess.run(["git", "init", "-q"], cwd=self.root, check=True)
-        for name in ("docs/tutorials", "presets", "crates/x/src"):
+        for name in ("docs/tutorials", "presets", "scripts", "crates/x/src"):
             (self.root / name).mkdir(parents=True)
         self.write("docs/SUMMARY.md", "- [a](a.md)\n")
         self.write("docs/a.md", "# One `thing`, twice\n## Twice\n## Twice\n")
@@ -112,6 +112,23 @@ class Repository(unittest.TestCase):
         self.assertEqual(site.check_packages(self.root, [page]), ["docs/b.md:1: cargo -p x: no such package"])
         self.write("crates/x/src/lib.rs", "//! cargo run -p gone\n")
         self.assertEqual(len(site.check_packages(self.root, [])), 1)
+
+    def test_reports_name_cases_and_tests(self):
+        self.write("scripts/oddities.py", '@case("A", "one odd")\ndef a(d):\nlayout("b", x=1)\n@dicom_case("A, B", "c")\n')
+        self.write("crates/x/src/lib.rs", "fn it_is_read() {}\n")
+        odd = "| what | file |\n|---|---|\n| one odd | `a` |\n| layout b | `b` |\n| c | `c` |\n"
+        tables = "\n| what | test |\n|---|---|\n"
+
+        def faults(text):
+            self.write("docs/reports.md", text)
+            return site.check_reports(self.root)
+
+        for good in ("`it_is_read`", "`m::it_is_...`", "`it_is_read`, `lib::it_is_read`"):
+            self.assertEqual(faults(f"{odd}{tables}| x | {good} |\n"), [], good)
+        for bad in ("`it_is_rea`", "`gone_...`", "nothing"):
+            self.assertEqual(len(faults(f"{odd}{tables}| x | {bad} |\n")), 1, bad)
+        self.assertEqual(len(faults(odd.replace("| c |", "| d |"))), 2)
+        self.assertEqual(len(faults(odd.replace("| layout b | `b` |\n", ""))), 1)
 
     def test_commands(self):
         def faults(line):
