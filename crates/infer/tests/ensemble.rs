@@ -81,10 +81,8 @@ fn a_screen_keeps_what_is_clearly_no_figure_and_passes_the_rest_on() {
         &written(&second.card, second.classifier().unwrap(), &dir.path().join("second")),
         &crops,
     );
-    let as_screen = ModelCard {
-        classifier: Some(screen_of(0.5).as_classifier(&own)),
-        ..second.card.clone()
-    };
+    let as_screen =
+        ModelCard { classifier: Some(screen_of(0.5).as_classifier(&own)), ..second.card.clone() };
     let by_small = answers(
         &written(&as_screen, second.classifier().unwrap(), &dir.path().join("small")),
         &crops,

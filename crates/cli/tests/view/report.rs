@@ -259,6 +259,7 @@ fn cells(path: &Path) -> Vec<std::collections::HashMap<String, String>> {
 /// The hotspot that the reviewer placed, with its own area, is the number of the case: in the score, the tables and
 /// the pages.
 #[test]
+#[expect(clippy::too_many_lines, reason = "one run whose later steps need the earlier ones")]
 fn a_placed_hotspot_counts_wherever_the_count_is_shown() {
     let dir = tempfile::tempdir().unwrap();
     let run = searched(dir.path(), &[("one", "A", 3), ("two", "A", 4)]);
