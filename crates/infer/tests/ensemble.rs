@@ -64,7 +64,7 @@ fn a_screen_keeps_what_is_clearly_no_figure_and_passes_the_rest_on() {
     let dir = tempfile::tempdir().unwrap();
     let bundled =
         |name: &str| ModelPackage::open(&testkit::workspace().join("models").join(name)).unwrap();
-    let second = bundled("mithras-fast");
+    let second = bundled("mithras-standard");
     let own = second.card.classifier.clone().unwrap();
     // The same network under another normalisation answers otherwise.
     let screen_of = |passes_from| ScreenCard {

@@ -68,6 +68,7 @@ fn first_stages_equal_onnx_runtime() {
 
 #[test]
 fn second_stages_equal_onnx_runtime() {
+    check("fast-screen", "mithras-fast/screen.onnx", 64, 6, 1);
     check("standard-classifier", "mithras-standard/classifier.onnx", 96, 6, 1);
     check("morphology-classifier", "mithras-morphology/classifier.onnx", 96, 6, 1);
 }

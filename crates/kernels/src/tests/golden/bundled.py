@@ -17,6 +17,7 @@ MODELS = HERE.parents[4] / "models"
 NETWORKS = [
     ("standard-segmenter", "mithras-standard/segmenter.onnx", 512, 2, 61),
     ("fast-segmenter", "mithras-fast/segmenter.onnx", 512, 2, 61),
+    ("fast-screen", "mithras-fast/screen.onnx", None, 6, 1),
     ("standard-classifier", "mithras-standard/classifier.onnx", None, 6, 1),
     ("morphology-classifier", "mithras-morphology/classifier.onnx", None, 6, 1),
 ]
