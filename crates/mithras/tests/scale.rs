@@ -253,10 +253,12 @@ fn a_corrected_list_changes_the_cells_of_kept_slides() {
     )
     .unwrap();
     let notes = report::assign(std::slice::from_ref(&out), &later).unwrap();
-    assert_eq!(notes.len(), 2, "{notes:?}");
+    assert_eq!(notes.len(), 3, "{notes:?}");
     assert!(
         notes[0].starts_with("3 slides of the run not in")
-            && notes[1].starts_with("1 slide of the table"),
+            && notes[1].starts_with("1 slide of the table")
+            && notes[2].contains("'s3'")
+            && notes[2].contains("'s9'"),
         "{notes:?}"
     );
     let run = report::gather(std::slice::from_ref(&out), None).unwrap();
