@@ -24,14 +24,14 @@ fn per_mm2(name: &str, Candidates(all, passed, again): Candidates) -> (f64, f64)
 
 /// Candidates per mm2 as counted on the frames of docs/results/detection.md and docs/notes/fast-detector.md.
 #[test]
-fn the_fast_detector_asks_for_a_seventh() {
+fn the_fast_detector_asks_for_a_sixth() {
     let standard = per_mm2("standard", Candidates(154.1, 154.1, 154.1));
     let fast = per_mm2("fast", Candidates(94.3, 50.5, 31.1));
     let giga = |v: f64| (v / 1e9).round();
     assert_eq!((giga(standard.0), giga(standard.1)), (368.0, 186.0));
-    assert_eq!((giga(fast.0), giga(fast.1)), (25.0, 52.0));
+    assert_eq!((giga(fast.0), giga(fast.1)), (34.0, 52.0));
     let ratio = (standard.0 + standard.1) / (fast.0 + fast.1);
-    assert!(ratio > 7.0, "{ratio}");
+    assert!(ratio > 6.0, "{ratio}");
 }
 
 #[test]
