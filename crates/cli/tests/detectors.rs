@@ -227,6 +227,17 @@ fn a_classifier_becomes_the_second_stage_of_a_detector() {
     let unlike = with(strict, "0.1", &at("strict"));
     assert!(!unlike.0 && unlike.2.contains("differs from the second stage in its"), "{}", unlike.2);
     assert!(!at("strict").exists());
+    // A second stage brings the screen that its scale was fitted with; a mean of several has none.
+    let fast = models.join("mithras-fast");
+    let ok = made(&first, &fast, &at("kept"), &[]);
+    assert!(ok.0, "{}", ok.2);
+    let kept = infer::ModelPackage::open(&at("kept")).unwrap();
+    assert_eq!(kept.card.screen, infer::ModelPackage::open(&fast).unwrap().card.screen);
+    let mean = run(
+        &["detectors", "combine", "--name", "mean"],
+        &[("--first", &*first), ("--second", &*fast), ("--second", &*fast), ("--out", &at("none"))],
+    );
+    assert!(!mean.0 && mean.2.contains("differ in their screen"), "{}", mean.2);
 
     let again = made(&first, &first, &at("same"), &[]);
     assert!(!again.0 && again.2.contains("holds a package already"), "{}", again.2);

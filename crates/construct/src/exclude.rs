@@ -258,7 +258,7 @@ mod tests {
         }
     }
 
-    /// Whoever is listed is kept out, whatever program wrote the list.
+    /// Every name on the list is kept out, however a program wrote it.
     #[test]
     fn a_list_is_read_as_spreadsheets_write_it() {
         let dir = tempfile::tempdir().unwrap();

@@ -46,6 +46,7 @@ pub struct Stages {
     /// Packages with the classifier; of several the mean, as of the models of folds.
     pub second: Vec<PathBuf>,
     /// Package with a small classifier, and the probability from which on it passes a crop on to the second stage.
+    /// Without it a single second stage keeps the screen of its own package.
     pub screen: Option<(PathBuf, f32)>,
     /// Name of the detector.
     pub name: String,
@@ -79,8 +80,11 @@ pub fn combine(stages: &Stages, out: &Path) -> Result<ModelPackage, CombineError
         }
         several => infer::ensemble::classifier(several)?,
     };
-    let screen = stages.screen.as_ref();
-    let screen = screen.map(|(path, from)| Screen::open(path, *from, &of_second)).transpose()?;
+    let screen = match (&stages.screen, second.as_slice()) {
+        (Some((path, from)), _) => Some(Screen::open(path, *from, &of_second)?),
+        (None, [one]) => Screen::of_package(one),
+        (None, _) => None,
+    };
     let mut card = first.card.clone();
     let mut of_first = card.segmenter.take().ok_or_else(no_first)?;
     (of_first.file, of_second.file) = ("segmenter.onnx".into(), "classifier.onnx".into());
@@ -106,11 +110,12 @@ pub fn combine(stages: &Stages, out: &Path) -> Result<ModelPackage, CombineError
         _ => toml::Value::Array(of_members),
     };
     training.insert("second_stage".into(), of_second_stage);
-    if let Some(s) = &screen {
-        training.insert("screen".into(), training_of(&s.package.card));
+    let own_package = screen.as_ref().and_then(|s| s.package.as_ref());
+    if let Some(package) = own_package {
+        training.insert("screen".into(), training_of(&package.card));
     }
     card.name.clone_from(&stages.name);
-    let later = second.iter().chain(screen.as_ref().map(|s| &s.package));
+    let later = second.iter().chain(own_package);
     let mut licences: Vec<&str> = later.map(|p| p.card.license.as_str()).collect();
     licences.dedup();
     if licences != [card.license.as_str()] {
@@ -128,8 +133,8 @@ pub fn combine(stages: &Stages, out: &Path) -> Result<ModelPackage, CombineError
     let put = |name: &str, bytes: &[u8]| file::write(&out.join(name), bytes);
     put("segmenter.onnx", segmenter).map_err(ImportError::from)?;
     put("classifier.onnx", &classifier).map_err(ImportError::from)?;
-    if let Some(onnx) = screen.as_ref().and_then(|s| s.package.classifier()) {
-        put("screen.onnx", onnx).map_err(ImportError::from)?;
+    if let Some(screen) = &screen {
+        put(SCREEN, &screen.onnx).map_err(ImportError::from)?;
     }
     let text = card.to_toml().map_err(ImportError::from)?;
     // Last: a folder without a card is not a package.
@@ -137,18 +142,31 @@ pub fn combine(stages: &Stages, out: &Path) -> Result<ModelPackage, CombineError
     open(out).map_err(Into::into)
 }
 
+/// File of the screen in a combined package.
+const SCREEN: &str = "screen.onnx";
+
 /// A small classifier in front of the second stage.
 struct Screen {
-    package: ModelPackage,
     card: ScreenCard,
+    onnx: Vec<u8>,
+    /// Where it is not that of the second stage's own package.
+    package: Option<ModelPackage>,
 }
 
 impl Screen {
+    /// The screen that a package has in front of its second stage: its scale and points were fitted with it.
+    fn of_package(second: &ModelPackage) -> Option<Self> {
+        let (card, onnx) = second.card.screen.clone().zip(second.screen())?;
+        let card = ScreenCard { file: SCREEN.into(), ..card };
+        Some(Self { card, onnx: onnx.to_vec(), package: None })
+    }
+
     fn open(path: &Path, passes_from: f32, second: &ClassifierCard) -> Result<Self, CombineError> {
         let package = ModelPackage::find(Some(path)).map_err(ImportError::from)?;
         let part = "classifier";
         let lacks = || CombineError::Part { path: path.to_owned(), part };
         let own = package.card.classifier.as_ref().ok_or_else(lacks)?;
+        let onnx = package.classifier().ok_or_else(lacks)?.to_vec();
         let alike = [
             ("crop", own.crop as f64 * own.mpp.get() == second.crop as f64 * second.mpp.get()),
             ("classes", own.classes == second.classes),
@@ -161,7 +179,7 @@ impl Screen {
             return Err(CombineError::Screen { path: path.to_owned(), what });
         }
         let card = ScreenCard {
-            file: "screen.onnx".into(),
+            file: SCREEN.into(),
             sha256: own.sha256.clone(),
             architecture: own.architecture.clone(),
             input: own.input,
@@ -169,6 +187,6 @@ impl Screen {
             std: own.std,
             passes_from,
         };
-        Ok(Self { package, card })
+        Ok(Self { card, onnx, package: Some(package) })
     }
 }

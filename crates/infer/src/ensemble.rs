@@ -42,6 +42,11 @@ pub fn classifier(members: &[ModelPackage]) -> Result<(ClassifierCard, Vec<u8>),
         };
         found.push((package.card.name.clone(), member));
     }
+    // A mean would ask all members of every crop.
+    if let Some(screened) = members.iter().find(|p| members.len() > 1 && p.card.screen.is_some()) {
+        let (first, other) = (members[0].card.name.clone(), screened.card.name.clone());
+        return Err(EnsembleError::Differ { first, other, what: "screen" });
+    }
     let Some((first, (card, _))) = found.first() else {
         return Err(EnsembleError::Onnx("no classifiers".into()));
     };

@@ -1,19 +1,24 @@
 //! The walls of `docs/ARCHITECTURE.md`, read from the manifests.
 
-use cargo_metadata::{DependencyKind, MetadataCommand};
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// Per crate of ours: the names it depends on outside tests, sibling or not.
-fn graph() -> Graph {
-    let metadata = MetadataCommand::new()
+/// Our packages, as Cargo knows them.
+fn metadata() -> Metadata {
+    MetadataCommand::new()
         .manifest_path(testkit::workspace().join("Cargo.toml"))
         .no_deps()
         .other_options(["--offline".to_owned()])
         .exec()
-        .expect("cargo metadata");
+        .expect("cargo metadata")
+}
+
+/// Per crate of ours: the names it depends on outside tests, sibling or not.
+fn graph() -> Graph {
+    let metadata = metadata();
     metadata
         .packages
         .iter()
@@ -225,12 +230,7 @@ fn train_reads_corpora_and_opens_no_slide() {
 
 #[test]
 fn training_is_optional_in_the_binary() {
-    let metadata = MetadataCommand::new()
-        .manifest_path(testkit::workspace().join("Cargo.toml"))
-        .no_deps()
-        .other_options(["--offline".to_owned()])
-        .exec()
-        .expect("cargo metadata");
+    let metadata = metadata();
     let cli = metadata.packages.iter().find(|p| short(&p.name) == "cli").unwrap();
     for name in ["train", "training", "net"] {
         for d in cli.dependencies.iter().filter(|d| short(&d.name) == name) {
@@ -350,12 +350,7 @@ fn one_way_to_hexadecimal_digits_and_one_csv_reader() {
 /// So that each can be published; the helper of the tests is not.
 #[test]
 fn packages_have_the_projects_name() {
-    let metadata = MetadataCommand::new()
-        .manifest_path(testkit::workspace().join("Cargo.toml"))
-        .no_deps()
-        .other_options(["--offline".to_owned()])
-        .exec()
-        .expect("cargo metadata");
+    let metadata = metadata();
     let ours = |n: &str| n == "mithras" || n == "testkit" || n.starts_with("mithras-");
     let other = metadata.packages.iter().filter(|p| !ours(&p.name)).map(|p| p.name.to_string());
     assert_eq!(other.collect::<Vec<_>>(), Vec::<String>::new());
@@ -440,12 +435,7 @@ fn no_crate_holds_more_than_its_share() {
 fn no_dependency_is_unused() {
     // Named for its features alone.
     let for_features = ["python"];
-    let metadata = MetadataCommand::new()
-        .manifest_path(testkit::workspace().join("Cargo.toml"))
-        .no_deps()
-        .other_options(["--offline".to_owned()])
-        .exec()
-        .expect("cargo metadata");
+    let metadata = metadata();
     let mut unused = vec![];
     for package in metadata.packages.iter().filter(|p| !for_features.contains(&short(&p.name))) {
         let folder = package.manifest_path.parent().unwrap().as_std_path();

@@ -37,7 +37,7 @@ struct Combine {
     #[arg(long, value_name = "PKG", required = true)]
     second: Vec<PathBuf>,
     /// Small classifier that is asked first: only candidates to which it gives --passes-from or more are asked of the
-    /// second stage
+    /// second stage [default: that of --second, if it has one]
     #[arg(long, value_name = "PKG", requires = "passes_from")]
     screen: Option<PathBuf>,
     /// Probability from which on the screen passes a candidate on
