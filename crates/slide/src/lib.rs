@@ -1,7 +1,7 @@
 //! Whole-slide reading: pyramids, physical resolution, tissue mask, window plan.
 //!
 //! ```no_run
-//! use mitosis::Mpp;
+//! use mitosis::{Mpp, Rect};
 //! let slide = slide::Slide::open("case.svs")?;
 //! println!("{:?} px, {}", slide.dimensions(), slide.resolution()?.mean());
 //! let window = slide.read_at(Mpp::PAPER, Rect::new(400, 800, 512, 512))?;

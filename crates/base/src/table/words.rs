@@ -67,7 +67,7 @@ const YES: &[&str] = &[
 /// Words for no, in lower case: the opposites of [`YES`].
 const NO: &[&str] = &["false", "no", "unchecked"];
 
-/// What a cell of a column of yes and no means: a word of [`YES`] or [`NO`], whatever its case, or 1 and 0 as
+/// What a cell of a column of yes and no means: a known word, whatever its case, or 1 and 0 as
 /// REDCap's raw values and integers are (`1.0` after a missing cell in pandas). `None` for anything else.
 #[must_use]
 pub fn yes_no(cell: &str) -> Option<bool> {
