@@ -90,4 +90,22 @@ mod tests {
             }
         }
     }
+
+    /// What an experiment asks for, the command line knows.
+    #[test]
+    #[cfg(feature = "train")]
+    fn every_step_of_an_experiment_parses() {
+        for shrink in [false, true] {
+            let all = experiments::spec::all().unwrap();
+            for step in experiments::graph::Graph::build(&all, shrink).unwrap().steps() {
+                let fill = |w: &String| w.replace("{threads}", "1").replace("{device}", "cpu");
+                let words = ["mithras".to_owned()].into_iter().chain(step.words.iter().map(fill));
+                if let (true, Err(e)) =
+                    (!step.words.is_empty(), Cli::command().try_get_matches_from(words))
+                {
+                    panic!("{}: {e}", step.name);
+                }
+            }
+        }
+    }
 }
