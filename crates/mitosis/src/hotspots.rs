@@ -117,10 +117,7 @@ impl HotspotRule {
         let far = self.reach_um();
         let counts = match self.shape {
             Shape::Square => neighbours::counts(&um, far, &mut 0),
-            Shape::Circle => um
-                .iter()
-                .map(|a| um.iter().filter(|b| (b[0] - a[0]).hypot(b[1] - a[1]) <= far).count())
-                .collect(),
+            Shape::Circle => neighbours::counts_in_circle(&um, far, &mut 0),
         };
         let mut order: Vec<usize> = (0..figures.len()).collect();
         order.sort_by(|&a, &b| {

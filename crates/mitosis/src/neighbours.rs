@@ -1,4 +1,4 @@
-//! How many points are in the square around each: one sweep, however crowded they are.
+//! How many points are in the square or circle around each, however crowded they are.
 
 use base::fenwick::Fenwick;
 
@@ -53,9 +53,81 @@ pub(crate) fn counts(points: &[[f64; 2]], half: f64, steps: &mut u64) -> Vec<usi
     counts
 }
 
+/// For every point the number of points, itself included, within the distance `radius` of it; the same as brute force.
+/// `steps` counts the boxes that were looked at.
+pub(crate) fn counts_in_circle(points: &[[f64; 2]], radius: f64, steps: &mut u64) -> Vec<usize> {
+    let mut sorted = points.to_vec();
+    let Some(tree) = Boxed::of(&mut sorted, 0) else { return vec![] };
+    points.iter().map(|p| tree.within(&sorted, *p, radius, steps)).collect()
+}
+
+/// Points of a box, and halves of it where there are many.
+struct Boxed {
+    low: [f64; 2],
+    high: [f64; 2],
+    first: usize,
+    count: usize,
+    halves: Option<Box<[Boxed; 2]>>,
+}
+
+/// Points that are compared one by one.
+const FEW: usize = 8;
+/// Distances of corners are rounded: nearer to the border than this, points decide for themselves.
+const ROUNDING: f64 = 1e-12;
+
+impl Boxed {
+    /// Of points that follow `first` others; it sorts them.
+    fn of(points: &mut [[f64; 2]], first: usize) -> Option<Self> {
+        let (&start, count) = (points.first()?, points.len());
+        let (mut low, mut high) = (start, start);
+        for p in &*points {
+            for axis in 0..2 {
+                low[axis] = low[axis].min(p[axis]);
+                high[axis] = high[axis].max(p[axis]);
+            }
+        }
+        let axis = usize::from(high[1] - low[1] > high[0] - low[0]);
+        let halves = if count <= FEW || low == high {
+            None
+        } else {
+            points.select_nth_unstable_by(count / 2, |a, b| a[axis].total_cmp(&b[axis]));
+            let (left, right) = points.split_at_mut(count / 2);
+            match (Self::of(left, first), Self::of(right, first + count / 2)) {
+                (Some(left), Some(right)) => Some(Box::new([left, right])),
+                _ => None,
+            }
+        };
+        Some(Self { low, high, first, count, halves })
+    }
+
+    fn within(&self, sorted: &[[f64; 2]], p: [f64; 2], radius: f64, steps: &mut u64) -> usize {
+        *steps += 1;
+        let near = |axis: usize| (self.low[axis] - p[axis]).max(p[axis] - self.high[axis]).max(0.0);
+        let far = |axis: usize| (p[axis] - self.low[axis]).max(self.high[axis] - p[axis]);
+        if near(0).hypot(near(1)) > radius * (1.0 + ROUNDING) {
+            return 0;
+        }
+        if far(0).hypot(far(1)) * (1.0 + ROUNDING) <= radius {
+            return self.count;
+        }
+        let inside = |q: &[f64; 2]| (q[0] - p[0]).hypot(q[1] - p[1]) <= radius;
+        match &self.halves {
+            Some(halves) => halves.iter().map(|h| h.within(sorted, p, radius, steps)).sum(),
+            None if self.low == self.high => {
+                if inside(&self.low) {
+                    self.count
+                } else {
+                    0
+                }
+            }
+            None => sorted[self.first..][..self.count].iter().filter(|q| inside(q)).count(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::counts;
+    use super::{counts, counts_in_circle};
 
     #[test]
     fn dense_points_cost_no_more_steps_than_sparse_ones() {
@@ -79,5 +151,32 @@ mod tests {
         let points = [[0.0, 0.0], [10.0, 0.0], [10.0, 10.0], [10.1, 0.0], [0.0, 0.0]];
         assert_eq!(counts(&points, 10.0, &mut 0), [4, 5, 5, 3, 4]);
         assert!(counts(&[], 1.0, &mut 0).is_empty());
+    }
+
+    #[test]
+    fn circles_equal_brute_force_and_crowds_cost_little() {
+        // On a raster many distances are exactly the radius.
+        let raster: Vec<[f64; 2]> =
+            (0..900).map(|i| [f64::from(i % 30) * 3.0, f64::from(i / 30 % 25) * 4.0]).collect();
+        for radius in [0.0, 3.0, 5.0, 25.0, 1000.0] {
+            let brute = |a: &[f64; 2]| {
+                let near = |b: &&[f64; 2]| (b[0] - a[0]).hypot(b[1] - a[1]) <= radius;
+                raster.iter().filter(near).count()
+            };
+            let all: Vec<usize> = raster.iter().map(brute).collect();
+            assert_eq!(counts_in_circle(&raster, radius, &mut 0), all, "{radius}");
+        }
+        assert!(counts_in_circle(&[], 1.0, &mut 0).is_empty());
+        // Two crowds at the radius of each other, spread out or each in one place.
+        let n = 20_000usize;
+        for spread in [0.0, 1e-9, 1e-3] {
+            let crowd = |i: usize| {
+                [(i % 2 * 1000) as f64 + (i % 317) as f64 * spread, (i / 317) as f64 * spread]
+            };
+            let points: Vec<[f64; 2]> = (0..n).map(crowd).collect();
+            let mut steps = 0;
+            counts_in_circle(&points, 1000.0, &mut steps);
+            assert!(steps < 200 * n as u64, "{spread}: {steps} steps");
+        }
     }
 }
