@@ -12,6 +12,7 @@ const STYLE: &str = "
 main.case { max-width: 48rem; margin: 0 auto; padding: 1rem; }
 .case dl { display: grid; grid-template-columns: 9rem 1fr; gap: .1rem .75rem; margin: .25rem 0; }
 .case dd { margin: 0; }
+.case h2 { margin: 1rem 0 .25rem; }
 .case .main b { font-size: 2.2rem; margin-right: .5rem; }
 .case .picture { position: relative; display: inline-block; margin: .25rem .5rem .25rem 0; }
 .case .picture img { display: block; max-width: 100%; max-height: var(--height); }
@@ -19,6 +20,7 @@ main.case { max-width: 48rem; margin: 0 auto; padding: 1rem; }
 .case .picture path { fill: none; stroke: #1d4ed8; stroke-width: 1.5px; vector-effect: non-scaling-stroke; }
 .case .picture path.edge { stroke: #fff; stroke-width: 3px; }
 .case .pictures { display: flex; flex-wrap: wrap; gap: 0 .75rem; break-inside: avoid; }
+.case .pictures figure:not(:only-child) { flex: 0 1 calc(50% - .375rem); }
 .case figure { margin: 0; } .case figcaption { font-size: .85em; max-width: 30rem; }
 @media print {
   main.case { padding: 0; max-width: none; font-size: calc(7.6pt * var(--letters)); line-height: 1.25; }

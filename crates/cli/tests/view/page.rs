@@ -194,6 +194,11 @@ fn the_presets_of_the_viewer_are_those_of_the_guide() {
     assert_eq!(offered, listed);
     assert!(script.contains("densest 2 mm² square (Chebyshev distance)"));
     assert!(guide.contains("Chebyshev"), "{guide}");
+    let files = std::fs::read_to_string(testkit::workspace().join("docs/artifacts.md")).unwrap();
+    let rows = ["| `hotspot_count`, `hotspot` |", "- The hotspot ("];
+    for row in rows.map(|start| files.split_once(start).unwrap().1.lines().next().unwrap()) {
+        assert!(row.contains("Chebyshev") && row.contains("2 mm²"), "{row}");
+    }
 }
 
 /// What is drawn in a colour of its own has a line in the legend, in that colour.

@@ -161,6 +161,30 @@ fn labels_absent_tiles_stains_and_makers_are_found() {
     assert!(scanner("green").is_null(), "{answer}");
     let table = std::fs::read_to_string(at("quality/quality.csv")).unwrap();
     assert!(table.contains(",Hamamatsu,"), "{table}");
+    let page = std::fs::read_to_string(at("quality/quality.html")).unwrap();
+    assert_eq!(page.matches("<img ").count(), 4);
+
+    // What states no um/px is looked at all the same: with what is wrong, a picture, and no mm2.
+    let made = Command::new(crate::program())
+        .arg("quality")
+        .args([at("absent.tif"), at("labelled.svs")])
+        .arg("--out")
+        .arg(at("without"))
+        .arg("--json")
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&made.stderr);
+    assert_eq!(made.status.code(), Some(0), "{printed}");
+    let answer: serde_json::Value = serde_json::from_slice(&made.stdout).unwrap();
+    let all = answer["slides"].as_array().unwrap();
+    let absent = all.iter().find(|s| s["name"] == "absent").unwrap();
+    let flags = absent["flags"].to_string();
+    assert!(flags.contains("no um/px") && flags.contains("2 tiles missing"), "{answer}");
+    assert!(!flags.contains("mm2"), "{answer}");
+    let measured = &absent["measured"];
+    assert!(measured["mpp"].is_null() && measured["tissue_mm2"].is_null(), "{answer}");
+    let page = std::fs::read_to_string(at("without/quality.html")).unwrap();
+    assert_eq!(page.matches("<img ").count(), 2);
 }
 
 /// A drawn slide as tiles of 256 px, of which the first and the fourth have no bytes.

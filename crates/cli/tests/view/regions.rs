@@ -1,6 +1,7 @@
 //! Regions as people draw them: every format, and from the viewer to the report.
 
 use super::made::serve;
+use super::page::in_a_browser;
 use crate::common;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -380,8 +381,8 @@ fn classes_choose_what_is_searched() {
     }
 }
 
-/// A slide that is out of focus and of another scanner than those of the training data is marked in the viewer and in
-/// the report.
+/// A slide out of focus, with little tissue, outside the model's range and of another scanner than those of the
+/// training data is marked in the viewer, the summary and the report; a browser shows it.
 #[test]
 fn out_of_focus_and_another_scanner_are_marked() {
     let dir = tempfile::tempdir().unwrap();
@@ -389,6 +390,9 @@ fn out_of_focus_and_another_scanner_are_marked() {
     let (slide, model, out) = (at("s.tif"), at("model"), at("out"));
     scanned(&slide, "Hamamatsu", true);
     trained_on(&model, "Aperio");
+    let card = std::fs::read_to_string(model.join("card.toml")).unwrap();
+    let range = "\n[resolution]\nmin = 0.4\nmax = 0.6\n";
+    std::fs::write(model.join("card.toml"), card + range).unwrap();
     let made = mithras(&[
         "detect",
         text(&slide),
@@ -398,6 +402,7 @@ fn out_of_focus_and_another_scanner_are_marked() {
         text(&model),
         "--mpp",
         "0.25",
+        "--any-mpp",
         "--engine",
         "rten",
         "--threads",
@@ -409,7 +414,7 @@ fn out_of_focus_and_another_scanner_are_marked() {
     let caveats = server.get("api/index").json()["slides"][0]["caveats"].clone();
     let kinds: Vec<&str> =
         caveats.as_array().unwrap().iter().map(|c| c["kind"].as_str().unwrap()).collect();
-    for kind in ["out-of-focus", "other-scanner"] {
+    for kind in ["outside-range", "other-scanner", "little-tissue", "out-of-focus"] {
         assert!(kinds.contains(&kind), "{kind}: {caveats}");
     }
     drop(server);
@@ -426,6 +431,18 @@ fn out_of_focus_and_another_scanner_are_marked() {
         assert!(notes.iter().any(|n| n.contains(words)), "{words}: {notes:?}");
     }
     assert!(page.contains("<td>Hamamatsu</td>"), "the scanner in the table of slides");
+    let expected = [
+        ["outside the model's range", "um/px"],
+        ["other scanner", "a scanner of Hamamatsu"],
+        ["little tissue", "less than the 2 mm2 of a hotspot"],
+        ["out of focus", "are out of focus, where figures are missed"],
+    ];
+    let server = serve(&[&out]);
+    let pages = [out.join("summary.html"), at("pages/s.html")].map(|p| text(&p).to_owned());
+    let expected = serde_json::to_string(&expected).unwrap();
+    let [summary, report] = pages;
+    let shot = std::env::var_os("MITHRAS_SCREENSHOT");
+    in_a_browser("caveats.mjs", &server.url, &[expected, summary, report], shot.as_deref());
 }
 
 /// A drawn slide as the file of a scanner of this maker; blurred where it is to be out of focus.

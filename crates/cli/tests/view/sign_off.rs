@@ -1,10 +1,11 @@
 //! What a signature covers, and a run that the viewer keeps at other thresholds.
 
 use super::made::serve;
+use super::page::in_a_browser;
 use super::regions::{detect, mithras, text};
 use crate::common;
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The page of the only case, after a recount with anna's verdicts.
 fn page(run: &Path, pages: &Path) -> String {
@@ -77,9 +78,14 @@ fn the_viewer_keeps_other_thresholds_as_the_command_does() {
     let before = detect(&slide, &run, &[]).unwrap();
     let server = serve(&[&run]);
     let keep = |body: Value| server.post("api/keep", &body.to_string());
-    let kept = keep(json!({"slide": 0, "point": "0.3,0.35"})).json();
-    let folder = Path::new(kept["folder"].as_str().unwrap()).to_owned();
-    assert_eq!(folder, at("a run at 0.3,0.35"));
+    // By the button where there is a browser, else by its request.
+    let shot = std::env::var_os("MITHRAS_SCREENSHOT");
+    let folder = at("a run at 0.3,0.35");
+    let given = ["0.3".to_owned(), "0.35".to_owned(), text(&folder).to_owned()];
+    if !in_a_browser("keep.mjs", &server.url, &given, shot.as_deref()) {
+        let kept = keep(json!({"slide": 0, "point": "0.3,0.35"})).json();
+        assert_eq!(kept["folder"].as_str().unwrap(), text(&folder));
+    }
     let made = mithras(&[
         "recount",
         text(&run),
@@ -90,14 +96,13 @@ fn the_viewer_keeps_other_thresholds_as_the_command_does() {
     ]);
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     // `summary.html`, `run.json` and `.runs` hold the command; every other file has the same bytes.
-    let mut files: Vec<_> = std::fs::read_dir(folder.join("s"))
-        .unwrap()
-        .map(|e| Path::new("s").join(e.unwrap().file_name()))
-        .collect();
-    assert!(files.len() >= 8, "{files:?}");
-    files.push("counts.csv".into());
-    for file in files {
-        let [a, b] = [&folder, &by_command].map(|run| std::fs::read(run.join(&file)).unwrap());
+    let files = files_below(&by_command);
+    assert!(files.len() >= 11, "{files:?}");
+    assert_eq!(files_below(&folder), files);
+    let is_same =
+        |f: &&PathBuf| !["run.json", "summary.html"].map(Path::new).contains(&f.as_path());
+    for file in files.iter().filter(is_same) {
+        let [a, b] = [&folder, &by_command].map(|run| std::fs::read(run.join(file)).unwrap());
         assert!(a == b, "{} differs", file.display());
     }
     let after: Value =
@@ -110,6 +115,24 @@ fn the_viewer_keeps_other_thresholds_as_the_command_does() {
         assert_eq!(keep(json!({"slide": 0, "point": point})).status, 400, "{point}");
     }
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 5);
+}
+
+/// Every file below a folder, by its path in it, but for the records of commands.
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut open = vec![folder.to_owned()];
+    let mut files = Vec::new();
+    while let Some(dir) = open.pop() {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => open.push(path),
+                false => files.push(path.strip_prefix(folder).unwrap().to_owned()),
+            }
+        }
+    }
+    files.retain(|f| !f.starts_with(".runs"));
+    files.sort();
+    files
 }
 
 /// Searches a slide with the bundled weights, whose card names operating points.

@@ -26,11 +26,14 @@ const FOLD_UM: f64 = 12.0;
 /// thick.
 const FOLD: (f64, f64) = (2.2, 0.7);
 
+/// Taken for a slide of unknown um/px, whose shares and colours can be measured all the same.
+const STAND_IN_UM: f64 = 0.25;
+
 /// What was measured on a slide.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measured {
-    /// um/px across and down.
-    pub mpp: [f64; 2],
+    /// um/px across and down; none where neither the file nor the caller states it.
+    pub mpp: Option<[f64; 2]>,
     /// Vendor of the format.
     pub vendor: String,
     /// Maker of the scanner, where the file states it.
@@ -39,8 +42,8 @@ pub struct Measured {
     pub size: [u64; 2],
     /// Levels in the file.
     pub levels: usize,
-    /// Tissue, mm2.
-    pub tissue_mm2: f64,
+    /// Tissue, mm2; none without um/px.
+    pub tissue_mm2: Option<f64>,
     /// Share of the squares with enough contrast at up to 16 places that are out of focus; none where no place shows
     /// it.
     pub out_of_focus: Option<f64>,
@@ -76,11 +79,13 @@ impl Measured {
 /// Measures a slide.
 ///
 /// # Errors
-/// When it cannot be opened, or states no resolution and `mpp` gives none.
+/// When it cannot be opened or read.
 pub fn measure(file: &Path, mpp: Option<Mpp>) -> Result<Measured, SlideError> {
     let started = std::time::Instant::now();
     let mut slide = Slide::open_with(file, &OpenOptions::default())?;
-    if mpp.is_some() && slide.resolution().is_err() {
+    let is_known = mpp.is_some() || slide.resolution().is_ok();
+    if slide.resolution().is_err() {
+        let mpp = mpp.or_else(|| Mpp::new(STAND_IN_UM).ok());
         slide = Slide::open_with(file, &OpenOptions { mpp, ..OpenOptions::default() })?;
     }
     let own = slide.resolution()?;
@@ -103,12 +108,12 @@ pub fn measure(file: &Path, mpp: Option<Mpp>) -> Result<Measured, SlideError> {
     slide.read_failure().map_or(Ok(()), Err)?;
     let label = slide.associated_images().iter().any(|i| slide::privacy::may_show_label(&i.name));
     Ok(Measured {
-        mpp: [own.x.get(), own.y.get()],
+        mpp: is_known.then(|| [own.x.get(), own.y.get()]),
         vendor: slide.vendor().to_owned(),
         scanner: slide.scanner(),
         size: [w, h],
         levels: slide.levels().len(),
-        tissue_mm2: mask.area_mm2(),
+        tissue_mm2: is_known.then(|| mask.area_mm2()),
         out_of_focus,
         pen,
         dirt,

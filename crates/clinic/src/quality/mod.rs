@@ -144,7 +144,7 @@ type Measure = (&'static str, fn(&Looked) -> Option<f64>);
 
 /// What is compared within a cohort.
 const MEASURES: [Measure; 4] = [
-    ("resolution", |s| s.measured.as_ref().map(|m| m.mpp[0].ln())),
+    ("resolution", |s| Some(s.measured.as_ref()?.mpp?[0].ln())),
     ("share out of focus", |s| s.measured.as_ref()?.out_of_focus),
     ("share of folds", |s| s.measured.as_ref().map(|m| m.folds)),
     ("stain", |s| s.stain_from_cohort),
@@ -182,12 +182,14 @@ fn flags(m: &Measured, from_training: Option<f64>) -> Vec<String> {
             flags.push(text);
         }
     };
-    let coarse = m.mpp[0].max(m.mpp[1]);
+    flag(m.mpp.is_none(), "no um/px in the file: it has to be given (--mpp)".into());
+    let coarse = m.mpp.map_or(0.0, |[x, y]| x.max(y));
     flag(coarse > COARSE, format!("{coarse:.3} um/px, coarser than {COARSE}: figures are missed"));
-    flag(m.tissue_mm2 == 0.0, "no tissue".into());
+    let tissue = m.tissue_mm2.unwrap_or(HOTSPOT_MM2);
+    flag(tissue == 0.0, "no tissue".into());
     flag(
-        m.tissue_mm2 > 0.0 && m.tissue_mm2 < HOTSPOT_MM2,
-        format!("{:.2} mm2 of tissue, less than a hotspot", m.tissue_mm2),
+        tissue > 0.0 && tissue < HOTSPOT_MM2,
+        format!("{tissue:.2} mm2 of tissue, less than a hotspot"),
     );
     let blurred = m.out_of_focus.unwrap_or(0.0);
     flag(blurred > OUT_OF_FOCUS_SHARE, format!("{} out of focus", percent(blurred)));
@@ -236,10 +238,10 @@ fn table(cohort: &Cohort) -> Writer {
         match &s.measured {
             None => cells.extend(std::iter::repeat_n(String::new(), empty)),
             Some(m) => {
-                cells.extend(m.mpp.map(number));
+                cells.extend((0..2).map(|k| maybe(m.mpp.map(|m| m[k]))));
                 cells.extend([m.vendor.clone(), m.scanner.unwrap_or_default().to_owned()]);
                 cells.extend(m.size.map(|v| v.to_string()));
-                cells.extend([m.levels.to_string(), number(m.tissue_mm2), maybe(m.out_of_focus)]);
+                cells.extend([m.levels.to_string(), maybe(m.tissue_mm2), maybe(m.out_of_focus)]);
                 cells.extend([m.pen, m.dirt, m.folds].map(number));
                 let stains = m.stains.map(|[h, e]| [h[0], h[1], h[2], e[0], e[1], e[2]]);
                 cells.extend((0..6).map(|k| maybe(stains.map(|s| s[k]))));
@@ -270,12 +272,12 @@ mod tests {
     fn looked(name: &str, out_of_focus: f64) -> Looked {
         let stains = Some([TRAINING.haematoxylin, TRAINING.eosin]);
         let measured = Measured {
-            mpp: [0.25; 2],
+            mpp: Some([0.25; 2]),
             vendor: "made".into(),
             scanner: None,
             size: [1000; 2],
             levels: 3,
-            tissue_mm2: 50.0,
+            tissue_mm2: Some(50.0),
             out_of_focus: Some(out_of_focus),
             pen: 0.0,
             dirt: 0.0,
@@ -307,7 +309,7 @@ mod tests {
             Looked { measured: None, flags: vec!["damaged".into()], ..looked("broken", 0.0) };
         slides.push(broken);
         let mut coarse = looked("coarse", 0.0);
-        coarse.measured.as_mut().unwrap().mpp = [0.5; 2];
+        coarse.measured.as_mut().unwrap().mpp = Some([0.5; 2]);
         slides.push(coarse);
         let cohort = compared(slides);
         let names: Vec<&str> = cohort.slides.iter().map(|s| s.name.as_str()).collect();

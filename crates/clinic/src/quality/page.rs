@@ -11,7 +11,8 @@ const STYLE: &str = "
 .quality th button { font: inherit; color: inherit; border: 0; background: none; padding: 0; text-align: inherit; }
 .quality th[aria-sort=ascending] button::after { content: ' \\25B2'; }
 .quality th[aria-sort=descending] button::after { content: ' \\25BC'; }
-.quality th { max-width: 8rem; overflow-wrap: anywhere; }
+.quality th { max-width: 8rem; }
+.quality tbody th { min-width: 8rem; overflow-wrap: anywhere; }
 .quality td:nth-child(3) { min-width: 16rem; }
 ";
 
@@ -100,7 +101,7 @@ fn row(out: &mut String, s: &Looked) -> std::fmt::Result {
         None => write!(out, "<td></td>"),
     };
     let percent = |v: f64| Some(100.0 * v);
-    number(Some(m.mpp[0]), 4)?;
+    number(m.mpp.map(|m| m[0]), 4)?;
     let scanner = escape(m.scanner.unwrap_or_default());
     write!(out, "<td data-v=\"{scanner}\">{scanner}</td>")?;
     let mut number = |value: Option<f64>, digits: usize| match value {
@@ -108,7 +109,7 @@ fn row(out: &mut String, s: &Looked) -> std::fmt::Result {
         None => write!(out, "<td></td>"),
     };
     number(Some(m.levels as f64), 0)?;
-    number(Some(m.tissue_mm2), 2)?;
+    number(m.tissue_mm2, 2)?;
     number(m.out_of_focus.and_then(percent), 1)?;
     number(percent(m.pen), 2)?;
     number(percent(m.dirt), 2)?;

@@ -180,6 +180,8 @@ function caveats() {
     return p;
   }));
   $('caveats').hidden = !all.length;
+  // Many on a small window are scrolled, by keys as well.
+  $('caveats').tabIndex = $('caveats').scrollHeight > $('caveats').clientHeight + 1 ? 0 : -1;
 }
 
 const PRESETS = {
