@@ -81,12 +81,16 @@ pub fn page(case: &Case, grading: Option<&Grading>) -> Page {
     blocks.extend(regions(case));
     if let Some(shown) = case.shown() {
         let reviewed = case.shows_review(shown);
-        let overview = picture::overview(shown, reviewed);
+        let mut unread = Vec::new();
+        let overview = picture::overview(shown, reviewed, &mut unread);
         if !overview.is_empty() {
             blocks.push(Block::Pictures(overview, OVERVIEW_PT));
         }
-        if let Some((figures, rows)) = picture::gallery(shown, reviewed) {
+        if let Some((figures, rows)) = picture::gallery(shown, reviewed, &mut unread) {
             blocks.push(Block::Pictures(vec![figures], FIGURE_PT * rows as f64));
+        }
+        if !unread.is_empty() {
+            blocks.push(Block::Notes(unread.iter().map(|why| cut(why)).collect()));
         }
     }
     blocks.push(Block::Heading("How it was made".into()));

@@ -2,6 +2,7 @@
 
 use super::made::serve;
 use super::page::in_a_browser;
+use crate::upgrading::{detect, former, output_text, tiny};
 use mithras::demo::{Container, Layout, Spec, write};
 use std::path::Path;
 use std::process::Command;
@@ -27,6 +28,71 @@ fn read_back(pdf: &[u8]) -> (String, Vec<String>) {
         String::from_utf8_lossy(d.get(b"FontName").unwrap().as_name().unwrap()).into_owned()
     };
     (text.split_whitespace().collect::<Vec<_>>().join(" "), inside.map(name).collect())
+}
+
+/// What a page would show and cannot is named on it, with the reason.
+#[test]
+fn a_picture_that_cannot_be_read_is_named_on_the_page() {
+    let dir = former();
+    let at = dir.path();
+    let here = |words: &[&str]| {
+        let out = Command::new(crate::program()).current_dir(at).args(words).output().unwrap();
+        assert!(out.status.success(), "{words:?}: {}", output_text(&out));
+    };
+    std::fs::remove_dir_all(at.join("run")).unwrap();
+    let model = tiny();
+    // At this point the weights, which mean nothing, accept figures.
+    here(&detect(&model, &["one.tiff"], &["-q", "--operating-point", "0.3,0"]));
+    let page = || {
+        here(&["report", "run", "--out", "pages"]);
+        let text = std::fs::read_to_string(at.join("pages/one.html")).unwrap();
+        let pictures = text.matches("data:image/jpeg").count();
+        (text, pictures)
+    };
+    let (whole, all) = page();
+    assert!(!whole.contains("no picture") && !whole.contains("left white"), "{whole}");
+    assert_eq!(all, 3, "slide, hotspot, figures");
+
+    let (slide, thumbnail) = (at.join("one.tiff"), at.join("run/one/thumbnail.jpg"));
+    let kept = std::fs::read(&thumbnail).unwrap();
+    std::fs::remove_file(&thumbnail).unwrap();
+    for folder in [false, true] {
+        if folder {
+            std::fs::create_dir(&thumbnail).unwrap();
+        }
+        let (text, pictures) = page();
+        let words = "one: no picture of the slide: thumbnail.jpg cannot be read";
+        assert!(text.contains(words) && pictures == all - 1, "{text}");
+    }
+    std::fs::remove_dir(&thumbnail).unwrap();
+    std::fs::write(&thumbnail, kept).unwrap();
+
+    // Of the same size and time of change, and yet not to be read.
+    let (bytes, about) = (std::fs::read(&slide).unwrap(), std::fs::metadata(&slide).unwrap());
+    let put = |bytes: &[u8]| {
+        std::fs::write(&slide, bytes).unwrap();
+        let file = std::fs::File::options().write(true).open(&slide).unwrap();
+        file.set_modified(about.modified().unwrap()).unwrap();
+    };
+    put(&vec![0; bytes.len()]);
+    let (text, pictures) = page();
+    assert!(text.contains("one: no picture of the hotspot: ") && pictures == all - 1, "{text}");
+    // Tiles that cannot be decoded are white, which the page states as well.
+    let mut holes = bytes.clone();
+    holes[bytes.len() / 4..bytes.len() * 3 / 4].fill(0);
+    put(&holes);
+    let (text, _) = page();
+    assert!(text.contains("white on the picture of the hotspot: "), "{text}");
+    std::fs::remove_file(&slide).unwrap();
+    let (text, pictures) = page();
+    let words = "one: no picture of the hotspot: its file is not in its place";
+    assert!(text.contains(words) && pictures == all - 1, "{text}");
+    std::fs::remove_file(at.join("run/one/figures.jpg")).unwrap();
+    let (text, pictures) = page();
+    let words = "one: no pictures of the figures: figures.jpg cannot be read";
+    assert!(text.contains(words) && pictures == all - 2, "{text}");
+    put(&bytes);
+    assert_eq!(page().1, all);
 }
 
 /// A case with much text keeps to one page, in smaller letters.
