@@ -145,6 +145,81 @@ fn one_address_and_its_command_line() {
     assert_eq!(info(&["tissue", &url, "--out", out.to_str().unwrap()]).0, 0);
 }
 
+/// An encoder of features, whose weights mean nothing.
+fn encoder(server: &Server, out: String) -> String {
+    let onnx = testkit::workspace().join("crates/features/tests/golden/tiny.onnx");
+    let answer =
+        ["--name", "tiny", "--image", "32", "--mean", "0.7,0.5,0.7", "--std", "0.2,0.2,0.2"];
+    let more = ["--mpp", "0.5", "--pooling", "mean", "--license", "none", "--out", &out];
+    let convert = ["encoders", "convert", "--onnx", onnx.to_str().unwrap()];
+    let (code, words) = mithras(server, &[&convert[..], &answer, &more].concat());
+    assert_eq!(code, 0, "{words}");
+    out
+}
+
+/// Whichever of its reads is refused: the slide ends with that error in every verb that reads slides, nothing of it
+/// counts, and the other slide is done as ever.
+#[test]
+fn a_read_that_fails_midway_ends_the_slide_in_every_verb() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start();
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let (large, here) = (at("large.tiff"), at("small.tiff"));
+    common::draw(large.as_ref(), 1400, 1100, 101, 8);
+    common::draw(here.as_ref(), 800, 700, 5, 2);
+    let url = server.put("/study/large.tiff", fs::read(&large).unwrap());
+    let encoder = encoder(&server, at("tiny"));
+    let model = testkit::workspace().join("crates/infer/tests/golden/tiny");
+    let model = model.to_str().unwrap();
+    let quiet = ["--engine", "rten", "--threads", "1", "-q"];
+    let build = ["--preset", "tcga-mf-pseudo", "--cohort", "BRCA", "--no-tumour-filter"];
+    let verbs: [(&str, Vec<&str>, &str); 4] = [
+        ("detect", [&["--model", model, "--subtypes"][..], &quiet].concat(), "SLIDE"),
+        ("quality", vec!["-q"], "quality.csv"),
+        ("embed", [&["--encoder", &encoder][..], &quiet].concat(), "SLIDE.h5"),
+        ("corpus build", [&["--model", model][..], &build, &quiet].concat(), ""),
+    ];
+    for (verb, more, result) in verbs {
+        let run = |out: &str| {
+            let words = [&[&*url, &here, "--out", out][..], &more].concat();
+            mithras(&server, &[verb.split(' ').collect(), words].concat())
+        };
+        let _ = server.requests();
+        server.faults(Faults::default());
+        let whole = at(&format!("{}-whole", verb.replace(' ', "-")));
+        let (code, words) = run(&whole);
+        let asked = server.requests().len();
+        assert!(code == 0 && asked > 1, "{verb}: {code}, {asked} requests: {words}");
+        for after in std::collections::BTreeSet::from([asked / 2, asked - 1]) {
+            server.faults(Faults { expires_after: Some(after), ..Faults::default() });
+            let out = format!("{}-{after}", whole.trim_end_matches("-whole"));
+            let (code, words) = run(&out);
+            let some_failed = if verb == "corpus build" { 1 } else { 3 };
+            let named = code == some_failed && words.contains("403");
+            assert!(named, "{verb}, {after}: {code} {words}");
+            let there = |slide: &str| {
+                let file = Path::new(&out).join(result.replace("SLIDE", slide));
+                match verb {
+                    "detect" => mithras::report::results(&file).is_ok(),
+                    "quality" => {
+                        let table = fs::read_to_string(file).unwrap();
+                        let row = table.lines().find(|l| l.contains(slide)).unwrap();
+                        !row.contains("403")
+                    }
+                    "corpus build" => {
+                        let corpus = crops::Corpus::open(&out).unwrap();
+                        let mut crops = corpus.crops(crops::Columns::All).unwrap();
+                        crops.any(|c| c.unwrap().meta.slide == slide)
+                    }
+                    _ => file.exists(),
+                }
+            };
+            assert!(!there("large"), "{verb}, {after}: half a slide gives no result");
+            assert!(there("small"), "{verb}, {after}: {words}");
+        }
+    }
+}
+
 #[test]
 fn features_and_crops_of_an_address_are_those_of_the_file() {
     let dir = tempfile::tempdir().unwrap();
@@ -154,16 +229,8 @@ fn features_and_crops_of_an_address_are_those_of_the_file() {
     let url = server.put("/study/case.tiff", fs::read(&file).unwrap());
     let signed = format!("{url}?sig={}", SECRETS[2]);
     let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
-    let root = testkit::workspace();
-    let onnx = root.join("crates/features/tests/golden/tiny.onnx");
-    let encoder = at("tiny");
-    let answer =
-        ["--name", "tiny", "--image", "32", "--mean", "0.7,0.5,0.7", "--std", "0.2,0.2,0.2"];
-    let more = ["--mpp", "0.5", "--pooling", "mean", "--license", "none", "--out", &encoder];
-    let convert = ["encoders", "convert", "--onnx", onnx.to_str().unwrap()];
-    let (code, words) = mithras(&server, &[&convert[..], &answer, &more].concat());
-    assert_eq!(code, 0, "{words}");
-    let model = root.join("crates/infer/tests/golden/tiny");
+    let encoder = encoder(&server, at("tiny"));
+    let model = testkit::workspace().join("crates/infer/tests/golden/tiny");
     for (slide, name) in [(file.to_str().unwrap(), "here"), (&*signed, "there")] {
         if name == "there" {
             assert_eq!(server.requests().len(), 0, "a file asks no server");

@@ -150,10 +150,10 @@ impl Task for Detection<'_> {
             regions: regions.as_ref(),
         };
         let found = self.detector.examine_within(&slide, subject, control)?;
-        export::write_all(&found.record, folder)?;
         pictures::write(&slide, &found.tissue, &found.record, folder)?;
-        // A slide of which a read was refused is not finished, whatever part that read was for.
+        // A slide of which a read was refused is not finished, whatever part that read was for, and has no results.
         slide.read_failure().map_or(Ok(()), Err)?;
+        export::write_all(&found.record, folder)?;
         let Some(result) = &found.result else { return Ok(Status::NoTissue) };
         state.work = Work { stages: stage_times(result), resumed_windows: result.resumed_windows };
         Ok(Status::Finished)

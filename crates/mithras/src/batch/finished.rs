@@ -52,6 +52,7 @@ pub fn results(folder: &Path) -> Result<Results, ResultsError> {
     let unsound = |reason: String| ResultsError { folder: folder.to_owned(), reason };
     let state = State::<Any>::read(folder).map_err(|e| unsound(e.to_string()))?;
     if let Some(state) = &state {
+        state.undone().map_or(Ok(()), |reason| Err(unsound(reason)))?;
         state.check(folder, |name| READ.contains(&name)).map_err(|e| unsound(e.to_string()))?;
     }
     let counts = counts(folder).map_err(|e| unsound(format!("{}: {e}", READ[0])))?;

@@ -125,6 +125,11 @@ pub trait Task: Send {
     /// The file that would not go, and why.
     fn clear(&self, folder: &Path) -> Result<(), (PathBuf, std::io::Error)>;
 
+    /// Takes back results outside the slide's folder, which no state guards, where the slide cannot be read at its end.
+    fn withdraw(&self, folder: &Path) {
+        let _ = folder;
+    }
+
     /// Removes what is of no use once the slide is finished.
     fn tidy(&self, folder: &Path) {
         let _ = folder;
@@ -501,7 +506,8 @@ fn finish<T: Task>(
     let status = worked.map_err(Failure::Work)?;
     let sealed = Sealed::new(folder, &input.name, &task.files());
     state.results = Some(sealed.map_err(|e| Failure::Io { path: e.path, source: e.source })?);
-    let now = Stamp::from_file(&input.path).map_err(io(&input.path))?;
+    let now = Stamp::from_file(&input.path).inspect_err(|_| task.withdraw(folder));
+    let now = now.map_err(io(&input.path))?;
     if let Some(what) = before.differs(&now) {
         // Nothing of this may stay, a stored state least of all.
         task.clear(folder).map_err(|(path, source)| Failure::Io { path, source })?;

@@ -91,6 +91,19 @@ impl<W> State<W> {
     pub fn is_done(&self) -> bool {
         matches!(self.status, Status::Finished | Status::NoTissue)
     }
+
+    /// Why its slide is not done, whatever files are in the folder; none for one that is.
+    #[must_use]
+    pub fn undone(&self) -> Option<String> {
+        match self.status {
+            Status::Finished | Status::NoTissue => None,
+            Status::Running => Some("detection has not ended".into()),
+            Status::Failed => {
+                let reason = self.reason.as_deref().unwrap_or("unknown");
+                Some(format!("detection failed: {}", plain(reason)))
+            }
+        }
+    }
 }
 
 impl<W: Default + Serialize + DeserializeOwned> State<W> {

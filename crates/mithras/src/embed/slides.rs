@@ -236,6 +236,11 @@ impl Task for Embedding<'_> {
         Ok(())
     }
 
+    fn withdraw(&self, folder: &Path) {
+        // Its state has that the slide failed, even where the file stays.
+        let _ = self.clear(folder);
+    }
+
     fn unit(&self) -> &'static str {
         "tiles"
     }

@@ -190,7 +190,11 @@ fn of_run(folder: &Path, slides: Option<&Path>, reviews: Option<&Path>) -> Item 
     let unsound = |reason: String| ResultsError { folder: folder.to_owned(), reason }.into();
     let read = DetectionState::read(folder);
     let checked = match &read {
-        Ok(Some(state)) => state.check(folder, |f| RESULTS.contains(&f)).map_err(|e| e.to_string()),
+        // A slide that failed may have files of results all the same.
+        Ok(Some(state)) => match state.undone().filter(|_| is_counted(folder)) {
+            Some(reason) => Err(reason),
+            None => state.check(folder, |f| RESULTS.contains(&f)).map_err(|e| e.to_string()),
+        },
         Ok(None) => Ok(()),
         Err(e) => Err(e.to_string()),
     };
