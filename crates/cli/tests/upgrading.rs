@@ -23,11 +23,21 @@ fn json(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-/// The run that release 0.1.0 left of a drawn slide, and the slide (`golden/release-0.1.0/README.md`).
+/// The runs that versions left of a drawn slide, by their folder in `golden`, and how each was made. Each stays;
+/// `scripts/seal_run.sh` adds another.
+const SEALED: &[(&str, &[&str])] =
+    &[("release-0.1.0", &[]), ("results-2", &["--operating-point", "0.3,0"])];
+
+/// The run that release 0.1.0 left, and the slide (`golden/release-0.1.0/README.md`).
 pub(crate) fn former() -> tempfile::TempDir {
+    sealed(SEALED[0].0)
+}
+
+fn sealed(name: &str) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
-    let golden = testkit::workspace().join("crates/cli/tests/golden/release-0.1.0");
-    copy(&golden, dir.path());
+    let golden = testkit::workspace().join("crates/cli/tests/golden");
+    copy(&golden.join(name), dir.path());
+    fs::copy(golden.join(SEALED[0].0).join("one.tiff"), dir.path().join("one.tiff")).unwrap();
     let state = json(&dir.path().join("run/one/state.json"));
     let seen = UNIX_EPOCH + Duration::from_secs(state["input"]["modified"].as_u64().unwrap());
     let slide = fs::File::options().write(true).open(dir.path().join("one.tiff")).unwrap();
@@ -80,23 +90,41 @@ pub(crate) fn review_of(at: &Path) -> String {
 }
 
 #[test]
-fn a_run_of_the_former_release_goes_through_every_verb() {
-    let dir = former();
-    let (at, model) = (dir.path(), tiny());
-    ends(at, 0, &detect(&model, &["one.tiff"], &["--resume"]));
-    let line = json(&at.join("run/run.json"))["slides"][0].clone();
-    assert_eq!((&line["status"], &line["kept"]), (&"finished".into(), &true.into()), "{line}");
-    ends(at, 0, &["gather", "run"]);
-    fs::create_dir(at.join("run/reviews")).unwrap();
-    fs::write(at.join("run/reviews/anna.jsonl"), review_of(at)).unwrap();
-    let recount = ends(at, 0, &["recount", "run", "--reviews", "anna", "--json"]);
-    let recount: Value = serde_json::from_str(&recount).unwrap();
-    assert_eq!(recount["slides"][0]["said"], 1, "{recount}");
-    ends(at, 0, &["export", "qupath", "run", "--out", "q"]);
-    assert!(at.join("q/one.geojson").is_file());
+fn runs_of_former_versions_go_through_every_verb() {
+    let mut versions = Vec::new();
+    for (name, more) in SEALED {
+        let (dir, model) = (sealed(name), tiny());
+        let at = dir.path();
+        let files = ["counts.json", "detections.csv"].map(|f| at.join("run/one").join(f));
+        let before = files.clone().map(|f| fs::read(f).unwrap());
+        let state = json(&at.join("run/one/state.json"));
+        versions.push(state["settings"]["results_version"].as_str().unwrap_or("1").to_owned());
+        ends(at, 0, &detect(&model, &["one.tiff"], &[&["--resume"], *more].concat()));
+        let line = json(&at.join("run/run.json"))["slides"][0].clone();
+        assert_eq!((&line["status"], &line["kept"]), (&"finished".into(), &true.into()), "{line}");
+        ends(at, 0, &["gather", "run"]);
+        fs::create_dir(at.join("run/reviews")).unwrap();
+        fs::write(at.join("run/reviews/anna.jsonl"), review_of(at)).unwrap();
+        let recount = ends(at, 0, &["recount", "run", "--reviews", "anna", "--json"]);
+        let recount: Value = serde_json::from_str(&recount).unwrap();
+        assert_eq!(recount["slides"][0]["said"], 1, "{name}: {recount}");
+        ends(at, 0, &["export", "qupath", "run", "--out", "q"]);
+        assert!(at.join("q/one.geojson").is_file());
+        let mut view = Command::new(crate::program());
+        view.current_dir(at).args(["view", "run", "--port", "0", "--no-browser"]);
+        let server = crate::view::made::start(&mut view).expect("an address");
+        assert_eq!(server.get("api/slide/0").json()["searched"], true, "{name}");
+        truths(at);
+        assert_eq!(files.map(|f| fs::read(f).unwrap()), before, "{name}: results are kept");
+    }
+    let now = mithras::record::RESULTS_VERSION.to_string();
+    assert!(versions.contains(&now), "no run of results_version {now} is sealed: {versions:?}");
+}
+
+/// A truth is compared with the run, and refused where it would be a missed figure, or count twice, without a word.
+fn truths(at: &Path) {
     fs::write(at.join("truth.csv"), "slide,x,y\none,375,335\n").unwrap();
     ends(at, 0, &["evaluate", "detections", "--predictions", "run", "--truth", "truth.csv"]);
-    // A truth that would be a missed figure, or count twice, without a word.
     for (rows, words) in [
         ("one,375,335\none,90000,335\n", "90000.0, 335.0 px, outside the slide of"),
         (
@@ -290,6 +318,16 @@ fn every_reader_of_a_run_names_a_cut_or_foreign_result_and_takes_the_others() {
         readers(at, words);
         fs::write(one.join(file), whole).unwrap();
     }
+    // A slide that failed after its results were written has none.
+    let state = one.join("state.json");
+    let whole = fs::read_to_string(&state).unwrap();
+    let mut failed: Value = serde_json::from_str(&whole).unwrap();
+    failed["status"] = "failed".into();
+    failed["reason"] = "read error at byte 17".into();
+    failed["results"] = Value::Null;
+    fs::write(&state, failed.to_string()).unwrap();
+    readers(at, "read error at byte 17");
+    fs::write(&state, whole).unwrap();
     ends(at, 0, &["gather", "run"]);
 }
 
