@@ -1,8 +1,9 @@
 //! Images of an import, found below a folder by the names that the annotations use.
 
 use crate::annotations::{ImportError, Problem};
-use std::collections::HashMap;
+use base::table::Unmatched;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 /// Files below a folder, found by name, by folder and name, or by name without extension.
@@ -48,6 +49,16 @@ impl ImageIndex {
 
     pub fn get(&self, name: &str) -> Option<&PathBuf> {
         self.files(name).map(|(file, _)| file)
+    }
+
+    /// Of labels' names without an image, and of images that none of `all` the names mean: the first ones, and the
+    /// rule by which they would meet; begins with a semicolon.
+    pub fn unmatched<'a>(&self, missing: &[&str], all: impl Iterator<Item = &'a str>) -> String {
+        let used: HashSet<&PathBuf> = all.filter_map(|name| self.get(name)).collect();
+        let idle = self.by_key.values().map(|(file, _)| file).filter(|file| !used.contains(file));
+        let idle: BTreeSet<&str> = idle.filter_map(|file| file.file_name()?.to_str()).collect();
+        Unmatched::from_keys(("the labels", "the folder"), missing, &Vec::from_iter(idle))
+            .map_or_else(String::new, |join| format!("; {join}"))
     }
 
     /// Why it is not certain which file the name means.

@@ -424,6 +424,13 @@ fn verdicts_survive_crashes_and_can_be_undone() {
     }
     assert!(ReviewLog::open(&package, "other", "anna").is_err());
     let mut stray = log.entries().clone();
-    stray.insert("0123".into(), stray[&key.items[0].id]);
-    assert!(tally(&key, &stray).is_err());
+    let open = key.items.iter().find(|i| !stray.contains_key(&i.id)).unwrap();
+    let upper = format!("{}.PNG", open.id);
+    stray.insert(upper.clone(), stray[&key.items[0].id]);
+    let refused = tally(&key, &stray).unwrap_err().to_string();
+    for words in
+        [&*format!("'{upper}'"), "only in the key", "would match without the file's ending"]
+    {
+        assert!(refused.contains(words), "{words}: {refused}");
+    }
 }

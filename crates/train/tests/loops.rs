@@ -239,7 +239,10 @@ fn mined_places_of_the_left_out_slide_are_refused() {
     let out = options(dir.path().join("run"), 0);
     let fold = "A02";
     let refused = finetune::run(&finetune_preset(&[]), &source(&data), fold, &mined, &out);
-    assert!(refused.unwrap_err().to_string().contains("not on the training side"));
+    let refused = refused.unwrap_err().to_string();
+    for words in ["not on the training side", "'A02_00'", "only in the training side"] {
+        assert!(refused.contains(words), "{words}: {refused}");
+    }
 }
 
 #[test]

@@ -126,6 +126,7 @@ fn pseudo_labels_of_a_detector_mark_what_nobody_labelled() {
     let other = Pseudo { frame: "0.tiff".into(), ..labels[0].clone() };
     let e = data.mark(&[other]).unwrap_err().to_string();
     assert!(e.contains("0.tiff is not an unlabelled one"), "{e}");
+    assert!(e.contains("only in the unlabelled images"), "{e}");
 }
 
 #[derive(Default)]

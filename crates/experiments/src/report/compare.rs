@@ -282,5 +282,15 @@ mod tests {
         fold.pop_first();
         let refused = paired(&spec(), &model(|_| true), &other);
         assert!(refused.unwrap_err().contains("same slides"));
+        // Names that another program wrote in another way.
+        let mut other = model(|_| true);
+        for fold in other.folds.values_mut() {
+            let (name, matrix) = fold.pop_first().unwrap();
+            fold.insert(name.to_uppercase(), matrix);
+        }
+        let refused = paired(&spec(), &model(|_| true), &other).unwrap_err();
+        for words in ["'slide0'", "'SLIDE0'", "would match ignoring upper and lower case"] {
+            assert!(refused.contains(words), "{words}: {refused}");
+        }
     }
 }

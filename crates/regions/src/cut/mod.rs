@@ -101,11 +101,15 @@ pub fn cut(
         Err(ImportError::Records { file: annotations.file.clone(), problems, total })
     };
     if !options.lenient && !report.missing_images.is_empty() {
-        let problems = report.missing_images.iter().take(20).map(|m| Problem {
-            record: m.clone(),
-            reason: format!("not found below {}", images.display()),
+        let missing: Vec<&str> = report.missing_images.iter().map(String::as_str).collect();
+        let mut join =
+            found.unmatched(&missing, annotations.images.iter().map(|i| i.name.as_str()));
+        // Once, with the first of them.
+        let problems = missing.iter().take(20).map(|m| Problem {
+            record: (*m).to_owned(),
+            reason: format!("not found below {}{}", images.display(), std::mem::take(&mut join)),
         });
-        return records(problems.collect(), report.missing_images.len());
+        return records(problems.collect(), missing.len());
     }
     // Also when lenient: a wrong picture under a right label is worse than none.
     let two: Vec<Problem> =

@@ -104,6 +104,7 @@ fn a_published_split_becomes_folds() {
     assert_eq!(FoldManifest::read(&path).unwrap(), m);
     let short = run("image,fold\n1,0\n2,1\n3,0\n").unwrap_err();
     assert!(short.contains("2 groups are not in the table, e.g. `004.tiff`"), "{short}");
+    assert!(short.contains("not in the table ('004.tiff', '005.tiff')"), "{short}");
     let one = run("image,fold\n1,0\n2,0\n3,0\n4,0\n5,0\n").unwrap_err();
     assert!(one.contains("1 folds"), "{one}");
 }

@@ -206,6 +206,15 @@ mod tests {
         let known =
             |e: &net::encoder::EncoderEntry| (e.name.to_owned(), [Some(0.8), None, Some(0.5)]);
         let scores: Scores = net::encoder::ENCODERS.iter().map(known).collect();
+        assert!(bench.unmatched(&scores).is_none());
+        let mut other = scores.clone();
+        let name = bench.encoders[0].encoder;
+        let score = other.remove(name).expect("a score");
+        other.insert(name.to_uppercase(), score);
+        let join = bench.unmatched(&other).expect("names that do not meet").to_string();
+        let both = [format!("'{name}'"), format!("'{}'", name.to_uppercase())];
+        assert!(both.iter().all(|n| join.contains(n)), "{join}");
+        assert!(join.contains("would match ignoring upper and lower case"), "{join}");
         let svg = bench.figure(&scores).expect("scores").svg();
         let number = |text: &str, key: &str| -> f64 {
             let (_, rest) = text.split_once(&format!(" {key}=\"")).expect(key);

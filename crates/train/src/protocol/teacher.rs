@@ -113,6 +113,31 @@ fn table(path: &Path, classes: &[String]) -> Result<HashMap<String, Vec<f64>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use regions::task::Task;
+
+    #[test]
+    fn a_table_of_other_items_is_refused_with_both_sides() {
+        let dir = tempfile::tempdir().expect("a folder");
+        for class in ["a", "b"] {
+            let folder = dir.path().join("set").join(class);
+            std::fs::create_dir_all(&folder).expect("a folder");
+            let image = image::RgbImage::from_pixel(8, 8, image::Rgb([class.as_bytes()[0]; 3]));
+            image.save(folder.join("01.png")).expect("an image");
+        }
+        let set = TrainingSet::open(Task::Folder, &dir.path().join("set")).expect("a set");
+        let table = dir.path().join("p.csv");
+        let read = |row: &str| {
+            let rows = format!("file,p_a,p_b\na/01.png,0.5,0.5\n{row},0.5,0.5\n");
+            std::fs::write(&table, rows).expect("a table");
+            let of = Teaching { predictions: vec![table.clone()], share: 0.5 };
+            Teacher::read(&of, &set).err().map_or_else(String::new, |e| e.to_string())
+        };
+        assert_eq!(read("b/01.png"), "");
+        let refused = read("b/1.png");
+        for words in ["'b/01.png'", "'b/1.png'", "would match without leading zeros"] {
+            assert!(refused.contains(words), "{words}: {refused}");
+        }
+    }
 
     #[test]
     fn a_target_is_mixed_with_the_prediction() {

@@ -54,8 +54,9 @@ pub fn annotated(all: &Annotations, images: &Path, o: &Options) -> Result<Import
     }
     if !missing.is_empty() && !o.lenient {
         let shown = missing.iter().take(10).copied().collect::<Vec<_>>().join(", ");
+        let join = found.unmatched(&missing, all.images.iter().map(|i| i.name.as_str()));
         return Err(RegionsError::Invalid(format!(
-            "{} labelled images are not below {}: {shown}",
+            "{} labelled images are not below {}: {shown}{join}",
             missing.len(),
             images.display()
         )));
