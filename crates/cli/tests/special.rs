@@ -178,21 +178,211 @@ const PRINTING: &[&str] = &[
     "doctor --runs 0",
 ];
 
+/// Whether a verb of a line prints JSON if asked to, and was not asked.
+fn has_json(dir: &Path, line: &str) -> bool {
+    let verb: Vec<&str> =
+        line.split(' ').take_while(|w| w.chars().all(char::is_alphabetic)).collect();
+    // `slide info x` and `detect x`: what follows the verb is asked for help as well.
+    let asked = |n: usize| ended(dir, &words(&format!("{} --help", verb[..n].join(" "))), None);
+    let help = (1..=verb.len().min(2)).map(asked).rfind(|h| h.status.success());
+    let help = String::from_utf8(help.expect(line).stdout).unwrap();
+    !line.contains("--json") && help.lines().any(|l| l.trim_start().starts_with("--json"))
+}
+
+/// What is wrong with the way in which a line ends whose output is full.
+fn full(dir: &Path, line: &str) -> Option<String> {
+    let device = fs::File::options().write(true).open("/dev/full").unwrap();
+    let out = ended(dir, &words(line), Some(device));
+    let printed = output_text(&out);
+    let named = printed.contains("standard output cannot be written");
+    (out.status.code() != Some(1) || !named).then(|| format!("{line}: {}: {printed}", out.status))
+}
+
+/// The same of one whose output is closed, which is how other tools end a pipe.
+fn closed(dir: &Path, line: &str) -> Option<String> {
+    let shell = format!("\"$0\" {line} | true; exit ${{PIPESTATUS[0]}}");
+    let words = ["-c", &shell, crate::program()].map(OsString::from);
+    let out = Command::new("bash").current_dir(dir).args(words).output().unwrap();
+    let loud = output_text(&out).contains("panicked");
+    (loud || !matches!(out.status.code(), Some(0 | 141))).then(|| format!("{line}: {out:?}"))
+}
+
 #[test]
 fn a_full_standard_output_is_an_error_in_every_verb() {
     let dir = place();
+    let at = dir.path();
+    let mut wrong = Vec::new();
     for line in PRINTING {
-        let full = fs::File::options().write(true).open("/dev/full").unwrap();
-        let out = ended(dir.path(), &words(line), Some(full));
-        let printed = output_text(&out);
-        assert_eq!(out.status.code(), Some(1), "{line}: {printed}");
-        assert!(printed.contains("standard output cannot be written"), "{line}: {printed}");
-        // A closed one is how other tools end a pipe.
-        let shell = format!("\"$0\" {line} | true; exit ${{PIPESTATUS[0]}}");
-        let words = ["-c", &shell, crate::program()].map(OsString::from);
-        let out = Command::new("bash").current_dir(dir.path()).args(words).output().unwrap();
-        assert!(matches!(out.status.code(), Some(0 | 141)), "{line}: {out:?}");
+        wrong.extend(full(at, line));
+        wrong.extend(closed(at, line));
+        if has_json(at, line) {
+            wrong.extend(full(at, &format!("{line} --json")));
+        }
     }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Other verbs that end by themselves: in one place with their output read, in another with a full one.
+const WRITING: &[&str] = &[
+    "demo --draw-only --out d --size 600,600 --figures 2",
+    "slide tissue one.tiff --out tissue --json",
+    "slide thumbnail one.tiff --out t.png",
+    "slide deidentify one.tiff copy.tiff",
+    "quality one.tiff --out quality --json",
+    "detect one.tiff --model m --out new --engine rten --threads 1 --json",
+    "report run --out pages",
+    "slurm --list l.csv --out jobs --dry-run",
+    "survival cox --table s.csv --time t --event e --covariates x",
+    "survival cindex --table s.csv --time t --event e --covariates x",
+    "survival lrt --table s.csv --time t --event e --covariates x --add z",
+    "survival grade --counts n.csv --scheme nottingham",
+    "survival study --counts n.csv --clinical s.csv --join slide=id --time t --event e \
+     --density-column density_per_20_mm2 --replicates 20 --out study",
+    "corpus import --kind regions --format csv boxes.csv --images pics --mpp 0.25 --exhaustive all --out sets",
+    "corpus import --format csv boxes.csv --images pics --mpp 0.25 --crop 96 --out crops",
+    "corpus import --format csv others.csv --images others --mpp 0.25 --crop 96 --out crops2",
+    "corpus inspect crops",
+    "corpus verify crops",
+    "corpus overlap crops crops2",
+    "corpus merge crops crops2 --out both",
+    "corpus shortcuts both",
+    "corpus split sets --folds 2 --out folds.json",
+    "corpus export sets --format yolo --out yolo",
+    "corpus build pics/a.png --preset tcga-mf-pseudo --no-tumour-filter --mpp 0.25 --threads 1 --any-cohort \
+     --cohort DRAWN --model m --engine rten --out built",
+    "audit sample crops --allow-short --out sample",
+    "encoders convert --onnx e.onnx --image 32 --mean 0.5,0.5,0.5 --std 0.5,0.5,0.5 --pooling x --license MIT \
+     --name e --out coder",
+    "encoders show coder",
+    "embed one.tiff --encoder coder --engine rten --threads 1 --tile-mpp 0.5 --out features",
+    "detectors import --onnx boxes.onnx --mpp 0.25 --name cells --license none --out package",
+    "evaluate robustness --images pics --no-figures --mpp 0.25 --model m --changes clean --out robust",
+    "data check .",
+];
+
+/// Verbs of which no line is here, and why.
+const UNTRIED: &[(&str, &str)] = &[
+    ("audit serve", "a server: a review must not end because of the line with its address"),
+    ("start", "a server"),
+    ("view", "a server"),
+    ("audit score", "needs the verdicts of a reviewer; prints by the function of `audit sample`"),
+    ("bench", "measures for minutes; prints by the same function"),
+    ("calibrate", "needs fifty judged figures; prints by the same function"),
+    ("challenge", "writes files, and nothing on standard output"),
+    ("classify", "needs a classifier of crops; prints by the same function"),
+    ("export dicom", "needs slides of DICOM; prints by the function of `export qupath`"),
+    (
+        "corpus interchange",
+        "needs a corpus of scored crops; prints by the function of `corpus merge`",
+    ),
+    ("corpus labelled", "needs cells to cut; prints by the function of `corpus merge`"),
+    ("data part", "needs the labels of a public dataset; prints by the function of `data check`"),
+    ("detectors combine", "needs two packages; prints by the function of `detectors import`"),
+    ("evaluate operating-point", "needs a run per fold; prints by the same function"),
+    ("experiment export", "needs the data of an experiment; prints by the same function"),
+    ("experiment report", "needs the runs of an experiment; prints by the same function"),
+    ("experiment run", "trains; prints by the same function"),
+    ("train", "trains; prints by the same function"),
+];
+
+/// The verbs without verbs below them, as `--help` lists them.
+fn leaves(dir: &Path, above: &str) -> Vec<String> {
+    let line = format!("{above} --help");
+    let out = ended(dir, &words(line.trim_start()), None);
+    let help = String::from_utf8(out.stdout).unwrap();
+    let Some((_, list)) = help.split_once("\nCommands:\n") else {
+        return vec![above.trim_start().to_owned()];
+    };
+    let verbs = list.lines().take_while(|l| !l.is_empty());
+    let verbs = verbs.filter(|l| l.starts_with("  ") && !l.starts_with("   "));
+    let verbs = verbs.filter_map(|l| l.split_whitespace().next()).filter(|v| *v != "help");
+    verbs.flat_map(|v| leaves(dir, &format!("{above} {v}"))).collect()
+}
+
+#[test]
+fn every_verb_has_a_line_with_a_full_output_or_a_reason() {
+    let dir = tempfile::tempdir().unwrap();
+    let tried = |verb: &str| {
+        let own = |line: &&&str| **line == verb || line.starts_with(&format!("{verb} "));
+        PRINTING.iter().chain(WRITING).find(own).is_some()
+    };
+    let untried =
+        |verb: &str| UNTRIED.iter().any(|(v, _)| verb == *v || verb.starts_with(&format!("{v} ")));
+    let all = leaves(dir.path(), "");
+    assert!(all.len() > 40, "{all:?}");
+    let lacking: Vec<&String> = all.iter().filter(|v| !tried(v) && !untried(v)).collect();
+    assert!(lacking.is_empty(), "neither a line nor a reason: {lacking:?}");
+    let both: Vec<&String> = all.iter().filter(|v| tried(v) && untried(v)).collect();
+    assert!(both.is_empty(), "a line and a reason: {both:?}");
+    for (verb, _) in UNTRIED {
+        let known = |v: &String| v == verb || v.starts_with(&format!("{verb} "));
+        assert!(all.iter().any(known), "no such verb: {verb}");
+    }
+}
+
+/// What the lines of [`WRITING`] read.
+fn writing_place() -> tempfile::TempDir {
+    let dir = place();
+    let at = dir.path();
+    let root = testkit::workspace();
+    let write = |name: &str, text: &str| fs::write(at.join(name), text).unwrap();
+    for (folder, name, shade) in
+        [("pics", "a.png", 244), ("pics", "b.png", 240), ("others", "c.png", 236)]
+    {
+        fs::create_dir_all(at.join(folder)).unwrap();
+        let flat = image::RgbImage::from_pixel(400, 300, image::Rgb([shade; 3]));
+        flat.save(at.join(folder).join(name)).unwrap();
+    }
+    write("boxes.csv", "image,x,y,label\na.png,90,90,mf\na.png,190,90,imposter\nb.png,120,90,mf\n");
+    write("others.csv", "image,x,y,label\nc.png,90,90,mf\nc.png,190,90,imposter\n");
+    let mut table = "id,t,e,x,z\n".to_owned();
+    let mut counts = "slide,hotspot_count,density_per_20_mm2\n".to_owned();
+    for i in 0..12 {
+        table += &format!("S{i},{},{},{},{}\n", i + 1, u8::from(i % 3 != 0), i * 5 % 7, i * 7 % 5);
+        counts += &format!("S{i},{},{}\n", i * 3 % 7, i * 5 % 11);
+    }
+    write("s.csv", &table);
+    write("n.csv", &counts);
+    let onnx = |from: &str, to: &str| fs::copy(root.join(from), at.join(to)).unwrap();
+    onnx("crates/features/tests/golden/tiny.onnx", "e.onnx");
+    onnx("crates/infer/tests/golden/boxes.onnx", "boxes.onnx");
+    dir
+}
+
+/// In three places, since a result that is there is another case: with the output read; full; and full with JSON, or
+/// closed for a verb without.
+#[test]
+fn a_full_standard_output_is_an_error_of_verbs_that_write() {
+    let lines = || WRITING.iter().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" "));
+    let place = writing_place();
+    let one = |line: String| {
+        let out = ended(place.path(), &words(&line), None);
+        assert_eq!(out.status.code(), Some(0), "{line}: {}", output_text(&out));
+        (!out.stdout.is_empty(), has_json(place.path(), &line))
+    };
+    let kinds: Vec<(bool, bool)> = lines().map(one).collect();
+    let silent = kinds.iter().filter(|k| !k.0).count();
+    assert!(silent * 3 < WRITING.len(), "most verbs print: {kinds:?}");
+    let plain = |at: &Path, line: &str, (prints, _): (bool, bool)| match prints {
+        true => full(at, line),
+        false => closed(at, line),
+    };
+    let json = |at: &Path, line: &str, (_, has_json): (bool, bool)| match has_json {
+        true => full(at, &format!("{line} --json")),
+        false => closed(at, line),
+    };
+    type Ends<'a> = &'a (dyn Fn(&Path, &str, (bool, bool)) -> Option<String> + Sync);
+    let (kinds, both): (_, [Ends<'_>; 2]) = (&kinds, [&plain, &json]);
+    let all: Vec<String> = std::thread::scope(|s| {
+        let wrong = |ends: Ends<'_>| {
+            let place = writing_place();
+            let all = lines().zip(kinds);
+            all.filter_map(|(line, kind)| ends(place.path(), &line, *kind)).collect::<Vec<_>>()
+        };
+        let all = both.map(|ends| s.spawn(move || wrong(ends)));
+        all.into_iter().flat_map(|t| t.join().unwrap()).collect()
+    });
+    assert!(all.is_empty(), "{all:#?}");
 }
 
 /// Names as old archives have them, in Latin-1, wherever a verb takes a path.
