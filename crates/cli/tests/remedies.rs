@@ -513,7 +513,7 @@ fn remedies_of_tables_help() {
 }
 
 /// The former run, a flat picture without um/px, and what else the lines name.
-fn place() -> tempfile::TempDir {
+pub(crate) fn place() -> tempfile::TempDir {
     let dir = former();
     let at = dir.path();
     let root = testkit::workspace();

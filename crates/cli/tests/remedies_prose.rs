@@ -1,0 +1,542 @@
+//! Remedies in the sentence of an error itself (`...; copy it again from its source`): each is followed by a test, or a
+//! reason is stated why it may not help.
+
+use crate::remedies::place;
+use crate::upgrading::output_text;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Words with which a remedy begins.
+const VERBS: &[&str] = &[
+    "begin",
+    "cancel",
+    "change",
+    "check",
+    "choose",
+    "convert",
+    "copy",
+    "delete",
+    "detect",
+    "detection",
+    "divide",
+    "do",
+    "download",
+    "export",
+    "gather",
+    "give",
+    "judge",
+    "look",
+    "lower",
+    "map",
+    "name",
+    "one",
+    "put",
+    "raise",
+    "remove",
+    "rename",
+    "restore",
+    "resume",
+    "review",
+    "run",
+    "set",
+    "state",
+    "take",
+    "train",
+    "use",
+    "wait",
+    "write",
+];
+
+/// What becomes of a remedy.
+enum How {
+    /// A case of [`CASES`] whose error has these words.
+    Case,
+    /// The file and the test that follows it.
+    Test(&'static str, &'static str),
+    /// Why it may not help, or cannot be followed here.
+    MayNot(&'static str),
+}
+
+use How::{Case, MayNot, Test};
+
+const REMEDIES: (&str, &str) = ("crates/cli/tests/remedies.rs", "remedies_of_slides_and_runs_help");
+
+const JUDGED: (&str, &str) = (
+    "crates/cli/tests/view/calibrate.rs",
+    "judged_candidates_set_the_scale_and_the_points_of_a_package",
+);
+
+/// Every remedy: a part of its sentence, the folder of sources that has it, and what becomes of it.
+const PROSE: &[(&str, &str, How)] = &[
+    ("wait until it ends, or choose another folder", "base", Case),
+    ("take at most {LONGEST_NAME}", "base", Case),
+    ("begin with a letter or digit", "base", Case),
+    ("take letters a to z", "base", Case),
+    (
+        "divide the table",
+        "base",
+        MayNot("a table above the limit may be a mistake that no part of it mends"),
+    ),
+    ("put cells that hold the delimiter into quotation marks", "base", Case),
+    (
+        "set `candidates.threshold` in the preset",
+        "construct",
+        MayNot("more candidates are found, which the rule may refuse all the same"),
+    ),
+    (
+        "convert it with the um/px it is to be used at",
+        "construct",
+        Test("crates/cli/tests/remedies.rs", "remedies_of_corpora_and_labels_help"),
+    ),
+    ("restore it from a copy or rebuild the corpus", "crops", Case),
+    ("wait for it to end", "crops", MayNot("as long as the other process works")),
+    (
+        "look at the slide, or raise the limit",
+        "detect",
+        MayNot("a slide with so many candidates is mostly not of the stain that the model knows"),
+    ),
+    (
+        "delete it to start this slide again",
+        "detect",
+        MayNot("a state that cannot be continued is replaced by the program where it is its own"),
+    ),
+    ("choose another folder", "evaluation", Case),
+    (
+        "detect it with both stages",
+        "evaluation",
+        MayNot("a package of one stage has no second one"),
+    ),
+    ("give the um/px of tiles", "features", Test(REMEDIES.0, REMEDIES.1)),
+    (
+        "one folder holds the features of one encoder and grid",
+        "features",
+        Test(REMEDIES.0, REMEDIES.1),
+    ),
+    ("choose another folder", "features", MayNot("as in `evaluation`: the folder was not empty")),
+    (
+        "export the network in its evaluation mode",
+        "infer",
+        MayNot("needs the network's own code, which is not here"),
+    ),
+    ("give a package folder", "infer", Case),
+    (
+        "give a complete package folder",
+        "infer",
+        MayNot("a build without the weights is not here; `give a package folder` is followed"),
+    ),
+    (
+        "detection with the slide again, resuming, does it again",
+        "mithras",
+        Test(
+            "crates/cli/tests/upgrading.rs",
+            "a_damaged_or_foreign_result_is_named_done_again_and_stops_no_other",
+        ),
+    ),
+    ("rename one or run them into different folders", "mithras", Test(REMEDIES.0, REMEDIES.1)),
+    ("choose whether to resume or to overwrite them", "mithras", Test(REMEDIES.0, REMEDIES.1)),
+    ("one folder holds the slides of one configuration", "mithras", Test(REMEDIES.0, REMEDIES.1)),
+    (
+        "copy it whole first, then run it again",
+        "mithras",
+        MayNot("who writes to the slide may not have finished when it runs again"),
+    ),
+    ("choose another folder for one of them", "mithras", Test(REMEDIES.0, REMEDIES.1)),
+    ("use the version that wrote it", "mithras", MayNot("that version is not here")),
+    (
+        "one is expected, as the platform gives it",
+        "evaluation",
+        MayNot("the platform gives the files"),
+    ),
+    ("name one", "mithras", Test(REMEDIES.0, REMEDIES.1)),
+    ("choose an empty folder", "mithras", Case),
+    (
+        "detect again at this operating point",
+        "mithras",
+        MayNot("takes both stages and the subtypes again"),
+    ),
+    ("name the folder of the slides", "mithras", Test(REMEDIES.0, REMEDIES.1)),
+    (
+        "run detection again and resume, which writes the record",
+        "mithras",
+        Test(REMEDIES.0, REMEDIES.1),
+    ),
+    ("gather them separately, or run one again", "mithras", Case),
+    ("rename one of the files and run it again", "mithras", Case),
+    ("run both stages", "mithras", MayNot("a package of one stage has no second one")),
+    (
+        "check coordinates and um/px, or train further",
+        "mitosis",
+        MayNot("a model that finds nothing of the truth may be wrong for it"),
+    ),
+    (
+        "write it with Snappy or Zstandard, or as CSV",
+        "outcome",
+        Test(
+            "crates/cli/tests/survival_tables.rs",
+            "a_parquet_file_packed_in_another_way_is_not_called_damaged",
+        ),
+    ),
+    (
+        "state what they mean",
+        "regions",
+        Test("crates/cli/tests/remedies.rs", "remedies_of_corpora_and_labels_help"),
+    ),
+    ("choose another folder", "regions", Case),
+    ("remove one", "regions", MayNot("which of two labels is right only their author knows")),
+    (
+        "take fewer folds, another data.split_seed, or leave the class out",
+        "regions",
+        MayNot("a class may be too rare for any split"),
+    ),
+    ("download it first", "remote", MayNot("a server may refuse the download as well")),
+    ("give the slides one by one, or in a list", "remote", Test(REMEDIES.0, REMEDIES.1)),
+    (
+        "take it out",
+        "remote",
+        Test("crates/cli/tests/remote.rs", "what_cannot_be_had_fails_by_itself_or_is_refused"),
+    ),
+    (
+        "one of them only, please",
+        "remote",
+        MayNot("which of two credentials holds only their owner knows"),
+    ),
+    ("check the address", "remote", MayNot("an address that was checked may still lead nowhere")),
+    ("download the slide first", "remote", MayNot("a server may refuse the download as well")),
+    (
+        "run it again once it is written whole",
+        "remote",
+        MayNot("who writes it may not have finished"),
+    ),
+    ("choose another folder", "review", MayNot("as in `evaluation`: the folder was not empty")),
+    (
+        "name the folder of the slides",
+        "review",
+        MayNot("slides that were converted elsewhere are not here"),
+    ),
+    ("review the run in `mithras view`", "review", Test(JUDGED.0, JUDGED.1)),
+    ("name one of them", "review", Test(JUDGED.0, JUDGED.1)),
+    ("review it in `mithras view` first", "review", Test(JUDGED.0, JUDGED.1)),
+    ("put the log that was signed back", "review", MayNot("who signed may not have a copy")),
+    ("state its resolution", "roi", Test(REMEDIES.0, REMEDIES.1)),
+    ("one of them is of another image", "slide", MayNot("the file may have been written with it")),
+    ("name a new file or folder", "slide", Case),
+    (
+        "convert it to DICOM or OME-TIFF first",
+        "slide",
+        MayNot(
+            "needs the converter of the scanner's maker; DICOM and OME-TIFF themselves are tried by oddities.py",
+        ),
+    ),
+    ("name the slide file itself", "slide", Case),
+    ("copy it again from its source", "slide", Case),
+    ("copy it again from its source or export it again", "slide", Case),
+    ("raise that limit if the file can be trusted", "slide", Case),
+    ("rename the file or change the option", "slurm", Case),
+    ("do this where jobs are submitted from", "slurm", Test(REMEDIES.0, REMEDIES.1)),
+    ("cancel it first, or wait for its end", "start", MayNot("as long as the other run works")),
+    (
+        "give one value per item in both",
+        "stats",
+        MayNot("of the library: the program never asks so"),
+    ),
+    (
+        "map labels to class indices first",
+        "stats",
+        MayNot("of the library: the program never asks so"),
+    ),
+    (
+        "resume it, or choose another folder",
+        "train",
+        Test("crates/cli/tests/train_protocol.rs", "folders_to_folds_to_test_to_package"),
+    ),
+    (
+        "lower train.lr or raise train.warmup",
+        "train",
+        MayNot("a training may diverge at every rate"),
+    ),
+    ("choose another folder", "training", MayNot("as in `evaluation`: the folder was not empty")),
+    ("train it with the segmenter's folds", "training", MayNot("takes a training")),
+    (
+        "train it again, or allow it",
+        "training",
+        Test(
+            "crates/training/tests/detector_chain.rs",
+            "a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on",
+        ),
+    ),
+];
+
+/// A remedy that is followed here: words of the error, what provokes it, what the remedy comes to, and the line that
+/// then works; lines of bash with the program as `$M`.
+struct Followed {
+    words: &'static str,
+    fails: &'static str,
+    remedy: &'static str,
+    works: &'static str,
+}
+
+const fn case(
+    words: &'static str,
+    fails: &'static str,
+    remedy: &'static str,
+    works: &'static str,
+) -> Followed {
+    Followed { words, fails, remedy, works }
+}
+
+const CASES: &[Followed] = &[
+    case(
+        "wait until it ends, or choose another folder",
+        "mkdir -p cb/.build; flock cb/.build/.lock $CB cb",
+        "true",
+        "$CB cb",
+    ),
+    case(
+        "take letters a to z",
+        "$M recount run --reviews 'anna b'",
+        "true",
+        "$M recount run --reviews anna",
+    ),
+    case(
+        "begin with a letter or digit",
+        "$M recount run --reviews=.anna",
+        "true",
+        "$M recount run --reviews anna",
+    ),
+    case(
+        "take at most",
+        "$M recount run --reviews $(printf 'a%.0s' {1..300})",
+        "true",
+        "$M recount run --reviews anna",
+    ),
+    case(
+        "put cells that hold the delimiter into quotation marks",
+        "printf 'time,event,note\\n1,1,a\\n2,0,b, c\\n3,1,d\\n' >cells.csv; $KM cells.csv",
+        "sed -i 's/b, c/\"b, c\"/' cells.csv",
+        "$KM cells.csv",
+    ),
+    case(
+        "restore it from a copy or rebuild the corpus",
+        "cp -r crops kept; truncate -s -8 crops/*.parquet; head -c 8 /dev/zero >>crops/shard-00000.parquet; \
+         $M corpus inspect crops",
+        "rm -r crops; mv kept crops",
+        "$M corpus verify crops",
+    ),
+    case(
+        "holds a package already; choose another folder",
+        "$M detectors import --onnx boxes.onnx --mpp 0.25 --name c --license none --out m",
+        "true",
+        "$M detectors import --onnx boxes.onnx --mpp 0.25 --name c --license none --out boxes",
+    ),
+    case(
+        "give a package folder",
+        "$M detect flat.png $Q --model no-such --out p1",
+        "true",
+        "$M detect flat.png $Q --model m --out p1",
+    ),
+    case(
+        "choose an empty folder",
+        "mkdir w; touch w/counts.csv; $M recount run --operating-point 0.5,0.6 --into w",
+        "true",
+        "$M recount run --operating-point 0.5,0.6 --into w2",
+    ),
+    case(
+        "gather them separately, or run one again",
+        "cp -r twin apart; mv apart/flat.png apart/second.png; $M detect twin/flat.png $Q --model m --out g1; \
+         $M detect apart/second.png $Q --model m --operating-point 0.3,0.1 --out g2; $M gather g1 g2 --into all",
+        "true",
+        "$M gather g1 && $M gather g2",
+    ),
+    case(
+        "rename one of the files and run it again, or gather them separately",
+        "mkdir last; cp small.svs last/flat.svs; $M detect last/flat.svs $Q --model m --out g3; \
+         $M gather g1 g3 --into all2",
+        "mv last/flat.svs last/renamed.svs; $M detect last/renamed.svs $Q --model m --out g4",
+        "$M gather g1 g4 --into all2",
+    ),
+    case(
+        "choose another folder",
+        "$M corpus export sets --format yolo --out yolo && $M corpus export sets --format yolo --out yolo",
+        "true",
+        "$M corpus export sets --format yolo --out yolo2",
+    ),
+    case(
+        "name a new file or folder",
+        "$M slide deidentify small.svs one.tiff",
+        "true",
+        "$M slide deidentify small.svs copy.svs",
+    ),
+    case("name the slide file itself", "$M slide info twin", "true", "$M slide info twin/flat.png"),
+    case(
+        "(0 bytes); copy it again from its source",
+        ": >empty.svs; $M slide info empty.svs",
+        "cp small.svs empty.svs",
+        "$M slide info empty.svs",
+    ),
+    case(
+        "copy it again from its source or export it again",
+        "head -c 2000 small.svs >cut.svs; $M slide thumbnail cut.svs --out cut.png",
+        "cp small.svs cut.svs",
+        "$M slide thumbnail cut.svs --out cut.png",
+    ),
+    case(
+        "raise that limit if the file can be trusted",
+        "MITHRAS_LIMITS=pixels=1000 $M slide info small.svs",
+        "true",
+        "MITHRAS_LIMITS=pixels=1e9 $M slide info small.svs",
+    ),
+    case(
+        "rename the file or change the option",
+        "cp slides.csv $'my\nlist.csv'; $M slurm --list $'my\nlist.csv' --out s --dry-run",
+        "mv $'my\nlist.csv' list.csv",
+        "$M slurm --list list.csv --out s --dry-run",
+    ),
+    // What a table is not (`base::table`'s list of other kinds).
+    case(
+        "decompress it first (gzip -d)",
+        "cp km.csv gz.csv; gzip gz.csv; mv gz.csv.gz gz.csv; $KM gz.csv",
+        "mv gz.csv gz.csv.gz; gzip -d gz.csv.gz",
+        "$KM gz.csv",
+    ),
+    case(
+        "save the sheet as CSV (UTF-8)",
+        "python3 -c \"import zipfile; zipfile.ZipFile('book.csv', 'w').write('km.csv')\"; $KM book.csv",
+        "python3 -c \"import zipfile; zipfile.ZipFile('book.csv').extract('km.csv', 'sheets')\"",
+        "$KM sheets/km.csv",
+    ),
+    case(
+        "save the table as UTF-8",
+        "printf 'time,event,place\\n1,1,K\\xf6ln\\n2,0,x\\n3,1,y\\n' >latin.csv; $KM latin.csv",
+        "python3 -c \"text = open('latin.csv', 'rb').read().decode('latin-1'); \
+         open('latin.csv', 'w', encoding='utf-8').write(text)\"",
+        "$KM latin.csv",
+    ),
+    case(
+        "this is UTF-16, and ends within a character; save the table as UTF-8",
+        "python3 -c \"open('wide.csv', 'wb').write(open('km.csv').read().encode('utf-16') + b'x')\"; $KM wide.csv",
+        "cp km.csv wide.csv",
+        "$KM wide.csv",
+    ),
+    case(
+        "fetch the file with `git lfs pull`",
+        "printf 'version https://git-lfs.github.com/spec/v1\\n' >lfs.csv; $KM lfs.csv",
+        "cp km.csv lfs.csv",
+        "$KM lfs.csv",
+    ),
+    case(
+        "download the file again",
+        "printf '<!DOCTYPE html><html>' >page.csv; $KM page.csv",
+        "cp km.csv page.csv",
+        "$KM page.csv",
+    ),
+    case(
+        "an old Excel workbook (.xls); save the sheet as CSV",
+        "printf '\\xd0\\xcf\\x11\\xe0\\xa1\\xb1' >old.csv; $KM old.csv",
+        "cp km.csv old.csv",
+        "$KM old.csv",
+    ),
+];
+
+fn bash(at: &Path, line: &str) -> Output {
+    let m = crate::program();
+    let q = "--mpp 0.25 --engine rten --threads 1 -q";
+    let km = format!("{m} survival km --time time --event event --table");
+    let mut shell = Command::new("timeout");
+    let build =
+        "corpus build one.tiff --preset tcga-mf-pseudo --no-tumour-filter --cohort BRCA --model m";
+    let build = format!("{m} {build} {q} --out");
+    shell.args(["60", "bash", "-c", line]).current_dir(at);
+    shell.env("M", m).env("Q", q).env("KM", km).env("CB", build);
+    shell.output().unwrap()
+}
+
+#[test]
+fn remedies_in_the_sentence_of_an_error_help() {
+    let dir = place();
+    let at = dir.path();
+    let write = |name: &str, text: &str| fs::write(at.join(name), text).unwrap();
+    write("km.csv", "time,event\n1,1\n2,0\n3,1\n");
+    write("boxes.csv", "image,x,y,label\nflat.png,90,90,mf\nflat.png,190,90,imposter\n");
+    let boxes = testkit::workspace().join("crates/infer/tests/golden/boxes.onnx");
+    fs::copy(boxes, at.join("boxes.onnx")).unwrap();
+    for line in [
+        "$M corpus import --format csv boxes.csv --images twin --mpp 0.25 --crop 64 --out crops",
+        "$M corpus import --kind regions --format csv boxes.csv --images twin --mpp 0.25 --exhaustive all --out sets",
+    ] {
+        let made = bash(at, line);
+        assert!(made.status.success(), "{}", output_text(&made));
+    }
+    for Followed { words, fails, remedy, works } in CASES {
+        let out = bash(at, fails);
+        let printed = output_text(&out);
+        assert_eq!(out.status.code(), Some(1), "{fails}: {printed}");
+        assert!(printed.contains(words), "{fails}: `{words}` is not in: {printed}");
+        let out = bash(at, remedy);
+        assert!(out.status.success(), "{remedy}: {}", output_text(&out));
+        let out = bash(at, works);
+        assert!(out.status.success(), "{words} does not help, {works}: {}", output_text(&out));
+    }
+}
+
+/// The sentence of every `#[error("...")]` of a source.
+fn sentences(source: &str) -> Vec<String> {
+    let literal = |rest: &str| {
+        let (mut text, mut chars) = (String::new(), rest.split_once('"')?.1.chars().peekable());
+        while let Some(c) = chars.next() {
+            match c {
+                '"' => return Some(text),
+                '\\' => match chars.next()? {
+                    '\n' => while chars.next_if(|c| c.is_whitespace()).is_some() {},
+                    other => text.push(other),
+                },
+                c => text.push(c),
+            }
+        }
+        None
+    };
+    let plain = |part: &&str| !part.trim_start().starts_with("transparent");
+    source.split("#[error(").skip(1).filter(plain).filter_map(literal).collect()
+}
+
+#[test]
+fn every_remedy_in_a_sentence_is_followed_or_has_a_reason() {
+    let root = testkit::workspace();
+    let mut found: Vec<(String, String)> = Vec::new();
+    for folder in fs::read_dir(root.join("crates")).unwrap().map(|f| f.unwrap().path()) {
+        let name = folder.file_name().unwrap().to_str().unwrap().to_owned();
+        for file in base::walk::files(&folder.join("src"), &|_| true).unwrap() {
+            let Ok(source) = fs::read_to_string(&file) else { continue };
+            for sentence in sentences(&source) {
+                for part in sentence.split("; ").skip(1) {
+                    let verb = part.split([' ', ',']).next().unwrap_or_default();
+                    if VERBS.contains(&verb) {
+                        found.push((name.clone(), part.to_owned()));
+                    }
+                }
+            }
+        }
+    }
+    assert!(found.len() > 60, "{found:?}");
+    let is = |(folder, part): &(String, String), (words, place, _): &(&str, &str, How)| {
+        folder == place && part.starts_with(words)
+    };
+    let lacking: Vec<_> = found.iter().filter(|f| !PROSE.iter().any(|p| is(f, p))).collect();
+    assert!(lacking.is_empty(), "neither followed nor a reason: {lacking:#?}");
+    for prose in PROSE {
+        let (words, place, how) = prose;
+        assert!(found.iter().any(|f| is(f, prose)), "no such remedy: {place}, {words}");
+        match how {
+            Case => {
+                let case =
+                    |c: &&Followed| c.words.contains(words.split('{').next().unwrap().trim());
+                assert!(CASES.iter().any(|c| case(&c)), "no case: {place}, {words}");
+            }
+            Test(file, test) => {
+                let text = fs::read_to_string(root.join(file)).unwrap();
+                assert!(text.contains(&format!("fn {test}(")), "{file} has no test {test}");
+            }
+            MayNot(reason) => assert!(reason.len() > 10, "{place}, {words}: no reason"),
+        }
+    }
+}
