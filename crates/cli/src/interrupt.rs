@@ -2,16 +2,20 @@
 
 use anyhow::{Context, Result};
 use detect::CancelToken;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::{register, register_conditional_shutdown};
+
+/// A terminal that closes; Windows has no such signal.
+#[cfg(unix)]
+const HANGUP: Option<i32> = Some(signal_hook::consts::SIGHUP);
+#[cfg(not(unix))]
+const HANGUP: Option<i32> = None;
 
 /// From here on Ctrl-C, a scheduler's wish to end and a terminal that closes set `cancel`.
 pub fn cancels(cancel: &CancelToken) -> Result<()> {
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // `nohup` asks that a terminal that closes ends nothing.
-        if signal == SIGHUP && is_ignored(signal) {
-            continue;
-        }
+    // `nohup` asks that a terminal that closes ends nothing.
+    let hangup = HANGUP.filter(|signal| !is_ignored(*signal));
+    for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
         register_conditional_shutdown(signal, 128 + signal, cancel.flag())
             .and_then(|_| register(signal, cancel.flag()))
             .context("cannot listen for Ctrl-C")?;
