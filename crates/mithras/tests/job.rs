@@ -174,7 +174,7 @@ fn another_engine_goes_on_only_where_it_was_accepted() {
     let by = |engine: &str, accept: bool| {
         let mut detector = setup(false, usize::MAX, workers(256));
         detector.config.arithmetic = format!("{engine}/cpu/f32/f32");
-        detector.accept_engine = accept;
+        detector.models.accept_engine = accept;
         detector
     };
     let command = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();

@@ -100,7 +100,7 @@ pub(super) fn key(detector: &Detector, input: &Input) -> Key {
         hash.update(&regions);
         settings.insert("regions".to_owned(), regions);
     }
-    let may_differ = detector.accept_engine.then_some(ENGINE_SETTING);
+    let may_differ = detector.models.accept_engine.then_some(ENGINE_SETTING);
     Key { digest: hex(&hash.finalize()), settings, former: Vec::new(), may_differ }
 }
 

@@ -124,7 +124,7 @@ pub fn preflight(
     let refuse = |source| StartError::Out { path: out.to_owned(), source };
     std::fs::create_dir_all(out).map_err(refuse)?;
     crate::file::temporary_for(&out.join("run.json")).map_err(|e| refuse(e.source))?;
-    if let Some(kept) = &detector.kept {
+    if let Some(kept) = &detector.models.kept {
         let refuse = |source| StartError::Out { path: kept.folder.clone(), source };
         std::fs::create_dir_all(&kept.folder).map_err(refuse)?;
     }
@@ -186,7 +186,7 @@ pub fn preflight(
 /// Refuses a folder that holds finished slides of another configuration, other than the `inputs`.
 fn mixed(inputs: &[Input], detector: &Detector, out: &Path) -> Result<(), StartError> {
     let names: BTreeSet<&str> = inputs.iter().map(|i| i.name.as_str()).collect();
-    let (settings, any_engine) = (detector.config.settings(), detector.accept_engine);
+    let (settings, any_engine) = (detector.config.settings(), detector.models.accept_engine);
     let Ok(entries) = std::fs::read_dir(out) else { return Ok(()) };
     let others: Vec<PathBuf> = entries
         .flatten()

@@ -265,11 +265,11 @@ impl Builder {
             resolution: package.card.resolution,
             ..Config::new(recipe, thresholds, model, &engine)
         };
-        let networks = Networks { segmenter, classifier, subtypes: None, engine };
+        let mut networks = Networks::new(segmenter, classifier, engine);
+        networks.accept_engine = self.accept_engine;
+        networks.kept = kept;
         let opener = self.opener(&package.card);
         let mut detector = Detector::new(networks, config, self.workers, opener);
-        detector.accept_engine = self.accept_engine;
-        detector.kept = kept;
         detector.fit_memory(self.together);
         if self.subtypes {
             detector.set_subtypes(SubtypeNetwork::bundled(&self.engine)?);

@@ -25,6 +25,25 @@ pub struct Networks {
     pub subtypes: Option<SubtypeNetwork>,
     /// What runs them.
     pub engine: EngineReport,
+    /// Keep results that another engine made, and add to them.
+    pub accept_engine: bool,
+    /// Where candidates of the first stage are kept, with what names this first stage.
+    pub kept: Option<KeptCandidates>,
+    /// Memory for the windows that wait for them.
+    queue: Option<Kept>,
+}
+
+impl Networks {
+    /// Both stages, or the first alone. Results of other engines are refused, and no candidates are kept.
+    #[must_use]
+    pub fn new(
+        segmenter: Box<dyn Segmenter>,
+        classifier: Option<Box<dyn Classifier>>,
+        engine: EngineReport,
+    ) -> Self {
+        let (subtypes, kept, queue) = (None, None, None);
+        Self { segmenter, classifier, subtypes, engine, accept_engine: false, kept, queue }
+    }
 }
 
 /// A package at work: its networks in an engine, and everything that changes a number.
@@ -39,12 +58,6 @@ pub struct Detector {
     pub workers: Workers,
     /// How slides are read, and which are taken.
     pub opener: Opener,
-    /// Keep results that another engine made, and add to them.
-    pub accept_engine: bool,
-    /// Where candidates of the first stage are kept, with what names this first stage.
-    pub kept: Option<KeptCandidates>,
-    /// Memory for the windows that wait, taken from that of [`Self::opener`]'s limits.
-    queue: Option<Kept>,
 }
 
 /// Which slide is detected on, and where.
@@ -75,7 +88,7 @@ impl Detector {
     /// A detector with these networks; without limits of its own on memory.
     #[must_use]
     pub fn new(models: Networks, config: Config, workers: Workers, opener: Opener) -> Self {
-        Self { models, config, workers, opener, accept_engine: false, kept: None, queue: None }
+        Self { models, config, workers, opener }
     }
 
     /// Opens a slide as this detector reads it: within its limits, with its OpenSlide library.
@@ -155,7 +168,7 @@ impl Detector {
         let result = if tissue.is_empty() {
             None
         } else {
-            let kept = self.kept.clone().map(|kept| KeptCandidates {
+            let kept = self.models.kept.clone().map(|kept| KeptCandidates {
                 identity: format!("{} {digest}", kept.identity),
                 ..kept
             });
@@ -286,6 +299,6 @@ impl Detector {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         self.workers.in_flight = self.workers.in_flight.min(most);
         self.workers.candidates = usize::try_from(limits.candidates).unwrap_or(usize::MAX);
-        self.queue = memory.reserve(self.workers.in_flight as u64 * window);
+        self.models.queue = memory.reserve(self.workers.in_flight as u64 * window);
     }
 }

@@ -66,7 +66,7 @@ impl RunRecord {
                 classify_batch: w.classify_batch,
                 processors: std::thread::available_parallelism().map_or(1, usize::from),
             },
-            accepts_engine: detector.accept_engine,
+            accepts_engine: detector.models.accept_engine,
         }
     }
 

@@ -120,12 +120,11 @@ pub fn setup(two: bool, left: usize, workers: Workers) -> Detector {
     };
     let point = OperatingPoint { seg: score(0.35), cls: score(0.5), provenance: "a test".into() };
     let names = vec!["non_mitotic".into(), "mitotic".into()];
-    let networks = Networks {
-        segmenter: Box::new(Dark { left: Arc::new(AtomicUsize::new(left)) }),
-        classifier: two.then(|| Box::new(Middle { names }) as Box<dyn Classifier>),
-        subtypes: None,
+    let networks = Networks::new(
+        Box::new(Dark { left: Arc::new(AtomicUsize::new(left)) }),
+        two.then(|| Box::new(Middle { names }) as Box<dyn Classifier>),
         engine,
-    };
+    );
     let config = Config::new(recipe, point, model, &networks.engine);
     Detector::new(networks, config, workers, Opener::default())
 }

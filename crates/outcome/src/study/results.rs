@@ -40,6 +40,7 @@ pub struct Study {
     /// What makes results doubtful.
     pub warnings: Vec<String>,
     #[serde(skip)]
+    #[cfg_attr(not(feature = "report"), expect(dead_code, reason = "the report alone reads it"))]
     pub(crate) joined: Vec<Joined>,
 }
 
