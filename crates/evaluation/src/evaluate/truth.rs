@@ -107,8 +107,10 @@ pub fn read_truth(path: &Path, options: &TruthOptions) -> Result<Truth, Evaluate
     let fail = |reason: String| EvaluateError::Truth { path: path.to_owned(), reason };
     let table = Table::read(path, &Format::default())?;
     let slide = table.need(&["slide", "file", "filename", "case", "image"])?;
-    let px = table.find(&["x_px", "x", "cx"]).zip(table.find(&["y_px", "y", "cy"]));
-    let um = table.find(&["x_um"]).zip(table.find(&["y_um"]));
+    // Both of one pair: a table may have others besides.
+    let pair = |(x, y): (&str, &str)| table.find(&[x]).zip(table.find(&[y]));
+    let px = [("x_px", "y_px"), ("x", "y"), ("cx", "cy")].into_iter().find_map(pair);
+    let um = pair(("x_um", "y_um"));
     let (x, y) = px.or(um).ok_or_else(|| table.missing(&["x_px", "x", "cx", "x_um"]))?;
     let kind = match &options.column {
         Some(name) => Some(table.need(&[name])?),
@@ -188,6 +190,16 @@ pub fn read_truth(path: &Path, options: &TruthOptions) -> Result<Truth, Evaluate
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn both_coordinates_are_of_one_pair() {
+        let read = |text: &str| read(text, &TruthOptions::default());
+        let found = read("slide,x,y,x_px\na,375,335,1\n").unwrap();
+        assert_eq!(found["a"].points, [Place::Level0(375.0, 335.0)]);
+        let found = read("slide,x_px,x_um,y_um\na,1,2,3\n").unwrap();
+        assert_eq!(found["a"].points, [Place::Physical(2.0, 3.0)]);
+        assert!(read("slide,x_px,y\na,1,2\n").is_err());
+    }
 
     fn read(text: &str, options: &TruthOptions) -> Result<Truth, EvaluateError> {
         let dir = tempfile::tempdir().unwrap();

@@ -194,6 +194,30 @@ fn check_spelling(path: &Path, truth: &[String], predicted: &[String]) -> Result
     Ok(())
 }
 
+/// What to know about names that occur more than once: each of their rows counts.
+fn repeated(names: &[String], truth: &[String]) -> Option<String> {
+    let mut classes: BTreeMap<&str, Vec<&String>> = BTreeMap::new();
+    for (name, class) in names.iter().zip(truth) {
+        classes.entry(name).or_default().push(class);
+    }
+    let (first, _) = classes.iter().find(|(_, all)| all.len() > 1)?;
+    let n = classes.values().filter(|all| all.len() > 1).count();
+    let two = classes.values().filter(|all| all.iter().any(|c| *c != all[0])).count();
+    Some(format!(
+        "each row counts, though names occur more than once: {n}, the first '{first}'; with more than one true \
+         class: {two}"
+    ))
+}
+
+/// The rows whose probabilities are not those of one class among all.
+fn unnormed(scores: &[f64], classes: usize) -> Option<String> {
+    let sum = |row: &[f64]| row.iter().sum::<f64>();
+    let off = |sum: &f64| (sum - 1.0).abs() > 0.01;
+    let all: Vec<f64> = scores.chunks(classes.max(1)).map(sum).filter(off).collect();
+    let first = all.first()?;
+    Some(format!("probabilities do not sum to 1 in {} rows; in the first to {first:.3}", all.len()))
+}
+
 /// A column of yes and no about one of two classes (`majority_atypical`) as those classes.
 fn named_by_column(truth: &mut [String], column: &str, classes: &[String]) {
     let [a, b] = classes else { return };
@@ -281,6 +305,7 @@ pub(super) fn read(
         }
     };
     check_spelling(&plan.predictions, &truth, &predicted)?;
+    notes.extend(repeated(&names(plan, table)?, &truth));
     let mut set: BTreeSet<String> = truth.iter().chain(&predicted).cloned().collect();
     set.extend(known);
     let classes: Vec<String> = set.into_iter().collect();
@@ -312,6 +337,7 @@ pub(super) fn read(
             None
         }
     };
+    notes.extend(scores.as_ref().and_then(|p| unnormed(p, classes.len())));
     let positive = match &plan.positive {
         Some(name) => Some(classes.iter().position(|c| c == name).ok_or_else(|| {
             let reason = format!("no class '{name}'; the classes are {}", classes.join(", "));
@@ -418,6 +444,24 @@ mod tests {
         crops/Atypical/MIDOG21_1.png,atypical,0.9,0.1\n\
         crops/Normal/MIDOG21_2.png,typical,0.2,0.8\n\
         crops/Normal/TUPAC16_2.png,atypical,0.7,0.3\n";
+
+    #[test]
+    fn names_that_repeat_and_probabilities_that_do_not_sum_to_one_are_noted() {
+        let dir = tempfile::tempdir().unwrap();
+        let notes = |rows: &str| {
+            let text = format!("file,truth,class,p_a,p_b\n{rows}");
+            let predictions = put(dir.path(), "p.csv", &text);
+            let plan = ClassificationPlan { predictions, ..ClassificationPlan::default() };
+            classification(&plan).unwrap().notes.join("; ")
+        };
+        let sound = notes("1,a,a,0.9,0.1\n2,b,b,0.105,0.9\n");
+        assert!(!sound.contains("sum to 1") && !sound.contains("occur"), "{sound}");
+        let odd = notes("1,a,a,0.9,0.9\n2,b,b,0.1,0.9\n");
+        assert!(odd.contains("do not sum to 1 in 1 rows; in the first to 1.800"), "{odd}");
+        let twice = notes("1,a,a,0.9,0.1\n1,b,b,0.1,0.9\n2,b,b,0.1,0.9\n2,b,b,0.1,0.9\n");
+        let words = "occur more than once: 2, the first '1'; with more than one true class: 1";
+        assert!(twice.contains(words), "{twice}");
+    }
 
     #[test]
     fn paths_join_with_names() {
