@@ -41,9 +41,11 @@ fi
 base=$(mktemp -d)
 server=""
 clean() {
-    ! mountpoint -q "$base/Fälle öäüß/nur-lesen" 2>/dev/null || umount "$base/Fälle öäüß/nur-lesen"
     [ -z "$server" ] || kill "$server" 2>/dev/null || true
-    WINEPREFIX=$base/prefix "${wine%/*}/wineserver" -k 2>/dev/null || true
+    # Programs of Wine that are still there hold the disc.
+    WINEPREFIX=$base/prefix "${wine%/*}/wineserver" -k -w 2>/dev/null || true
+    cd /
+    ! mountpoint -q "$base/Fälle öäüß/nur-lesen" 2>/dev/null || umount "$base/Fälle öäüß/nur-lesen"
     chmod -R u+w "$base" && rm -rf "$base"
 }
 trap clean EXIT
