@@ -128,7 +128,9 @@ fn head(case: &Case, figures: usize) -> Block {
     let what = match headline.as_ref().and_then(|h| h.placed) {
         Some(p) => format!(
             "mitotic figures in {} mm\u{b2}, the hotspot that {} placed ({}), reviewed",
-            p.area_mm2, p.reviewer, p.preset
+            p.area_mm2,
+            p.reviewer,
+            p.rule.named(&p.preset)
         ),
         None => {
             format!("mitotic figures in 2 mm\u{b2}, the densest square of any slide ({who})")
@@ -256,7 +258,7 @@ fn placed(slide: &Slide, reviewed: bool) -> Option<String> {
         bounds(n),
         if by_reviewer { "" } else { " of the network" },
         p.rule.area_mm2(),
-        p.preset,
+        p.rule.named(&p.preset),
         cut(&slide.name),
         p.reviewer,
         date(p.time)
@@ -568,8 +570,8 @@ mod tests {
         assert!(value(&rows, "Placed by hand").contains("on a, centred on x 700"), "{rows:?}");
         assert!(value(&rows, "Count, 95 %").contains("chosen by hand"), "{rows:?}");
         assert_eq!(value(&rows, "Hotspot"), "");
-        // 11 in 1 mm2 are 22 in the 2 mm2 of the scheme; 11 in 2 mm2 would be G2.
-        assert!(rows.iter().any(|(_, v)| v.starts_with("G3 (")), "{rows:?}");
+        // 11 in 1 mm2 that was chosen by hand are 11 at least in the 2 mm2 of the scheme, not 22.
+        assert!(rows.iter().any(|(_, v)| v.starts_with("at least G2 (")), "{rows:?}");
         assert_eq!(placed.shown().map(|s| s.name.as_str()), Some("a"));
     }
 

@@ -53,6 +53,30 @@ impl HotspotRule {
         f64::from(self.fields) * self.field_mm2
     }
 
+    /// In words, e.g. `circle of 10 fields of 0.237 mm²`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let Self { fields, field_mm2, .. } = *self;
+        let shape = match self.shape {
+            Shape::Square => "square",
+            Shape::Circle => "circle",
+        };
+        match (fields, self.apart) {
+            (1, _) => format!("{shape} of {field_mm2} mm\u{b2}"),
+            (_, true) => format!("{fields} {shape}s of {field_mm2} mm\u{b2} each"),
+            (_, false) => format!("{shape} of {fields} fields of {field_mm2} mm\u{b2}"),
+        }
+    }
+
+    /// The name of a preset, as it is shown: what the reviewer set has no other name than its words.
+    #[must_use]
+    pub fn named(&self, preset: &str) -> String {
+        match preset {
+            "own" => self.words(),
+            name => name.to_owned(),
+        }
+    }
+
     /// Half a side, or the radius, of one part of it, um.
     #[must_use]
     pub fn reach_um(&self) -> f64 {

@@ -296,6 +296,10 @@ fn a_look_and_an_undo_of_a_new_reviewer_write_nothing() {
     assert_eq!(undo.json()["entry"], Value::Null);
     let bad = server.post("api/undo", &format!(r#"{{"reviewer":"../a","slide":{DOTTED}}}"#));
     assert_eq!(bad.status, 400);
+    // A name that cannot be a file's is refused by the letter that was typed.
+    let refused = server.get(&format!("api/reviews/{DOTTED}?reviewer=Dr.%20Wei%C3%9F"));
+    let words = String::from_utf8_lossy(&refused.body).into_owned();
+    assert!(refused.status == 400 && words.contains("a space and `ß` cannot be used"), "{words}");
     assert!(!made.run.join("reviews").exists());
 }
 
@@ -551,7 +555,7 @@ fn a_recount_is_what_a_hand_counts() {
         s["model"]["density_resampled_95"].is_null() && s["model"]["mitotic_score"].is_null(),
         "{s}"
     );
-    // 11 in 2 mm2 are 13 in ten fields of 0.55 mm (2.376 mm2), 12 are 14: 9 to 16 score 2.
+    // 11 and 12 on less tissue than ten fields of 0.55 mm (2.376 mm2) are as many at least: 9 to 16 score 2.
     let field = ["--grade", "nottingham", "--field-diameter", "0.55"];
     let graded = recount_with(&made, "anna", &field).unwrap();
     let s = &graded["slides"][DRAWN];

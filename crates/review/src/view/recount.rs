@@ -113,7 +113,7 @@ pub struct Counted {
     /// figures cluster; none with fewer than ten windows of tissue.
     pub density_resampled_95: Option<[f64; 2]>,
     /// What a scheme gives for the hotspot that counts, the placed one before the densest, where one was asked for;
-    /// `at least` in front where less tissue was analysed than the scheme's area.
+    /// `at least` in front where less tissue was looked at than the scheme's area.
     pub mitotic_score: Option<String>,
 }
 
@@ -146,11 +146,17 @@ impl Grading {
     }
 
     /// What the scheme gives for this many figures in a hotspot of so many mm2, on a slide with so much analysed
-    /// tissue.
+    /// tissue. Where less than the scheme's area was looked at, or a smaller place was chosen by hand, the count is
+    /// not taken up to that area: that it is as dense in the rest is not known, and `at least` would be wrong.
     #[must_use]
     pub fn score(&self, figures: usize, hotspot_mm2: f64, analysed_mm2: f64) -> String {
-        let (_, score) = self.rule.apply(figures as f64, hotspot_mm2);
-        let short = analysed_mm2 < self.area_mm2.max(hotspot_mm2);
+        let small = hotspot_mm2 < self.area_mm2.min(SQUARE_MM2);
+        let short = small || analysed_mm2 < self.area_mm2.max(hotspot_mm2);
+        let of_mm2 = match short {
+            true => hotspot_mm2.min(analysed_mm2).max(self.area_mm2),
+            false => hotspot_mm2,
+        };
+        let (_, score) = self.rule.apply(figures as f64, of_mm2);
         if short { format!("at least {score}") } else { score.to_owned() }
     }
 }
@@ -737,7 +743,8 @@ impl fmt::Display for Recount {
             let area = g.area_mm2;
             writeln!(
                 f,
-                "{}: {}, counts rescaled to {area:.3} mm2 and rounded; {}",
+                "{}: {}, counts rescaled to {area:.3} mm2 and rounded, those of less tissue not: \
+                 at least; {}",
                 g.gives, g.scheme, g.title
             )?;
         }
