@@ -53,7 +53,7 @@ impl HotspotRule {
         f64::from(self.fields) * self.field_mm2
     }
 
-    /// In words, e.g. `circle of 10 fields of 0.237 mm²`.
+    /// What a reader is shown, e.g. `circle of 10 fields of 0.237 mm²`.
     #[must_use]
     pub fn words(&self) -> String {
         let Self { fields, field_mm2, .. } = *self;

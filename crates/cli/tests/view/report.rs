@@ -399,21 +399,23 @@ fn a_placed_hotspot_counts_wherever_the_count_is_shown() {
         ["placed_by", "placed_rule", "placed_mm2", "placed_figures"].map(|c| r[c].clone())
     };
     let expected = ["anna", "own", "0.01", &inside.to_string()].map(str::to_owned);
-    assert_eq!(
-        (cell(line), line["reviewed_mitotic_score"].as_str()),
-        (expected.clone(), score)
-    );
+    assert_eq!((cell(line), line["reviewed_mitotic_score"].as_str()), (expected.clone(), score));
     let cases = cells(&at("cases.csv"));
     assert_eq!((cases[0]["placed_slide"].as_str(), cell(&cases[0])), (own, expected));
     let summary = std::fs::read_to_string(at("summary.html")).unwrap();
-    let words = format!("{inside} figures in the hotspot of 0.01 mm² that anna placed (circle of 0.01 mm²)");
+    let words = format!(
+        "{inside} figures in the hotspot of 0.01 mm² that anna placed (circle of 0.01 mm²)"
+    );
     assert!(summary.contains(&words.replace("1 figures", "1 figure")), "{words}: {summary}");
     let now = page(&[]);
     let head = format!(
         "<p class=\"main\"><b>{inside}</b>mitotic figures in 0.01 mm², the hotspot that anna placed (circle of 0.01 mm²)"
     );
     assert!(now.contains(&head), "{head}: {now}");
-    assert!(now.contains(&format!("(circle of 0.01 mm²) on {own}, centred on x {:.0}", centre[0])), "{now}");
+    assert!(
+        now.contains(&format!("(circle of 0.01 mm²) on {own}, centred on x {:.0}", centre[0])),
+        "{now}"
+    );
     assert!(now.contains(&format!("{score} (")), "{now}");
     assert!(now.contains(&format!("<figcaption>{own}: hotspot")), "{now}");
     // Without it the densest square counts again.
