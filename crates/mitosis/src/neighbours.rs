@@ -57,7 +57,7 @@ pub(crate) fn counts(points: &[[f64; 2]], half: f64, steps: &mut u64) -> Vec<usi
 /// `steps` counts the boxes that were looked at.
 pub(crate) fn counts_in_circle(points: &[[f64; 2]], radius: f64, steps: &mut u64) -> Vec<usize> {
     let mut sorted = points.to_vec();
-    let Some(tree) = Boxed::of(&mut sorted, 0) else { return vec![] };
+    let Some(tree) = Boxed::new(&mut sorted, 0) else { return vec![] };
     points.iter().map(|p| tree.within(&sorted, *p, radius, steps)).collect()
 }
 
@@ -77,7 +77,7 @@ const ROUNDING: f64 = 1e-12;
 
 impl Boxed {
     /// Of points that follow `first` others; it sorts them.
-    fn of(points: &mut [[f64; 2]], first: usize) -> Option<Self> {
+    fn new(points: &mut [[f64; 2]], first: usize) -> Option<Self> {
         let (&start, count) = (points.first()?, points.len());
         let (mut low, mut high) = (start, start);
         for p in &*points {
@@ -92,7 +92,7 @@ impl Boxed {
         } else {
             points.select_nth_unstable_by(count / 2, |a, b| a[axis].total_cmp(&b[axis]));
             let (left, right) = points.split_at_mut(count / 2);
-            match (Self::of(left, first), Self::of(right, first + count / 2)) {
+            match (Self::new(left, first), Self::new(right, first + count / 2)) {
                 (Some(left), Some(right)) => Some(Box::new([left, right])),
                 _ => None,
             }
