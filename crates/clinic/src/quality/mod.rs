@@ -182,7 +182,7 @@ fn flags(m: &Measured, from_training: Option<f64>) -> Vec<String> {
             flags.push(text);
         }
     };
-    flag(m.mpp.is_none(), "no um/px in the file: it has to be given (--mpp)".into());
+    flag(m.mpp.is_none(), "no um/px in the file: it has to be given".into());
     let coarse = m.mpp.map_or(0.0, |[x, y]| x.max(y));
     flag(coarse > COARSE, format!("{coarse:.3} um/px, coarser than {COARSE}: figures are missed"));
     let tissue = m.tissue_mm2.unwrap_or(HOTSPOT_MM2);

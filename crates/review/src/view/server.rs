@@ -879,7 +879,7 @@ fn nothing() -> Answer {
     Answer::refusal(404, "nothing here")
 }
 
-/// A part of an address with `%C3%9F` as the letter that it stands for, so that a refusal names what was typed.
+/// A part of an address with `%20` as the letter that it stands for, so that a refusal names what was typed.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
