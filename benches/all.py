@@ -23,7 +23,11 @@ KEPT = 0.8
 
 
 class Skipped(Exception):
-    pass
+    """A peer is not installed."""
+
+
+class Failed(Exception):
+    """A program that is there ended with an error."""
 
 
 def need(*modules):
@@ -35,7 +39,7 @@ def need(*modules):
 def run(*command, **more):
     done = subprocess.run([str(c) for c in command], cwd=ROOT, capture_output=True, text=True, **more)
     if done.returncode:
-        raise Skipped(f"{Path(str(command[0])).name} ended with {done.returncode}: {done.stderr.strip()[-300:]}")
+        raise Failed(f"{Path(str(command[0])).name} ended with {done.returncode}: {done.stderr.strip()[-300:]}")
     return done.stdout
 
 
@@ -169,12 +173,16 @@ def main():
     if table["machine"] != machine():
         print(f"the table is of {table['machine']}, this is {machine()}: ratios may differ for that alone")
     print(f"load at the start: {os.getloadavg()[0]:.1f}")
-    slower = []
+    slower, failed = [], []
     for name in a.only.split(","):
         try:
             measured = MEASURES[name](a)
         except Skipped as e:
             print(f"SKIPPED {name}: {e}", flush=True)
+            continue
+        except Failed as e:
+            print(f"FAILED {name}: {e}", flush=True)
+            failed.append(name)
             continue
         for what, ratio in measured.items():
             before = table["ratios"].get(what)
@@ -188,7 +196,9 @@ def main():
         table["machine"] = machine()
         TABLE.write_text(json.dumps(table, indent=1) + "\n")
         print(f"written: {TABLE}")
-    elif slower:
+    if failed:
+        sys.exit(f"did not run: {', '.join(failed)}")
+    if slower and not a.write:
         sys.exit(f"{len(slower)} ratios fell by {100 - 100 * KEPT:.0f} % or more: {'; '.join(slower)}")
 
 

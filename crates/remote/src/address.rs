@@ -160,7 +160,8 @@ impl Address {
     pub fn file_name(&self) -> PathBuf {
         let last = self.path.rsplit('/').next().unwrap_or_default();
         // What was encoded must not become a part of a path.
-        let decoded = if self.scheme == Scheme::S3 { last.to_owned() } else { decode(last) };
+        let decoded =
+            if self.scheme == Scheme::S3 { last.to_owned() } else { percent_decoded(last) };
         PathBuf::from(decoded.replace('/', "_"))
     }
 
@@ -190,8 +191,9 @@ impl fmt::Debug for Address {
     }
 }
 
-/// `%20` to a blank; other triples, and those that would not give text, stay.
-fn decode(text: &str) -> String {
+/// A part of an address with `%20` as a blank and the like; other triples, and a text that would not be UTF-8, stay.
+#[must_use]
+pub fn percent_decoded(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&first, after)) = rest.split_first() {

@@ -34,7 +34,7 @@ mod sign;
 mod time;
 mod traffic;
 
-pub use address::{Address, AddressError, without_query};
+pub use address::{Address, AddressError, percent_decoded, without_query};
 pub use error::RemoteError;
 pub use object::{Object, allow_memory, traffic};
 pub use traffic::Traffic;

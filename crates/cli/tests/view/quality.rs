@@ -114,6 +114,15 @@ fn what_is_wrong_with_a_cohort_is_said() {
     in_a_browser("quality.mjs", &url, &[], shot.as_deref().map(Path::as_os_str));
 }
 
+/// What `quality` prints of slides that can all be read.
+fn sound(slides: &[std::path::PathBuf], out: &Path, more: &[&str]) -> serde_json::Value {
+    let mut quality = Command::new(crate::program());
+    quality.arg("quality").args(slides).arg("--out").arg(out).arg("--json").args(more);
+    let made = quality.output().unwrap();
+    assert_eq!(made.status.code(), Some(0), "{}", String::from_utf8_lossy(&made.stderr));
+    serde_json::from_slice(&made.stdout).unwrap()
+}
+
 /// A label in the file, tiles that it leaves out, a stain unlike the training data's, and the maker that it states.
 #[test]
 fn labels_absent_tiles_stains_and_makers_are_found() {
@@ -129,17 +138,7 @@ fn labels_absent_tiles_stains_and_makers_are_found() {
     image.pixels_mut().for_each(|p| p.0 = [p.0[1], p.0[0], p.0[1]]);
     image.save(at("green.png")).unwrap();
     std::fs::write(at("absent.tif"), with_absent_tiles(&layout)).unwrap();
-    let made = Command::new(crate::program())
-        .arg("quality")
-        .arg(dir.path())
-        .arg("--out")
-        .arg(at("quality"))
-        .args(["--mpp", "0.25", "--json"])
-        .output()
-        .unwrap();
-    let printed = String::from_utf8_lossy(&made.stderr);
-    assert_eq!(made.status.code(), Some(0), "{printed}");
-    let answer: serde_json::Value = serde_json::from_slice(&made.stdout).unwrap();
+    let answer = sound(&[dir.path().to_owned()], &at("quality"), &["--mpp", "0.25"]);
     let all = answer["slides"].as_array().unwrap();
     let of = |name: &str| all.iter().find(|s| s["name"] == name).unwrap();
     let has = |name: &str, flag: &str| of(name)["flags"].to_string().contains(flag);
@@ -165,24 +164,17 @@ fn labels_absent_tiles_stains_and_makers_are_found() {
     assert_eq!(page.matches("<img ").count(), 4);
 
     // What states no um/px is looked at all the same: with what is wrong, a picture, and no mm2.
-    let made = Command::new(crate::program())
-        .arg("quality")
-        .args([at("absent.tif"), at("labelled.svs")])
-        .arg("--out")
-        .arg(at("without"))
-        .arg("--json")
-        .output()
-        .unwrap();
-    let printed = String::from_utf8_lossy(&made.stderr);
-    assert_eq!(made.status.code(), Some(0), "{printed}");
-    let answer: serde_json::Value = serde_json::from_slice(&made.stdout).unwrap();
+    let answer = sound(&[at("absent.tif"), at("labelled.svs")], &at("without"), &[]);
     let all = answer["slides"].as_array().unwrap();
     let absent = all.iter().find(|s| s["name"] == "absent").unwrap();
     let flags = absent["flags"].to_string();
     assert!(flags.contains("no um/px") && flags.contains("2 tiles missing"), "{answer}");
     assert!(!flags.contains("mm2"), "{answer}");
     let measured = &absent["measured"];
-    assert!(measured["mpp"].is_null() && measured["tissue_mm2"].is_null(), "{answer}");
+    assert!(
+        ["mpp", "tissue_mm2", "out_of_focus", "folds"].iter().all(|k| measured[*k].is_null()),
+        "{answer}"
+    );
     let page = std::fs::read_to_string(at("without/quality.html")).unwrap();
     assert_eq!(page.matches("<img ").count(), 2);
 }

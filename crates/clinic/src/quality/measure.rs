@@ -26,7 +26,7 @@ const FOLD_UM: f64 = 12.0;
 /// thick.
 const FOLD: (f64, f64) = (2.2, 0.7);
 
-/// Taken for a slide of unknown um/px, whose shares and colours can be measured all the same.
+/// Taken for a slide of unknown um/px, only to find tissue and its colours: what depends on the size is not given.
 const STAND_IN_UM: f64 = 0.25;
 
 /// What was measured on a slide.
@@ -45,14 +45,14 @@ pub struct Measured {
     /// Tissue, mm2; none without um/px.
     pub tissue_mm2: Option<f64>,
     /// Share of the squares with enough contrast at up to 16 places that are out of focus; none where no place shows
-    /// it.
+    /// it, and without um/px.
     pub out_of_focus: Option<f64>,
     /// Share of the overview in colours of a pen.
     pub pen: f64,
     /// Share of the overview that is dark and without colour.
     pub dirt: f64,
-    /// Share of the tissue that is so dense as a fold is.
-    pub folds: f64,
+    /// Share of the tissue that is as dense as a fold; none without um/px.
+    pub folds: Option<f64>,
     /// Stain vectors; none where too little is stained.
     pub stains: Option<[[f64; 3]; 2]>,
     /// Tiles that the file lists as left out, on all levels.
@@ -114,10 +114,10 @@ pub fn measure(file: &Path, mpp: Option<Mpp>) -> Result<Measured, SlideError> {
         size: [w, h],
         levels: slide.levels().len(),
         tissue_mm2: is_known.then(|| mask.area_mm2()),
-        out_of_focus,
+        out_of_focus: out_of_focus.filter(|_| is_known),
         pen,
         dirt,
-        folds: folds(&overview, sx * own.x.get(), &on_tissue),
+        folds: is_known.then(|| folds(&overview, sx * own.x.get(), &on_tissue)),
         stains: Stains::estimate(stained).map(|s| [s.haematoxylin, s.eosin]),
         missing_tiles: (0..slide.levels().len()).map(|l| slide.absent_tiles(l).len()).sum(),
         label,

@@ -146,7 +146,7 @@ type Measure = (&'static str, fn(&Looked) -> Option<f64>);
 const MEASURES: [Measure; 4] = [
     ("resolution", |s| Some(s.measured.as_ref()?.mpp?[0].ln())),
     ("share out of focus", |s| s.measured.as_ref()?.out_of_focus),
-    ("share of folds", |s| s.measured.as_ref().map(|m| m.folds)),
+    ("share of folds", |s| s.measured.as_ref()?.folds),
     ("stain", |s| s.stain_from_cohort),
 ];
 
@@ -195,7 +195,8 @@ fn flags(m: &Measured, from_training: Option<f64>) -> Vec<String> {
     flag(blurred > OUT_OF_FOCUS_SHARE, format!("{} out of focus", percent(blurred)));
     flag(m.pen > PEN, format!("{} under pen", percent(m.pen)));
     flag(m.dirt > DIRT, format!("{} dirt", percent(m.dirt)));
-    flag(m.folds > FOLDS, format!("{} of the tissue as dense as folds", percent(m.folds)));
+    let folds = m.folds.unwrap_or(0.0);
+    flag(folds > FOLDS, format!("{} of the tissue as dense as folds", percent(folds)));
     let stain = from_training.unwrap_or(0.0);
     flag(stain > OTHER_STAIN, format!("stain {stain:.0} degrees from the training data's"));
     flag(m.missing_tiles > 0, format!("{} missing", Many(m.missing_tiles, "tile")));
@@ -242,7 +243,7 @@ fn table(cohort: &Cohort) -> Writer {
                 cells.extend([m.vendor.clone(), m.scanner.unwrap_or_default().to_owned()]);
                 cells.extend(m.size.map(|v| v.to_string()));
                 cells.extend([m.levels.to_string(), maybe(m.tissue_mm2), maybe(m.out_of_focus)]);
-                cells.extend([m.pen, m.dirt, m.folds].map(number));
+                cells.extend([number(m.pen), number(m.dirt), maybe(m.folds)]);
                 let stains = m.stains.map(|[h, e]| [h[0], h[1], h[2], e[0], e[1], e[2]]);
                 cells.extend((0..6).map(|k| maybe(stains.map(|s| s[k]))));
                 cells.extend([s.stain_from_cohort, s.stain_from_training].map(maybe));
@@ -281,7 +282,7 @@ mod tests {
             out_of_focus: Some(out_of_focus),
             pen: 0.0,
             dirt: 0.0,
-            folds: 0.01,
+            folds: Some(0.01),
             stains,
             missing_tiles: 0,
             label: false,

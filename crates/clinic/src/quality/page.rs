@@ -113,7 +113,7 @@ fn row(out: &mut String, s: &Looked) -> std::fmt::Result {
     number(m.out_of_focus.and_then(percent), 1)?;
     number(percent(m.pen), 2)?;
     number(percent(m.dirt), 2)?;
-    number(percent(m.folds), 1)?;
+    number(m.folds.and_then(percent), 1)?;
     number(s.stain_from_cohort, 1)?;
     number(s.stain_from_training, 1)?;
     number(Some(m.missing_tiles as f64), 0)?;

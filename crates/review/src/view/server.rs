@@ -346,7 +346,9 @@ impl Viewer {
         match parts[..] {
             ["api", "slide", id] => self.detail(number(id)?),
             ["api", "reviews", id] => {
-                let reviewer = decoded(query.strip_prefix("reviewer=").ok_or_else(nothing)?);
+                let reviewer = query.strip_prefix("reviewer=").ok_or_else(nothing)?;
+                // So that a refusal names what was typed.
+                let reviewer = remote::percent_decoded(reviewer);
                 let ReviewPlace { folder, of } = self.change(number(id)?)?;
                 // Nothing is written before the first verdict.
                 let entries = VerdictLog::read_slide(folder, &reviewer, &of)
@@ -877,27 +879,6 @@ fn without_opinion(rows: Vec<DetectionRow>) -> Vec<DetectionRow> {
 
 fn nothing() -> Answer {
     Answer::refusal(404, "nothing here")
-}
-
-/// A part of an address with `%20` as the letter that it stands for, so that a refusal names what was typed.
-fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let digits = tail.get(..2).and_then(|d| std::str::from_utf8(d).ok());
-        let coded = digits.and_then(|d| u8::from_str_radix(d, 16).ok());
-        match coded.filter(|_| *first == b'%') {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &tail[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn number(text: &str) -> Result<usize, Answer> {
