@@ -233,34 +233,46 @@ impl Cohort {
         extended(clinical, &self.slides.iter().map(row).collect::<Vec<_>>())
     }
 
-    /// One row per patient, counts combined by `rule`; clinical columns are those of the patient's
-    /// first slide.
-    pub fn per_patient(&self, clinical: &Table, rule: PatientRule) -> Result<Table> {
+    /// The slides of each patient, in the order of the patients' names.
+    fn by_patient(&self) -> BTreeMap<&str, Vec<&Slide>> {
         let mut patients: BTreeMap<&str, Vec<&Slide>> = BTreeMap::new();
         for s in &self.slides {
             patients.entry(&s.patient).or_default().push(s);
         }
-        let rows: Vec<CountRow> = patients
+        patients
+    }
+
+    /// One row per patient, counts combined by `rule`; clinical columns are those of the patient's
+    /// first slide.
+    pub fn per_patient(&self, clinical: &Table, rule: PatientRule) -> Result<Table> {
+        let rows: Vec<CountRow> = self
+            .by_patient()
             .into_iter()
-            .map(|(patient, slides)| {
-                let all = |f: fn(&Slide) -> f64| {
-                    rule.combine(&slides.iter().map(|s| f(s)).collect::<Vec<_>>())
-                };
-                CountRow {
-                    clinical: slides[0].clinical,
-                    slides: slides.iter().map(|s| s.slide.as_str()).collect::<Vec<_>>().join(" "),
-                    patient: patient.to_owned(),
-                    hotspot: all(|s| s.hotspot),
-                    density: all(|s| s.density),
-                }
+            .zip(self.counts_of_patients(rule))
+            .map(|((patient, slides), [hotspot, density])| CountRow {
+                clinical: slides[0].clinical,
+                slides: slides.iter().map(|s| s.slide.as_str()).collect::<Vec<_>>().join(" "),
+                patient: patient.to_owned(),
+                hotspot,
+                density,
             })
             .collect();
         extended(clinical, &rows)
     }
 
+    /// Hotspot count and density of each row of [`Self::per_patient`].
+    pub fn counts_of_patients(&self, rule: PatientRule) -> Vec<[f64; 2]> {
+        let patients = self.by_patient();
+        let counts: [fn(&Slide) -> f64; 2] = [|s| s.hotspot, |s| s.density];
+        let combined = |slides: &Vec<&Slide>| {
+            counts.map(|of| rule.combine(&slides.iter().map(|s| of(s)).collect::<Vec<_>>()))
+        };
+        patients.values().map(combined).collect()
+    }
+
     /// How many patients.
     pub fn patients(&self) -> usize {
-        self.slides.iter().map(|s| &s.patient).collect::<std::collections::BTreeSet<_>>().len()
+        self.by_patient().len()
     }
 }
 

@@ -181,7 +181,7 @@ pub fn study(
         let study = outcome::study(&table, &plan).map_err(|e| fail(&e))?;
         if let Some(out) = &out {
             std::fs::create_dir_all(out).map_err(with_path::<SurvivalError, _>(out))?;
-            outcome::write_report(out, &table, &plan, &study).map_err(|e| fail(&e))?;
+            outcome::write_report(out, &plan, &study).map_err(|e| fail(&e))?;
         }
         Ok::<_, PyErr>(study)
     })?;

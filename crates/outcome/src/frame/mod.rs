@@ -47,6 +47,7 @@ pub struct Roles {
 }
 
 /// Complete rows of a table, coded.
+#[derive(Clone, Debug)]
 pub(crate) struct Frame {
     pub survival: Survival,
     /// Row-major.
@@ -81,12 +82,19 @@ enum Coding {
 }
 
 impl Frame {
-    /// Picks the complete rows and codes them.
+    /// Picks the complete rows and codes them, for a model of all covariates.
+    pub fn new(table: &Table, roles: &Roles) -> Result<Self> {
+        let frame = Self::read(table, roles)?;
+        frame.allows(table, frame.names.len())?;
+        Ok(frame)
+    }
+
+    /// Picks the complete rows and codes them, for several models, each of some of the covariates.
     #[expect(
         clippy::too_many_lines,
         reason = "one pass over the columns; every refusal names its row"
     )]
-    pub fn new(table: &Table, roles: &Roles) -> Result<Self> {
+    pub fn read(table: &Table, roles: &Roles) -> Result<Self> {
         let mut seen = BTreeSet::from([&roles.time, &roles.event]);
         for name in roles.covariates.iter().chain(&roles.groups) {
             if !seen.insert(name) {
@@ -165,7 +173,7 @@ impl Frame {
             let parts = patients::Parts { patient, time, event, combined, same, events: &events };
             let each = patients::one_row_each(table, roles, &rows, &parts, &mut notes)?;
             let alone = Roles { patient: None, event_value: None, ..roles.clone() };
-            let mut frame = Self::new(&each, &alone)?;
+            let mut frame = Self::read(&each, &alone)?;
             notes.append(&mut frame.notes);
             let unit = format!("patients ({})", roles.patient_rule.name());
             let (total, complete) = (table.len(), rows.len());
@@ -174,16 +182,6 @@ impl Frame {
         patients::refuse_repeats(table, roles, &rows)?;
         let survival = outcomes(table, &rows, time, &events, &mut notes)?;
         let (x, names, terms) = design(table, &rows, &covariates, roles, &mut notes)?;
-        let most = MOST_COEFFICIENTS.min(rows.len());
-        if names.len() > most {
-            let reason = format!(
-                "the covariates make {} coefficients, more than the {most} that {} rows allow; take fewer \
-                 covariates",
-                names.len(),
-                rows.len()
-            );
-            return Err(Error::Content { path: table.path().to_owned(), reason, setting: None });
-        }
         let (group, group_names) = combine(table, &rows, &groups);
         let (strata_codes, strata_names) = combine(table, &rows, &strata);
         let (cluster, clusters) = match cluster {
@@ -227,6 +225,20 @@ impl Frame {
         })
     }
 
+    /// Refuses a model of more coefficients than the rows allow.
+    pub fn allows(&self, table: &Table, coefficients: usize) -> Result<()> {
+        let rows = self.rows.len();
+        let most = MOST_COEFFICIENTS.min(rows);
+        if coefficients <= most {
+            return Ok(());
+        }
+        let reason = format!(
+            "the covariates make {coefficients} coefficients, more than the {most} that {rows} rows allow; take \
+             fewer covariates"
+        );
+        Err(Error::Content { path: table.path().to_owned(), reason, setting: None })
+    }
+
     /// The data of a Cox model on the columns `columns` of `x`, laid out in `buffer`.
     pub fn cox<'a>(&'a self, columns: &[usize], buffer: &'a mut Vec<f64>) -> Result<CoxData<'a>> {
         let p = self.names.len();
@@ -250,6 +262,18 @@ impl Frame {
     /// Columns of `x` whose term satisfies `keep`.
     pub fn columns_where(&self, keep: impl Fn(&str) -> bool) -> Vec<usize> {
         (0..self.names.len()).filter(|&j| keep(&self.term_names[self.terms[j]])).collect()
+    }
+
+    /// The column of `x` of a numeric covariate.
+    pub fn column(&self, term: &str) -> Result<usize> {
+        let found = self.columns_where(|t| t == term);
+        let none = || Error::plan(Setting::Covariates, format!("'{term}' has no column"));
+        found.first().copied().ok_or_else(none)
+    }
+
+    /// Column `j` of `x`.
+    pub fn values(&self, j: usize) -> Vec<f64> {
+        self.x.iter().skip(j).step_by(self.names.len()).copied().collect()
     }
 
     /// The name of column `j` of `x` for people: a factor's column and level apart.

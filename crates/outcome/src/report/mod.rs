@@ -93,8 +93,8 @@ const LARGEST_RESULTS: u64 = 64 << 20;
 ///
 /// # Errors
 /// When a picture cannot be drawn or a file cannot be written.
-pub fn write(out: &Path, clinical: &Table, plan: &StudyPlan, study: &Study) -> Result<()> {
-    let main = &study.joined[0];
+pub fn write(out: &Path, plan: &StudyPlan, study: &Study) -> Result<()> {
+    let (main, name) = (&study.joined, plan.methods[0].name.as_str());
     let older = shown_before(&out.join("report.html"));
     let mut pictures = Vec::new();
     for picture in pictures::draw(plan, main, study)? {
@@ -113,12 +113,11 @@ pub fn write(out: &Path, clinical: &Table, plan: &StudyPlan, study: &Study) -> R
     let mut results = base::json::pretty(study);
     results.pop();
     file::write(&out.join("results.json"), &results)?;
-    write_table(&out.join("cohort_slides.csv"), &main.slides)?;
-    let patients = main.cohort.per_patient(clinical, plan.patient_rule)?;
-    write_table(&out.join("cohort_patients.csv"), &patients)?;
+    write_table(&out.join("cohort_slides.csv"), &main.slides.table)?;
+    write_table(&out.join("cohort_patients.csv"), &main.patients.table)?;
     write_counts(&out.join("counts_patients.csv"), study)?;
     let body = Body {
-        name: &main.name,
+        name,
         study,
         warnings: &study.warnings,
         notes: &study.notes,
@@ -127,7 +126,7 @@ pub fn write(out: &Path, clinical: &Table, plan: &StudyPlan, study: &Study) -> R
         version: env!("CARGO_PKG_VERSION"),
     };
     let page = Page {
-        title: &format!("Survival study: {}", main.name),
+        title: &format!("Survival study: {name}"),
         style: ".whole { white-space: nowrap; }\n",
         body: &body.render()?,
         script: Script::None,
@@ -366,7 +365,7 @@ fn write_counts(path: &Path, study: &Study) -> Result<(), WriteError> {
     let mut out = Writer::new(&header);
     let mut patients: std::collections::BTreeMap<&str, Vec<(f64, f64)>> =
         std::collections::BTreeMap::new();
-    for s in &study.joined[0].cohort.slides {
+    for s in &study.joined.cohort.slides {
         patients.entry(&s.patient).or_default().push((s.hotspot, s.density));
     }
     for (patient, counts) in patients {

@@ -6,9 +6,7 @@ use super::plot::{
 };
 use crate::cohort::{DENSITY, HOTSPOT};
 use crate::error::Result;
-use crate::study::{
-    ComparedResult, FEATURES, Joined, Model, Study, StudyPlan, Tested, frame, model,
-};
+use crate::study::{ComparedResult, FEATURES, Joined, Model, Study, StudyPlan, Tested, model};
 use crate::words::plain_p;
 use base::text::Many;
 use stats::survival::km::{IntervalType, KaplanMeierOptions, kaplan_meier as fit_km};
@@ -67,7 +65,8 @@ pub fn draw(plan: &StudyPlan, main: &Joined, study: &Study) -> Result<Vec<Pictur
 }
 
 fn box_plot(main: &Joined, column: &str, key: &str, label: &str) -> Result<Option<Picture>> {
-    let (j, value) = (main.slides.column(column)?, main.slides.column(key)?);
+    let slides = &main.slides.table;
+    let (j, value) = (slides.column(column)?, slides.column(key)?);
     let by = column.replace(['_', '.'], " ");
     let axis = match key {
         HOTSPOT => "Mitotic figures in the 2 mm\u{b2} hotspot",
@@ -75,10 +74,10 @@ fn box_plot(main: &Joined, column: &str, key: &str, label: &str) -> Result<Optio
     };
     let mut groups: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     let mut missing = 0;
-    for row in 0..main.slides.len() {
-        match main.slides.cell(row, j) {
+    for row in 0..slides.len() {
+        match slides.cell(row, j) {
             Some(group) => {
-                groups.entry(group.to_owned()).or_default().push(main.slides.number(row, value)?);
+                groups.entry(group.to_owned()).or_default().push(slides.number(row, value)?);
             }
             None => missing += 1,
         }
@@ -195,11 +194,9 @@ fn comparison(study: &Study, raw: bool) -> Picture {
 }
 
 fn calibration_plot(plan: &StudyPlan, main: &Joined) -> Option<Picture> {
-    let mut covariates = plan.covariates.clone();
-    covariates.push(HOTSPOT.into());
-    let f = frame(plan, &main.slides, covariates).ok()?;
-    let columns: Vec<usize> = (0..f.names.len()).collect();
-    let fitted = model(plan, &f, &columns).ok().filter(|m| m.fit.converged())?;
+    let f = main.slides.adjusted.as_ref().unwrap_or(&main.slides.counts);
+    let columns = f.columns_where(|c| c != DENSITY);
+    let fitted = model(plan, f, &columns).ok().filter(|m| m.fit.converged())?;
     let mut buffer = Vec::new();
     let data = f.cox(&columns, &mut buffer).ok()?;
     let baseline = fitted.fit.baseline(&data).ok()?.into_iter().next()?;

@@ -11,13 +11,13 @@ pub use results::{
     PatientResult, Protocol, ProtocolBootstrap, Study, Tested,
 };
 
-use crate::cohort::{Cohort, Columns, DENSITY, HOTSPOT, PATIENT, PatientRule};
+use crate::cohort::{Cohort, Columns, PATIENT, PatientRule};
 use crate::error::{Error, Result};
 use crate::frame::{Frame, Roles};
 use crate::result::{add_profiles, coefficients, diagnoses, few_events};
 use crate::table::Table;
 use base::remedy::Setting;
-pub(crate) use results::Joined;
+pub(crate) use results::{Cases, Joined};
 use results::{SLIDES, Split};
 use stats::interval::{holm, median};
 use stats::survival::Survival;
@@ -44,7 +44,8 @@ pub fn study(clinical: &Table, plan: &StudyPlan) -> Result<Study> {
         .iter()
         .map(|m| {
             let cohort = Cohort::join(&m.table, clinical, &columns)?;
-            Ok(Joined { name: m.name.clone(), slides: cohort.per_slide(clinical)?, cohort })
+            let slides = cohort.per_slide(clinical)?;
+            Ok((cohort, slides))
         })
         .collect::<Result<Vec<_>>>()?;
     analyse(clinical, plan, joined)
@@ -62,14 +63,29 @@ fn roles(plan: &StudyPlan, covariates: Vec<String>) -> Roles {
     }
 }
 
-/// A frame with times in the reported unit.
-pub(crate) fn frame(plan: &StudyPlan, table: &Table, covariates: Vec<String>) -> Result<Frame> {
-    let mut frame = Frame::new(table, &roles(plan, covariates))?;
+/// A frame of these covariates and both counts, with times in the reported unit.
+fn frame(plan: &StudyPlan, table: &Table, covariates: &[String]) -> Result<Frame> {
+    let mut all = covariates.to_vec();
+    all.extend(FEATURES.map(|(key, _)| key.to_owned()));
+    let mut frame = Frame::read(table, &roles(plan, all))?;
+    // A model has one of the counts.
+    frame.allows(table, frame.names.len() - 1)?;
     if plan.time_scale != 1.0 {
         let time: Vec<f64> = frame.survival.time().iter().map(|t| t / plan.time_scale).collect();
         frame.survival = Survival::new(&time, frame.survival.event())?;
     }
     Ok(frame)
+}
+
+impl Cases {
+    fn read(plan: &StudyPlan, unit: &'static str, table: Table) -> Result<Self> {
+        let counts = frame(plan, &table, &[])?;
+        let adjusted = match plan.covariates.as_slice() {
+            [] => None,
+            covariates => Some(frame(plan, &table, covariates)?),
+        };
+        Ok(Self { unit, table, counts, adjusted })
+    }
 }
 
 fn draws(plan: &StudyPlan) -> stats::bootstrap::Plan {
@@ -85,8 +101,7 @@ pub(crate) fn model(plan: &StudyPlan, frame: &Frame, columns: &[usize]) -> Resul
     let sd = columns
         .iter()
         .map(|&j| {
-            let p = frame.names.len();
-            let values: Vec<f64> = frame.x.iter().skip(j).step_by(p).copied().collect();
+            let values = frame.values(j);
             let indicator = values.iter().all(|v| *v == 0.0 || *v == 1.0);
             let sd = stats::metrics::summarize(&values).ok().and_then(|s| s.sd);
             if indicator { 1.0 } else { sd.unwrap_or(1.0) }
@@ -125,25 +140,34 @@ fn c_result(plan: &StudyPlan, frame: &Frame, risk: &[f64], clusters: bool) -> Re
 }
 
 #[expect(clippy::too_many_lines, reason = "the steps of the analysis in the order of the report")]
-fn analyse(clinical: &Table, plan: &StudyPlan, methods: Vec<Joined>) -> Result<Study> {
-    let main = &methods[0];
+fn analyse(clinical: &Table, plan: &StudyPlan, methods: Vec<(Cohort, Table)>) -> Result<Study> {
+    let mut methods = methods.into_iter();
+    let Some((cohort, slides)) = methods.next() else {
+        return Err(Error::plan(Setting::Methods, "no counts were given"));
+    };
+    let main = Joined {
+        slides: Cases::read(plan, SLIDES, slides)?,
+        patients: Cases::read(plan, "patients", cohort.per_patient(clinical, plan.patient_rule)?)?,
+        cohort,
+    };
+    let others: Vec<Result<Frame>> = methods.map(|(_, slides)| frame(plan, &slides, &[])).collect();
     let mut notes = main.cohort.notes.clone();
     let mut warnings = Vec::new();
-    let outcome = frame(plan, &main.slides, vec![HOTSPOT.into(), DENSITY.into()])?;
+    let outcome = &main.slides.counts;
+    outcome.allows(&main.slides.table, outcome.names.len())?;
     notes.extend(outcome.notes.clone());
     let mut features = Vec::new();
     for (key, label) in FEATURES {
-        features.push(feature(plan, main, key, label, &mut notes, &mut warnings)?);
+        features.push(feature(plan, &main.slides, key, label, &mut notes, &mut warnings)?);
     }
     let of_patients = main.cohort.slides.len() > main.cohort.patients();
     if of_patients {
         let rule = plan.patient_rule;
-        let slides = main.cohort.per_patient(clinical, rule)?;
-        let one = Joined { name: main.name.clone(), slides, cohort: main.cohort.clone() };
         // A warning about the model of patients that also applies to that of slides is given once.
         let (mut added, mut warned) = (Vec::new(), Vec::new());
         for f in &mut features {
-            let patients = feature(plan, &one, f.feature, f.label, &mut added, &mut warned)?;
+            let (key, label) = (f.feature, f.label);
+            let patients = feature(plan, &main.patients, key, label, &mut added, &mut warned)?;
             f.take_tests(patients, rule);
             if let Some(m) = &mut f.cox {
                 m.not_valid = Some(format!(
@@ -171,30 +195,38 @@ fn analyse(clinical: &Table, plan: &StudyPlan, methods: Vec<Joined>) -> Result<S
     }
     let mut comparison = Vec::new();
     for (feature, label) in FEATURES {
-        for m in &methods {
-            let counts = frame(plan, &m.slides, vec![feature.into()]);
-            let raw = counts.as_ref().ok().and_then(|f| c_result(plan, f, &f.x, false).ok());
-            let fitted = counts.and_then(|f| {
-                let fitted = model(plan, &f, &[0])?;
-                c_result(plan, &f, &fitted.fit.linear_predictor, false)
+        let frames = std::iter::once(Ok(outcome)).chain(others.iter().map(Result::as_ref));
+        for (m, counts) in plan.methods.iter().zip(frames) {
+            let raw = counts.ok().and_then(|f| {
+                let count = f.values(f.column(feature).ok()?);
+                c_result(plan, f, &count, false).ok()
+            });
+            let fitted = counts.map_err(ToString::to_string).and_then(|f| {
+                let risk = |f: &Frame| {
+                    let fitted = model(plan, f, &[f.column(feature)?])?;
+                    c_result(plan, f, &fitted.fit.linear_predictor, false)
+                };
+                risk(f).map_err(|e: Error| e.to_string())
             });
             let result = match fitted {
                 Ok(c_index) => ComparedResult::Found { label, c_index },
-                Err(e) => ComparedResult::Failed { failed: e.to_string() },
+                Err(failed) => ComparedResult::Failed { failed },
             };
             let (method, c_index_count_as_risk) = (m.name.clone(), raw);
             comparison.push(Compared { method, feature, result, c_index_count_as_risk });
         }
     }
     let mut patient_level = Vec::new();
-    let (mut events_patients, mut patients_followed) = (0, 0);
+    let followed = &main.patients.counts;
+    // Those with an outcome, as the slides are counted.
+    let (patients, events_patients) = (followed.survival.len(), followed.survival.events());
     for rule in PatientRule::ALL {
-        let table = main.cohort.per_patient(clinical, rule)?;
+        // The patients are the same, their counts others.
+        let counts = main.cohort.counts_of_patients(rule);
+        let mut f = followed.clone();
+        f.x = f.rows.iter().flat_map(|&r| counts[r]).collect();
         for (key, label) in FEATURES {
-            let f = frame(plan, &table, vec![key.into()])?;
-            let (n, events) = (f.survival.len(), f.survival.events());
-            (events_patients, patients_followed) = (events, n);
-            let fitted = model(plan, &f, &[0]).and_then(|cox| {
+            let fitted = f.column(key).and_then(|j| model(plan, &f, &[j])).and_then(|cox| {
                 let c_index = c_result(plan, &f, &cox.fit.linear_predictor, false)?;
                 Ok(PatientResult::Found { cox: Box::new(cox), c_index })
             });
@@ -202,14 +234,12 @@ fn analyse(clinical: &Table, plan: &StudyPlan, methods: Vec<Joined>) -> Result<S
             patient_level.push(PatientLevel {
                 rule: rule.name(),
                 feature: label,
-                n,
-                events,
+                n: patients,
+                events: events_patients,
                 result,
             });
         }
     }
-    // Those with an outcome, as the slides are counted.
-    let patients = patients_followed;
     if patients < main.cohort.patients() {
         let n = main.cohort.patients() - patients;
         notes.push(format!(
@@ -251,7 +281,7 @@ fn analyse(clinical: &Table, plan: &StudyPlan, methods: Vec<Joined>) -> Result<S
         p_values,
         notes,
         warnings,
-        joined: methods,
+        joined: main,
     })
 }
 
@@ -282,13 +312,15 @@ fn tests(f: &Feature) -> Vec<(String, f64)> {
 
 fn feature(
     plan: &StudyPlan,
-    main: &Joined,
+    cases: &Cases,
     key: &'static str,
     label: &'static str,
     notes: &mut Vec<String>,
     warnings: &mut Vec<String>,
 ) -> Result<Feature> {
-    let f = frame(plan, &main.slides, vec![key.into()])?;
+    let f = &cases.counts;
+    let column = f.column(key)?;
+    let count = f.values(column);
     let mut out = Feature {
         feature: key,
         label,
@@ -299,15 +331,15 @@ fn feature(
         failed: None,
         cox: None,
         c_index_fitted_risk: None,
-        c_index_count_as_risk: c_result(plan, &f, &f.x, true).ok(),
+        c_index_count_as_risk: c_result(plan, f, &count, true).ok(),
         logrank: None,
         adjusted: None,
     };
-    match model(plan, &f, &[0]) {
+    match model(plan, f, &[column]) {
         Ok(m) => {
             warnings
                 .extend(diagnoses(&m.fit, &m.names).into_iter().map(|d| format!("{label}: {d}")));
-            out.c_index_fitted_risk = c_result(plan, &f, &m.fit.linear_predictor, true).ok();
+            out.c_index_fitted_risk = c_result(plan, f, &m.fit.linear_predictor, true).ok();
             out.cox = Some(m);
         }
         Err(error) => {
@@ -315,15 +347,12 @@ fn feature(
             out.failed = Some(format!("{error}"));
         }
     }
-    let groups = split(plan, main, &f, key, notes)?;
+    let groups = split(plan, cases, key, &count, notes)?;
     if let Tested::Failed { failed } = &groups.all {
         warnings.push(format!("{label}: no log-rank test: {failed}"));
     }
     out.logrank = Some(groups);
-    if !plan.covariates.is_empty() {
-        let mut all = plan.covariates.clone();
-        all.push(key.into());
-        let f = frame(plan, &main.slides, all)?;
+    if let Some(f) = &cases.adjusted {
         if f.survival.len() < out.n {
             let line = format!(
                 "adjusted models: {} of {} rows; the others lack a covariate{}",
@@ -335,10 +364,9 @@ fn feature(
                 notes.push(line);
             }
         }
-        let base_columns = f.columns_where(|c| c != key);
-        let columns: Vec<usize> = (0..f.names.len()).collect();
-        let adjusted = model(plan, &f, &base_columns).and_then(|base| {
-            let full = model(plan, &f, &columns)?;
+        let covariate = |c: &str| plan.covariates.iter().any(|name| name == c);
+        let adjusted = model(plan, f, &f.columns_where(covariate)).and_then(|base| {
+            let full = model(plan, f, &f.columns_where(|c| covariate(c) || c == key))?;
             let lrt = likelihood_ratio(&base.fit, &full.fit)?.into();
             Ok(Adjusted { base, full, lrt })
         });
@@ -356,11 +384,12 @@ fn feature(
 
 fn split(
     plan: &StudyPlan,
-    main: &Joined,
-    f: &Frame,
+    cases: &Cases,
     key: &str,
+    count: &[f64],
     notes: &mut Vec<String>,
 ) -> Result<LogRankStudy> {
+    let f = &cases.counts;
     let given = match &plan.cut {
         CutPoints::Fixed(cuts) => cuts.iter().find(|(name, _)| name == key).map(|(_, v)| *v),
         _ => None,
@@ -369,16 +398,16 @@ fn split(
     let (cut, cut_origin) = if let Some(v) = given {
         (v, "given".to_owned())
     } else if let CutPoints::Training { column, value } = &plan.cut {
-        let j = main.slides.column(column)?;
-        let is = |i: &usize| main.slides.cell(f.rows[*i], j) == Some(value.as_str());
+        let j = cases.table.column(column)?;
+        let is = |i: &usize| cases.table.cell(f.rows[*i], j) == Some(value.as_str());
         let (inside, outside): (Vec<usize>, Vec<usize>) = (0..f.rows.len()).partition(is);
         if inside.is_empty() {
             let reason = format!("no slide with an outcome has '{value}' in column '{column}'");
             return Err(Error::plan(Setting::Training, reason));
         }
-        let values: Vec<f64> = inside.iter().map(|&i| f.x[i]).collect();
-        let of = if main.slides.len() < main.cohort.slides.len() { "patients" } else { SLIDES };
-        let origin = format!("median of the {} training {of} ({column}={value})", inside.len());
+        let values: Vec<f64> = inside.iter().map(|&i| count[i]).collect();
+        let (n, unit) = (inside.len(), cases.unit);
+        let origin = format!("median of the {n} training {unit} ({column}={value})");
         held_out_rows = Some(outside);
         (median(&values)?, origin)
     } else {
@@ -387,9 +416,9 @@ fn split(
         if !notes.iter().any(|n| n == line) {
             notes.push(line.to_owned());
         }
-        (median(&f.x)?, "median of the whole cohort".to_owned())
+        (median(count)?, "median of the whole cohort".to_owned())
     };
-    let group: Vec<usize> = f.x.iter().map(|&v| usize::from(v > cut)).collect();
+    let group: Vec<usize> = count.iter().map(|&v| usize::from(v > cut)).collect();
     let shown = (cut * 100.0).round() / 100.0;
     let all = Tested::from(logrank(&f.survival, &group, 2, None, 0.0));
     let held_out = held_out_rows.map(|rows| {

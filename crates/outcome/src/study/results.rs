@@ -2,6 +2,7 @@
 
 use super::StudyPlan;
 use crate::cohort::{Cohort, PatientRule};
+use crate::frame::Frame;
 use crate::result::{Coefficient, Resampled, Test};
 use crate::table::Table;
 use crate::ties_name;
@@ -41,15 +42,27 @@ pub struct Study {
     pub warnings: Vec<String>,
     #[serde(skip)]
     #[cfg_attr(not(feature = "report"), expect(dead_code, reason = "the report alone reads it"))]
-    pub(crate) joined: Vec<Joined>,
+    pub(crate) joined: Joined,
 }
 
-/// A method's counts, joined.
+/// The counts of the method under study, joined.
 #[derive(Clone, Debug)]
 pub(crate) struct Joined {
-    pub name: String,
-    pub slides: Table,
     pub cohort: Cohort,
+    pub slides: Cases,
+    pub patients: Cases,
+}
+
+/// Slides or patients, and the numbers of all their models, read once.
+#[derive(Clone, Debug)]
+pub(crate) struct Cases {
+    /// `slides` or `patients`.
+    pub unit: &'static str,
+    pub table: Table,
+    /// Rows with an outcome; its covariates are the counts.
+    pub counts: Frame,
+    /// Those of them that have every covariate; its covariates are these and the counts.
+    pub adjusted: Option<Frame>,
 }
 
 /// What was asked.

@@ -136,7 +136,7 @@ pub fn run(args: &Args) -> Result<()> {
     crate::show::print_messages("warning", &study.warnings);
     std::fs::create_dir_all(&args.out)
         .with_context(|| format!("{}: cannot be made", args.out.display()))?;
-    outcome::write_report(&args.out, &clinical, &plan, &study)?;
+    outcome::write_report(&args.out, &plan, &study)?;
     println!("{}", args.out.join("report.html").display());
     Ok(())
 }
