@@ -55,7 +55,7 @@ fn with_kills(args: &[&str], kills: usize) -> (usize, Value) {
         for _ in 0..finished {
             answer.read_line(&mut String::new()).unwrap();
         }
-        std::thread::sleep(Duration::from_millis(rng.random_range(20..2500)));
+        std::thread::sleep(Duration::from_millis(rng.random_range(20..400)));
         child.kill().unwrap();
         let status = child.wait().unwrap();
         if status.signal() != Some(9) {
@@ -78,7 +78,7 @@ fn killed_and_not(n: u64, kills: usize) {
             "tcga-mf-pseudo",
             "--no-tumour-filter",
             "--model",
-            "standard",
+            "fast",
             "--any-cohort",
             "--cohort",
         ]

@@ -176,7 +176,9 @@ fn a_classifier_becomes_the_second_stage_of_a_detector() {
         assert!(found.0, "{}", found.2);
         fs::read_to_string(out.join("drawn/detections.csv")).unwrap()
     };
-    assert_eq!(scores(&at("same"), &at("run-same")), scores(&first, &at("run-first")));
+    let plain = scores(&first, &at("run-first"));
+    assert!(plain.lines().count() > 2, "too little to compare: {plain}");
+    assert_eq!(scores(&at("same"), &at("run-same")), plain);
 
     // Another one: its classes, its crops, both licences, and thresholds that nobody chose.
     let ok = made(&first, &subtypes, &at("other"), &[]);
@@ -192,7 +194,7 @@ fn a_classifier_becomes_the_second_stage_of_a_detector() {
         assert!(card.contains(words), "`{words}` is not in {card}");
     }
     assert!(!card.contains("[operating_points"), "{card}");
-    assert_ne!(scores(&at("other"), &at("run-other")), scores(&first, &at("run-again")));
+    assert_ne!(scores(&at("other"), &at("run-other")), plain);
 
     // Several second stages: the mean of one with itself is itself, and what is not alike has none.
     let two = |second: &Path, out: &Path| {
@@ -205,7 +207,7 @@ fn a_classifier_becomes_the_second_stage_of_a_detector() {
     assert!(ok.0, "{}", ok.2);
     let card = fs::read_to_string(at("mean/card.toml")).unwrap();
     assert!(card.contains("folds = [\"mithras-standard\", \"mithras-standard\"]"), "{card}");
-    assert_eq!(scores(&at("mean"), &at("run-mean")), scores(&first, &at("run-first-2")));
+    assert_eq!(scores(&at("mean"), &at("run-mean")), plain);
     let unlike = two(&subtypes, &at("unlike"));
     assert!(!unlike.0 && unlike.2.contains("differ in their classes"), "{}", unlike.2);
 
@@ -221,7 +223,7 @@ fn a_classifier_becomes_the_second_stage_of_a_detector() {
     };
     let ok = with(screen, "1e-30", &at("open"));
     assert!(ok.0, "{}", ok.2);
-    assert_eq!(scores(&at("open"), &at("run-open")), scores(&first, &at("run-first-3")));
+    assert_eq!(scores(&at("open"), &at("run-open")), plain);
     let record = fs::read_to_string(at("run-open/drawn/counts.json")).unwrap();
     assert!(record.contains("\"passes_from\""), "the screen is part of the record: {record}");
     let unlike = with(strict, "0.1", &at("strict"));

@@ -1,6 +1,8 @@
 //! Many slides on the command line: lists, shards, processes on one folder, gathering, Ctrl-C.
 
 use crate::common;
+#[cfg(unix)]
+use crate::view::made::huge_tiff;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -164,7 +166,7 @@ fn ctrl_c_and_a_scheduler_s_wish_leave_tables_of_what_is_done() {
     let list = study(dir.path());
     let out = dir.path().join("out");
     // One that takes long, after the first.
-    common::draw(&dir.path().join("case-1.tiff"), 9000, 7000, 2, 20);
+    fs::write(dir.path().join("case-1.tiff"), huge_tiff()).unwrap();
     // As `nohup` has it, a terminal that closes ends nothing.
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:")).unwrap_or("1").trim();
@@ -194,7 +196,7 @@ fn a_second_ctrl_c_ends_at_once_and_gathering_writes_the_tables() {
     let dir = tempfile::tempdir().unwrap();
     let list = study(dir.path());
     let out = dir.path().join("out");
-    common::draw(&dir.path().join("case-1.tiff"), 9000, 7000, 2, 20);
+    fs::write(dir.path().join("case-1.tiff"), huge_tiff()).unwrap();
     let mut process = detect(&list, &out, &["--quiet"]);
     await_slide(&mut process, &out.join("case-1"));
     // A process that holds the folder over the run keeps the tables from being written, so that the first wish

@@ -2,8 +2,10 @@
 
 use crate::common;
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::Command;
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{LazyLock, Mutex};
 
 use crate::common::{fill, signed};
 use net::efficientnet::Variant;
@@ -13,8 +15,40 @@ use net::unet::{EfficientUnet, UnetConfig};
 use net::vit::Pool;
 use tch::{Device, Kind, Tensor, nn::VarStore};
 
+/// Python with the engines: starting it takes longer than any network here.
+struct Engines {
+    asks: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Engines {
+    fn start() -> Option<Mutex<Self>> {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/run_onnx.py");
+        let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".into());
+        let mut command = Command::new(&python);
+        command.arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let started = command.spawn().ok().and_then(|mut child| {
+            let (asks, answers) = (child.stdin.take()?, BufReader::new(child.stdout.take()?));
+            let mut engines = Self { asks, answers };
+            (engines.answer() == "ready").then_some(Mutex::new(engines))
+        });
+        if started.is_none() {
+            eprintln!("SKIPPED: no {python} with onnx, onnxruntime and safetensors (set PYTHON)");
+        }
+        started
+    }
+
+    fn answer(&mut self) -> String {
+        let mut line = String::new();
+        self.answers.read_line(&mut line).expect("python");
+        line.trim().to_owned()
+    }
+}
+
 /// Largest difference per engine, or `None` without Python with an engine.
 fn run(bytes: &[u8], cases: &[(Tensor, Tensor)]) -> Option<BTreeMap<String, f64>> {
+    static ENGINES: LazyLock<Option<Mutex<Engines>>> = LazyLock::new(Engines::start);
+    let mut engines = ENGINES.as_ref()?.lock().expect("no test of this process failed");
     let dir = tempfile::tempdir().expect("a temporary folder");
     let (model, data) = (dir.path().join("m.onnx"), dir.path().join("cases.safetensors"));
     onnx::write(&model, bytes).expect("written");
@@ -24,18 +58,10 @@ fn run(bytes: &[u8], cases: &[(Tensor, Tensor)]) -> Option<BTreeMap<String, f64>
         tensors.push((format!("expected.{i}"), expected.shallow_clone()));
     }
     net::checkpoint::save_tensors(&data, &tensors, BTreeMap::new()).expect("written");
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/run_onnx.py");
-    let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".into());
-    let imports = ["-c", "import onnx, onnxruntime, safetensors"];
-    if !Command::new(&python).args(imports).status().is_ok_and(|s| s.success()) {
-        eprintln!("SKIPPED: no {python} with onnx, onnxruntime and safetensors (set PYTHON)");
-        return None;
-    }
-    let out = Command::new(&python).arg(script).arg(model).arg(data).output().expect("python");
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    let text = String::from_utf8_lossy(&out.stdout);
+    writeln!(engines.asks, "{}\t{}", model.display(), data.display()).expect("python");
+    let answer = engines.answer();
     let differences: BTreeMap<String, f64> =
-        serde_json::from_str(text.lines().last().expect("a line")).expect("JSON");
+        serde_json::from_str(&answer).unwrap_or_else(|_| panic!("{answer}"));
     assert!(differences.contains_key("onnxruntime"));
     eprintln!("{differences:?}");
     Some(differences)

@@ -3,7 +3,7 @@
 use detect::{Flaw, Flawed, SlideCandidate, SlideResult};
 use mithras::batch::DetectionState;
 use mithras::batch::state::Status;
-use mithras::demo::{Container, Kind, Layout, Spec, write};
+use mithras::demo::{Kind, Layout};
 use mithras::export::write_all;
 use mithras::input::InputDigest;
 use mithras::record::{ModelEntry, NamedPoint, SlideEntry, SlideRecord};
@@ -13,7 +13,6 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -39,9 +38,8 @@ pub fn score(p: f32) -> Score {
 /// The run with its drawn slide.
 pub fn made() -> Made {
     let made = dotted();
-    let (layout, bytes) = drawing();
     let drawn = made.slide("drawn.tiff");
-    std::fs::write(&drawn, bytes).unwrap();
+    let layout = &crate::common::draw(&drawn, 3000, 2200, 11, 12);
     let found = layout.truth().iter().enumerate().map(|(k, t)| {
         // The first figure is exactly at the threshold, which rounds differently in two precisions.
         let cls = match (t.kind, k) {
@@ -81,7 +79,7 @@ pub fn dotted() -> Made {
 const HUGE: u32 = 100_000;
 
 /// A pyramid as a TIFF of 100,000 x 100,000 px at 0.25 um/px that takes 3 MB: every tile of every level is the same.
-fn huge_tiff() -> Vec<u8> {
+pub fn huge_tiff() -> Vec<u8> {
     const TILE: u32 = 1024;
     let pixel = |i: u32| [200 + (i % 7) as u8 * 4, 150 + (i / TILE % 5) as u8 * 8, 190];
     let tile: Vec<u8> = (0..TILE * TILE).flat_map(pixel).collect();
@@ -153,19 +151,6 @@ pub fn huge() -> Made {
         .collect();
     record(&made.run, &file, (HUGE.into(), HUGE.into()), &found, 600.0);
     made
-}
-
-/// The drawn slide; drawn once for all tests of a process.
-fn drawing() -> &'static (Layout, Vec<u8>) {
-    static DRAWING: OnceLock<(Layout, Vec<u8>)> = OnceLock::new();
-    DRAWING.get_or_init(|| {
-        let layout = Layout::new(Spec::new(3000, 2200, 11, 12).unwrap()).unwrap();
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("drawn.tiff");
-        write(&layout, &path, Container::Auto, &mut mithras::progress::Silent).unwrap();
-        let bytes = std::fs::read(path).unwrap();
-        (layout, bytes)
-    })
 }
 
 fn first(layout: &Layout) -> usize {

@@ -3,7 +3,7 @@
 use super::page::in_a_browser;
 use super::regions::scanned;
 use mithras::demo::Rect;
-use mithras::demo::{Container, Layout, Spec, write};
+use mithras::demo::{Layout, Spec};
 use std::path::Path;
 use std::process::Command;
 
@@ -13,8 +13,7 @@ fn slides(folder: &Path) -> f64 {
     let mut folds = f64::NAN;
     for (name, seed) in [("a", 3), ("b", 4), ("blurred", 5), ("penned", 6)] {
         let path = folder.join(format!("{name}.tiff"));
-        let layout = Layout::new(Spec::new(1400, 1200, seed, 4).unwrap()).unwrap();
-        write(&layout, &path, Container::Auto, &mut mithras::progress::Silent).unwrap();
+        crate::common::draw(&path, 1400, 1200, seed, 4);
         if name.len() == 1 {
             continue;
         }

@@ -3,7 +3,6 @@
 use super::made::serve;
 use super::page::in_a_browser;
 use crate::upgrading::{detect, former, output_text, tiny};
-use mithras::demo::{Container, Layout, Spec, write};
 use std::path::Path;
 use std::process::Command;
 
@@ -100,13 +99,11 @@ fn a_picture_that_cannot_be_read_is_named_on_the_page() {
 fn a_case_with_many_words_has_one_page() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
-    let layout = Layout::new(Spec::new(512, 512, 3, 1).unwrap()).unwrap();
     let mut list = String::from("slide,case");
     (0..12).for_each(|k| list += &format!(",field {k}"));
     for k in 0..10 {
         let name = format!("{}-{k}.tiff", "slide with a long name".repeat(3));
-        write(&layout, Path::new(&at(&name)), Container::Auto, &mut mithras::progress::Silent)
-            .unwrap();
+        crate::common::draw(Path::new(&at(&name)), 512, 512, 3, 1);
         list += &format!("\n{name},one");
         (0..12).for_each(|_| list += &format!(",{}", "many words ".repeat(40)));
     }
@@ -143,14 +140,7 @@ fn a_case_of_two_slides_has_one_page() {
     let at = |name: &str| dir.path().join(name);
     let text = |path: &Path| path.to_str().unwrap().to_owned();
     for (name, seed) in [("one", 3), ("two", 4), ("other", 5)] {
-        let layout = Layout::new(Spec::new(900, 800, seed, 4).unwrap()).unwrap();
-        write(
-            &layout,
-            &at(&format!("{name}.tiff")),
-            Container::Auto,
-            &mut mithras::progress::Silent,
-        )
-        .unwrap();
+        crate::common::draw(&at(&format!("{name}.tiff")), 900, 800, seed, 4);
     }
     let list = "slide,case,born\none.tiff,Müller & Sön,1961\ntwo.tiff,Müller & Sön,1961\nother.tiff,B/2,1970\n";
     std::fs::write(at("list.csv"), list).unwrap();

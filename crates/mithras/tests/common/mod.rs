@@ -15,11 +15,34 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Draws a slide with its truth.
+/// Draws a slide with its truth. Each test is a process, and many want the same slide: this build of the tests draws it
+/// once and copies it.
 pub fn draw(path: &Path, width: u32, height: u32, seed: u64, figures: usize) -> Layout {
     let layout = Layout::new(Spec::new(width, height, seed, figures).unwrap()).unwrap();
-    write(&layout, path, Container::Auto, &mut mithras::progress::Silent).unwrap();
+    let kept = drawings().join(format!("{width}x{height}-{seed}-{figures}.tiff"));
+    if std::fs::copy(&kept, path).is_err() {
+        write(&layout, &kept, Container::Auto, &mut mithras::progress::Silent).unwrap();
+        std::fs::copy(&kept, path).unwrap();
+    }
     layout
+}
+
+/// Where this build of the tests keeps what it drew; drawings of earlier builds are removed.
+fn drawings() -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    let built = std::fs::metadata(&tests).unwrap().modified().unwrap();
+    let built = built.duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos().to_string();
+    let all = Path::new(env!("CARGO_TARGET_TMPDIR")).join("drawn").join(env!("CARGO_PKG_NAME"));
+    let own = all.join(&built);
+    if !own.is_dir() {
+        for older in std::fs::read_dir(&all).into_iter().flatten().flatten() {
+            if older.file_name() != *built {
+                let _ = std::fs::remove_dir_all(older.path());
+            }
+        }
+        std::fs::create_dir_all(&own).unwrap();
+    }
+    own
 }
 
 fn dark(p: &[u8]) -> f32 {
