@@ -1,6 +1,7 @@
 //! Datasets of other formats than MIDOG's through the chain to a package: QuPath GeoJSON and plain tables, with
 //! classes named by the user, TIFF and PNG images, two resolutions in one dataset and two folds.
 
+use crate::detector_chain::preset;
 use crate::drawn::{drawn, places};
 use mitosis::Mpp;
 use regions::annotations::{ImportOptions, Mapping, importer};
@@ -10,8 +11,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use train::preset::Preset as _;
-use training::chain::{Chain, ChainOptions, DetectorPreset};
+use training::chain::{Chain, ChainOptions};
 
 const IMAGES: u32 = 4;
 
@@ -107,8 +107,7 @@ fn to_the_end(format: &str, words: (&str, &str)) {
     assert!(set.images().iter().all(|i| i.figures().count() == 8));
     assert_eq!(set.images().len(), IMAGES as usize);
 
-    let file = testkit::workspace().join("presets/detector-smoke.toml");
-    let preset = DetectorPreset::load(&file, &[]).unwrap();
+    let preset = preset(&["candidates.threshold=0.3"]);
     let options = ChainOptions {
         out: dir.path().join("run"),
         segment_init: None,
