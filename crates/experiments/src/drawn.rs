@@ -10,9 +10,9 @@ use std::path::Path;
 /// A drawing that is there whole ends with this file.
 const MARK: &str = "drawn.json";
 /// Changes with everything that is drawn.
-const VERSION: u32 = 2;
-/// Side of an image, px: four windows of the first stage.
-const SIDE: u32 = 640;
+const VERSION: u32 = 3;
+/// Side of an image, px: a window of the first stage.
+const SIDE: u32 = 512;
 /// Figures of an image, and as many mimickers.
 const FIGURES: usize = 3;
 
@@ -123,8 +123,7 @@ pub(crate) fn public(root: &Path) -> Result<()> {
 /// Draws a frame as JPEG; gives its figures (true) and mimickers with their places, px.
 fn frame(path: &Path, seed: u64) -> Result<Vec<(bool, i64, i64)>> {
     let bad = |e: &dyn std::fmt::Display| ExperimentError::path(path, e);
-    let layout =
-        Layout::new(drawing(SIDE, seed, FIGURES).map_err(|e| bad(&e))?).map_err(|e| bad(&e))?;
+    let layout = drawing(SIDE, seed, FIGURES).map_err(|e| bad(&e))?;
     let tile = draw::draw(&layout, Rect::new(0, 0, SIDE as usize, SIDE as usize));
     let image =
         image::RgbImage::from_fn(SIDE, SIDE, |x, y| image::Rgb(tile.pixel(x as usize, y as usize)));
@@ -139,19 +138,22 @@ fn folder(path: &Path) -> Result<()> {
     std::fs::create_dir_all(path).map_err(|e| ExperimentError::path(path, e))
 }
 
-/// As many mimickers as figures, and mostly tissue, so that they fit.
-fn drawing(side: u32, seed: u64, figures: usize) -> std::result::Result<Spec, draw::SpecError> {
-    let mut spec = Spec::new(side, side, seed, figures)?;
-    spec.mimickers = figures;
-    spec.tissue_mm2 = 0.8 * (f64::from(side) * Spec::MPP * 1e-3).powi(2);
-    Ok(spec)
+/// As many mimickers as figures, and mostly tissue, so that they fit; where they do not, a further seed is taken.
+fn drawing(side: u32, seed: u64, figures: usize) -> std::result::Result<Layout, draw::SpecError> {
+    let of = |seed| {
+        let mut spec = Spec::new(side, side, seed, figures)?;
+        spec.mimickers = figures;
+        spec.tissue_mm2 = 0.8 * (f64::from(side) * Spec::MPP * 1e-3).powi(2);
+        Layout::new(spec)
+    };
+    let further = (1..20).map(|k| of(seed + 1000 * k));
+    of(seed).or_else(|e| further.flatten().next().ok_or(e))
 }
 
 /// Draws a slide with as many mimickers as figures and gives its layout.
 fn slide(path: &Path, side: u32, seed: u64, figures: usize) -> Result<Layout> {
     let bad = |e: &dyn std::fmt::Display| ExperimentError::path(path, e);
-    let spec = drawing(side, seed, figures).map_err(|e| bad(&e))?;
-    let layout = Layout::new(spec).map_err(|e| bad(&e))?;
+    let layout = drawing(side, seed, figures).map_err(|e| bad(&e))?;
     draw::write(&layout, path, Container::Auto, &mut base::progress::Silent)
         .map_err(|e| bad(&e))?;
     Ok(layout)
