@@ -43,6 +43,18 @@ def differs(name, one, two, new):
     return None
 
 
+def never_well(jobs):
+    """Verbs (of one or two words) whose jobs all end badly, from lines of an exit code and arguments."""
+    well, all_of = set(), {}
+    for line in jobs.splitlines():
+        code, *words = line.split()
+        verb = " ".join([w for w in words[:2] if re.fullmatch("[a-z][a-z0-9-]*", w)])
+        all_of[verb] = True
+        if code == "0":
+            well.add(verb)
+    return [verb for verb in all_of if verb not in well]
+
+
 def first(one, new):
     for number, (x, y) in enumerate(zip(one.splitlines(), new.splitlines()), 1):
         if x != y:
@@ -68,6 +80,8 @@ def main():
             wrong.append(f"{name}: {'only now' if name in new else 'missing now'}")
         elif name in two and (why := differs(name, one[name], two[name], new[name])):
             wrong.append(f"{name}: {why}")
+    for verb in never_well(new["jobs.txt"].decode()):
+        print(f"every job of `{verb}` is refused")
     steady = sum(one[n] == two.get(n) for n in one)
     print(f"{len(one)} files, {steady} the same in two runs of the old binary; {len(wrong)} differ now")
     print("\n".join(wrong))

@@ -6,12 +6,14 @@ data=${MITHRAS_DATA:-$root/../shared/data}
 tiny=$root/crates/infer/tests/golden/tiny
 export MITHRAS_DATA=$data
 
-# job NAME ARGUMENTS: stdout, stderr and exit code in NAME.*; a refusal is an output like any other.
+# job NAME ARGUMENTS: stdout, stderr and exit code in NAME.*; a refusal is an output like any other. compare_outputs.py
+# reads the codes of all verbs from jobs.txt.
 job() {
-    local name=$1
+    local name=$1 code=0
     shift
-    "$MITHRAS" "$@" >"$name.out" 2>"$name.err" </dev/null
-    echo $? >"$name.code"
+    "$MITHRAS" "$@" >"$name.out" 2>"$name.err" </dev/null || code=$?
+    echo $code >"$name.code"
+    echo "$code $*" >>jobs.txt
 }
 
 # served NAME PATH... -- ARGUMENTS: starts a server, keeps what each path of it answers, and ends it.
@@ -32,13 +34,16 @@ served() {
 import sys, urllib.parse, urllib.request
 address, path = sys.argv[1:]
 parts = urllib.parse.urlsplit(address)
-url = f"{parts.scheme}://{parts.netloc}/{path}" + (f"?{parts.query}" if parts.query else "")
+url = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}/{path}" + (f"?{parts.query}" if parts.query else "")
 sys.stdout.buffer.write(urllib.request.urlopen(url, timeout=20).read())
 P
     done
-    kill -INT $server
-    wait $server
-    echo $? >"$name.code"
+    # Without a terminal bash starts it deaf to the interrupt.
+    kill $server
+    local code=0
+    wait $server || code=$?
+    echo $code >"$name.code"
+    echo "$code $*" >>jobs.txt
     # The port and the token are others each time.
     sed -i -E 's#http://[^ ]+#ADDRESS#g' "$name.out" "$name.err"
 }
@@ -168,8 +173,11 @@ job audit-sample audit sample corpus-bundled --out sample --per DRAWN=2 --seed 3
 served audit-serve "" -- audit serve sample/package --port 0
 
 # Crops.
-ls "$data"/ami_br/Atypical/*.png | head -n 6 | xargs "$MITHRAS" classify --model "$root/models/mithras-atypical" \
-    --engine rten --mpp 0.25 --out classified.csv >classify.out 2>classify.err
+mapfile -t crops < <(ls "$data"/ami_br/Atypical/*.png | head -n 6)
+job classify classify "${crops[@]}" --model "$root/models/mithras-atypical" --engine rten --mpp 0.25 --out classified.csv
+# As if the first three were typical.
+awk -F, -v OFS=, 'NR == 1 { print $1, "truth"; next } { print $1, NR < 5 ? "typical" : "atypical" }' classified.csv >truth-of-crops.csv
+job evaluate-classified evaluate classification --predictions classified.csv --labels truth-of-crops.csv --json
 job classify-json classify "$(ls "$data"/ami_br/Normal/*.png | head -n 1)" --mpp 0.25 --engine rten \
     --model "$root/models/mithras-morphology" --out classified-json.csv --json
 

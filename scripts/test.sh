@@ -3,15 +3,53 @@
 # `--no-wheel` leaves out the Python wheel.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+wheel=yes
+[ "${1:-}" != --no-wheel ] || wheel=no
 
-venv=$(scripts/setup.sh | tail -n 1)
-export VIRTUAL_ENV=$venv PATH="$venv/bin:$PATH" LIBTORCH_USE_PYTORCH=1
-unset PYTHONHOME
+target=${CARGO_TARGET_DIR:-target}
+logs=$target/checks
+mkdir -p "$logs"
+# Mostly run once, on a machine that has built nothing.
+export CARGO_INCREMENTAL=0
 
 step() { printf '\n== %s\n' "$*"; }
 
+# in_background NAME COMMAND...: starts a step that runs while others do; ended NAME waits for it and prints its log.
+declare -A running
+in_background() {
+    local name=$1
+    shift
+    "$@" >"$logs/$name.log" 2>&1 &
+    running[$name]=$!
+}
+ended() {
+    local code=0
+    wait "${running[$1]}" || code=$?
+    unset "running[$1]"
+    step "$1"
+    [ $code -eq 0 ] && tail -n 5 "$logs/$1.log" || cat "$logs/$1.log"
+    return $code
+}
+trap '[ ${#running[@]} -eq 0 ] || kill "${running[@]}" 2>/dev/null || true' EXIT
+
+# The first time it loads 5 GB; the program that most users have is built without libtorch.
+in_background setup scripts/setup.sh
+
 step "format"
 cargo fmt --all --check
+
+step "program"
+# Most tests of the command line take it. Of the crates that the tests are built on, none is built again for it.
+cargo build --locked -p mithras-cli -p mithras-python --bin mithras --features mithras-python/as-tested
+mkdir -p "$target/plain"
+cp "$target/debug/mithras" "$target/plain/mithras"
+MITHRAS_TEST_PROGRAM=$(realpath "$target/plain/mithras")
+export MITHRAS_TEST_PROGRAM
+
+ended setup
+venv=$(tail -n 1 "$logs/setup.log")
+export VIRTUAL_ENV=$venv PATH="$venv/bin:$PATH" LIBTORCH_USE_PYTORCH=1
+unset PYTHONHOME
 
 step "lints"
 cargo clippy --workspace --all-targets --features mithras-cli/train --locked -- -D warnings
@@ -19,44 +57,35 @@ cargo clippy --workspace --all-targets --features mithras-cli/train --locked -- 
 step "documentation"
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --features mithras-cli/train --locked
 
-step "doctests"
-cargo test --workspace --doc --features mithras-cli/train --locked
-
 # Tests run side by side, one to a core; libtorch's threads would spin for the same cores (three times
 # as long in all).
 export OMP_NUM_THREADS=1
 
 step "tests"
-# Most tests of the command line take the program that most users have, built without training. Of the crates that
-# the tests are built on, none is built again for it.
-target=${CARGO_TARGET_DIR:-target}
-cargo build --locked -p mithras-cli -p mithras-python --bin mithras --features mithras-python/as-tested
-mkdir -p "$target/plain"
-cp "$target/debug/mithras" "$target/plain/mithras"
-MITHRAS_TEST_PROGRAM=$(realpath "$target/plain/mithras")
-export MITHRAS_TEST_PROGRAM
 if cargo nextest --version >/dev/null 2>&1; then
     cargo nextest run --workspace --features mithras-cli/train --locked --no-fail-fast
 else
     cargo test --workspace --lib --bins --tests --features mithras-cli/train --locked --no-fail-fast
 fi
+mkdir -p "$target/trains"
+cp "$target/debug/mithras" "$target/trains/mithras"
 
-# A minute of the campaigns of scripts/attack.sh, on the binary that the tests have just used, and next to it, on the
-# other core, links, commands and quoted errors of all pages, and the tutorials; `--quick` leaves out training a
-# detector.
-step "attack and site"
-binary=$target/debug/mithras log=$target/attack.log
-scripts/attack.sh --minutes 1 --binary "$MITHRAS_TEST_PROGRAM" >"$log" 2>&1 &
-attack=$!
-trap 'kill $attack 2>/dev/null || true' EXIT
+# What keeps one core busy, two at a time: a minute of the campaigns of scripts/attack.sh and the wheel; and the site
+# (`--quick` leaves out training a detector), odd files and doctests.
+attack_and_wheel() {
+    scripts/attack.sh --minutes 1 --binary "$MITHRAS_TEST_PROGRAM"
+    [ $wheel = no ] || scripts/wheel.sh --profile dev --out "$target/wheels"
+}
+in_background "attack and wheel" attack_and_wheel
+
+step "site"
 python3 scripts/site_test.py
-scripts/site.py --quick --binary "$binary"
-"$venv/bin/python" scripts/oddities.py check --binary "$MITHRAS_TEST_PROGRAM"
-wait $attack || { cat "$log"; exit 1; }
-trap - EXIT
-tail -n 3 "$log"
+scripts/site.py --quick --binary "$target/trains/mithras"
 
-if [ "${1:-}" != --no-wheel ]; then
-    step "wheel"
-    scripts/wheel.sh --profile dev --out "$target/wheels"
-fi
+step "odd files"
+"$venv/bin/python" scripts/oddities.py check --binary "$MITHRAS_TEST_PROGRAM"
+
+step "doctests"
+cargo test --workspace --doc --features mithras-cli/train --locked
+
+ended "attack and wheel"

@@ -69,6 +69,24 @@ mod tests {
         }
     }
 
+    /// What a verb writes is compared between two builds before and after a change.
+    #[test]
+    fn every_verb_has_a_job_that_compares_its_output() {
+        let jobs = include_str!("../../../scripts/compare_outputs.sh");
+        let typed = |line: &'static str| match line.trim_start().split_once(' ')? {
+            ("job", rest) => Some(rest.split_once(' ')?.1),
+            ("served", rest) => Some(rest.split_once(" -- ")?.1),
+            _ => None,
+        };
+        let jobs: Vec<&str> = jobs.lines().filter_map(typed).collect();
+        let (command, mut verbs) = (Cli::command(), vec![]);
+        leaves(&command, "", &mut verbs);
+        let compared =
+            |verb: &str| jobs.iter().any(|j| format!(" {j} ").starts_with(&format!("{verb} ")));
+        let missing: Vec<&String> = verbs.iter().map(|v| &v.0).filter(|v| !compared(v)).collect();
+        assert!(jobs.len() > verbs.len() && missing.is_empty(), "no job for {missing:?}");
+    }
+
     /// Without the training verbs, whose presets begin with their command.
     #[test]
     fn every_verb_has_examples_and_each_parses() {

@@ -154,6 +154,10 @@ fn the_threshold_of_one_stage_is_chosen_on_left_out_slides() {
 }
 
 #[test]
+#[expect(
+    clippy::too_many_lines,
+    reason = "packages of one pair of networks, compared with one run"
+)]
 fn a_classifier_becomes_the_second_stage_of_a_detector() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
