@@ -45,14 +45,25 @@ pub struct Stages {
     pub first: PathBuf,
     /// Packages with the classifier; of several the mean, as of the models of folds.
     pub second: Vec<PathBuf>,
-    /// Package with a small classifier, and the probability from which on it passes a crop on to the second stage.
-    /// Without it a single second stage keeps the screen of its own package.
-    pub screen: Option<(PathBuf, f32)>,
+    /// A small classifier in front of the second stage; without it a single second stage keeps the screen of its own
+    /// package.
+    pub screen: Option<ScreenStage>,
     /// Name of the detector.
     pub name: String,
     /// Its thresholds on `s_seg` and `s_cls`. Without them the first stage keeps its own, and the
     /// classifier accepts from its own threshold, else from even odds; the card marks them as not calibrated.
     pub point: Option<(Score, Score)>,
+}
+
+/// A small classifier in front of the second stage.
+#[derive(Clone, Debug)]
+pub struct ScreenStage {
+    /// Its package.
+    pub package: PathBuf,
+    /// Probability from which on it passes a crop on.
+    pub passes_from: f32,
+    /// What its log-odds count beside those of the second stage, above 0 and at most 10; `None`: nothing.
+    pub weight: Option<f64>,
 }
 
 /// Writes the detector into a folder. The resolutions of slides are the first package's, the licence is
@@ -81,7 +92,7 @@ pub fn combine(stages: &Stages, out: &Path) -> Result<ModelPackage, CombineError
         several => infer::ensemble::classifier(several)?,
     };
     let screen = match (&stages.screen, second.as_slice()) {
-        (Some((path, from)), _) => Some(Screen::open(path, *from, &of_second)?),
+        (Some(given), _) => Some(Screen::open(given, &of_second)?),
         (None, [one]) => Screen::of_package(one),
         (None, _) => None,
     };
@@ -161,10 +172,11 @@ impl Screen {
         Some(Self { card, onnx: onnx.to_vec(), package: None })
     }
 
-    fn open(path: &Path, passes_from: f32, second: &ClassifierCard) -> Result<Self, CombineError> {
+    fn open(given: &ScreenStage, second: &ClassifierCard) -> Result<Self, CombineError> {
+        let ScreenStage { package: path, passes_from, weight } = given;
         let package = ModelPackage::find(Some(path)).map_err(ImportError::from)?;
         let part = "classifier";
-        let lacks = || CombineError::Part { path: path.to_owned(), part };
+        let lacks = || CombineError::Part { path: path.clone(), part };
         let own = package.card.classifier.as_ref().ok_or_else(lacks)?;
         let onnx = package.classifier().ok_or_else(lacks)?.to_vec();
         let alike = [
@@ -176,7 +188,7 @@ impl Screen {
             ("interpolation", own.interpolation == Interpolation::Bilinear),
         ];
         if let Some((what, _)) = alike.into_iter().find(|a| !a.1) {
-            return Err(CombineError::Screen { path: path.to_owned(), what });
+            return Err(CombineError::Screen { path: path.clone(), what });
         }
         let card = ScreenCard {
             file: SCREEN.into(),
@@ -185,7 +197,8 @@ impl Screen {
             input: own.input,
             mean: own.mean,
             std: own.std,
-            passes_from,
+            passes_from: *passes_from,
+            weight: *weight,
         };
         Ok(Self { card, onnx, package: Some(package) })
     }

@@ -94,6 +94,11 @@ fn a_screen_stands_in_front_of_a_classifier() {
         let why = with(wrong).unwrap_err().to_string();
         assert!(why.contains("screen.passes_from"), "{why}");
     }
+    assert_eq!(with("0.05\nweight = 0.4").unwrap().screen.unwrap().weight, Some(0.4));
+    for wrong in ["0.0", "-0.1", "11.0", "nan"] {
+        let why = with(&format!("0.05\nweight = {wrong}")).unwrap_err().to_string();
+        assert!(why.contains("screen.weight"), "{why}");
+    }
     let alone = ModelCard { classifier: None, ..card };
     assert!(alone.check().unwrap_err().to_string().contains("belongs to a [classifier]"));
 }

@@ -3,7 +3,7 @@
 use super::detect::mpp;
 use super::engine;
 use evaluation::boxes::import;
-use evaluation::combine::{Stages, combine};
+use evaluation::combine::{ScreenStage, Stages, combine};
 use infer::boxes::BoxesDraft;
 use mithras::detector::Thresholds;
 use mitosis::{Mpp, OperatingPoint, Score};
@@ -43,6 +43,9 @@ struct Combine {
     /// Probability from which on the screen passes a candidate on
     #[arg(long, value_name = "P", requires = "screen")]
     passes_from: Option<f32>,
+    /// Add W times the screen's log-odds to those of the second stage, where both are asked [default: 0]
+    #[arg(long, value_name = "W", requires = "screen")]
+    screen_weight: Option<f64>,
     /// Package folder to make
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -119,8 +122,11 @@ pub fn run(args: Args) -> anyhow::Result<()> {
                 Some(_) => anyhow::bail!("--operating-point takes two numbers, as 0.5,0.3"),
                 None => None,
             };
-            let Combine { first, second, screen, passes_from, name, .. } = a;
-            let stages = Stages { first, second, screen: screen.zip(passes_from), name, point };
+            let Combine { first, second, screen, passes_from, screen_weight: weight, name, .. } = a;
+            let screen = screen.zip(passes_from);
+            let screen =
+                screen.map(|(package, passes_from)| ScreenStage { package, passes_from, weight });
+            let stages = Stages { first, second, screen, name, point };
             println!("{}", combine(&stages, &a.out)?.origin);
             return Ok(());
         }

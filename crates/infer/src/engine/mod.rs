@@ -237,7 +237,8 @@ fn open_on(
             (Some(s), Some(bytes)) => {
                 let (screen, _) = load(&s.as_classifier(card), bytes, "screen")?;
                 let screen = screen.shown_as(card);
-                Box::new(Screened::new(screen, network, positive, s.passes_from))
+                let screened = Screened::new(screen, network, positive, s.passes_from);
+                Box::new(screened.weighing(s.weight.unwrap_or(0.0)))
             }
             _ => Box::new(network),
         };
