@@ -268,6 +268,7 @@ fn properties(row: &EncoderRow, shrink: Option<&ShrinkWords>) -> BTreeMap<String
     let own = [Some(&name), Some(&side), pool.as_ref()];
     let network: Vec<&str> = own.into_iter().flatten().flat_map(|key| ["--set", key]).collect();
     let keys: Vec<&str> = row.set.iter().flat_map(|key| ["--set", key]).collect();
+    let second_stage = second_stage(own.into_iter().flatten().chain(&row.set), weights.as_deref());
     [
         ("id", row.id.clone()),
         ("name", row.name.clone()),
@@ -280,11 +281,23 @@ fn properties(row: &EncoderRow, shrink: Option<&ShrinkWords>) -> BTreeMap<String
         ("init", init),
         ("model", join(&network)),
         ("set", join(&keys)),
+        ("second_stage", second_stage),
         ("page", row.page.clone()),
     ]
     .into_iter()
     .map(|(k, v)| (k.to_owned(), v))
     .collect()
+}
+
+/// Words of `train detector` for an encoder as its second stage.
+fn second_stage<'a>(keys: impl Iterator<Item = &'a String>, weights: Option<&str>) -> String {
+    let mut words: Vec<String> =
+        keys.flat_map(|key| ["--set".into(), format!("crops.{key}")]).collect();
+    words.extend(match weights {
+        Some(file) => ["--finetune-init".into(), file.into()],
+        None => ["--set".into(), "crops.init=\"scratch\"".into()],
+    });
+    words.join(&BETWEEN.to_string())
 }
 
 impl Builder {

@@ -110,6 +110,34 @@ pub struct StageResult {
     /// By matching rule.
     #[serde(serialize_with = "as_map")]
     pub rules: Vec<(String, RuleResult)>,
+    /// Each fold at the thresholds of the others; `None` with one fold, or where the others choose none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_others: Option<AtOthers>,
+}
+
+/// Every fold at the thresholds that the other folds choose, by the rule that chooses: no label of a fold has a part
+/// in its own score.
+#[derive(Clone, Debug, Serialize)]
+pub struct AtOthers {
+    /// F1 over the folds.
+    pub f1: OverFolds,
+    /// Precision over the folds.
+    pub precision: OverFolds,
+    /// Recall over the folds.
+    pub recall: OverFolds,
+    /// Every fold, then `pooled`.
+    pub rows: Vec<Row>,
+}
+
+/// Mean and sample SD over folds.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct OverFolds {
+    /// The mean.
+    pub mean: f64,
+    /// The sample SD.
+    pub sd: f64,
+    /// How many folds.
+    pub folds: usize,
 }
 
 /// Figures under one matching rule.
@@ -195,20 +223,22 @@ fn mean_sd(values: &[f64]) -> (f64, f64) {
     (mean, if values.len() > 1 { (ss / (n - 1.0)).sqrt() } else { f64::NAN })
 }
 
+/// Counts of one fold at a point.
+fn tally(fold: &Fold, point: &OperatingPoint, rule: Rule) -> Result<Tally> {
+    let mut sum = Tally::default();
+    for case in &fold.cases {
+        sum += case.tally(point, RADIUS, rule)?;
+    }
+    Ok(sum)
+}
+
 fn table(
     folds: &[Fold],
     point: &OperatingPoint,
     rule: Rule,
     md: &mut String,
 ) -> Result<RuleResult> {
-    let mut tallies = vec![];
-    for fold in folds {
-        let mut tally = Tally::default();
-        for case in &fold.cases {
-            tally += case.tally(point, RADIUS, rule)?;
-        }
-        tallies.push(tally);
-    }
+    let tallies: Vec<Tally> = folds.iter().map(|f| tally(f, point, rule)).collect::<Result<_>>()?;
     let pooled: Tally = tallies.iter().copied().sum();
     let mut rows: Vec<Row> = folds.iter().zip(&tallies).map(|(f, t)| row(&f.name, t)).collect();
     let of = |pick: fn(&Row) -> f64| mean_sd(&rows.iter().map(pick).collect::<Vec<_>>());
@@ -239,6 +269,34 @@ fn table(
         recall_mean: r.0,
         recall_sd: r.1,
     })
+}
+
+/// Each fold at the point that the others choose.
+fn at_others(folds: &[Fold], rule: Rule, md: &mut String) -> Result<Option<AtOthers>> {
+    if folds.len() < 2 {
+        return Ok(None);
+    }
+    let mut tallies = vec![];
+    for (k, fold) in folds.iter().enumerate() {
+        let others: Vec<Fold> = [&folds[..k], &folds[k + 1..]].concat();
+        // Folds without a figure that a candidate reaches choose nothing.
+        let Ok(chosen) = calibrate(&others, RADIUS, rule) else { return Ok(None) };
+        tallies.push(tally(fold, &chosen.point, rule)?);
+    }
+    let mut rows: Vec<Row> = folds.iter().zip(&tallies).map(|(f, t)| row(&f.name, t)).collect();
+    let over = |pick: fn(&Row) -> f64| {
+        let (mean, sd) = mean_sd(&rows.iter().map(pick).collect::<Vec<_>>());
+        OverFolds { mean, sd, folds: rows.len() }
+    };
+    let [f1, precision, recall] = [over(|r| r.f1), over(|r| r.precision), over(|r| r.recall)];
+    let _ = writeln!(
+        md,
+        "\nEach fold at the thresholds of the others, `{rule}`: F1 {:.3} ({:.3}), precision {:.3} ({:.3}), recall \
+         {:.3} ({:.3}).",
+        f1.mean, f1.sd, precision.mean, precision.sd, recall.mean, recall.sd
+    );
+    rows.push(row("pooled", &tallies.iter().copied().sum()));
+    Ok(Some(AtOthers { f1, precision, recall, rows }))
 }
 
 /// Chooses one threshold pair per stage over all folds together, by the largest F1.
@@ -272,7 +330,9 @@ pub fn report(stages: &[Stage], settings: &Settings) -> Result<Report> {
         for rule in [Rule::Midog, Rule::Optimal] {
             rules.push((rule.to_string(), table(&folds, &chosen.point, rule, &mut md)?));
         }
-        results.push((stage.name.clone(), StageResult { operating_point: chosen.point, rules }));
+        let at_others = at_others(&folds, settings.rule, &mut md)?;
+        let result = StageResult { operating_point: chosen.point, rules, at_others };
+        results.push((stage.name.clone(), result));
         for (fold, images) in &stage.folds {
             for image in images {
                 for d in &image.found {
@@ -307,4 +367,45 @@ pub fn report(stages: &[Stage], settings: &Settings) -> Result<Report> {
     };
     let candidates_csv = String::from_utf8_lossy(&csv.into_bytes()).into_owned();
     Ok(Report { calibration, markdown: md, candidates_csv })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mitosis::Score;
+
+    /// A fold of one image: candidates 100 um apart with their scores, each a figure or not.
+    fn fold(name: &str, candidates: &[(f32, bool)]) -> Fold {
+        let at = |i: usize| Point::new(100.0 * i as f64, 0.0);
+        let scored = |(i, c): (usize, &(f32, bool))| Scored {
+            at: at(i),
+            s_seg: Score::new(c.0).unwrap(),
+            s_cls: None,
+        };
+        let figures = candidates.iter().enumerate().filter(|(_, c)| c.1);
+        let case = Case {
+            name: name.into(),
+            truth: figures.map(|(i, _)| at(i)).collect(),
+            candidates: candidates.iter().enumerate().map(scored).collect(),
+        };
+        Fold { name: name.into(), cases: vec![case] }
+    }
+
+    #[test]
+    fn a_fold_has_no_part_in_the_thresholds_of_its_own_score() {
+        // The first fold's figures have higher scores than any of the second fold's candidates.
+        let high = fold("high", &[(0.9, true), (0.9, true), (0.7, false), (0.7, false)]);
+        let low = fold("low", &[(0.5, true), (0.5, true), (0.2, false)]);
+        let mut md = String::new();
+        let found = at_others(&[high.clone(), low], Rule::Midog, &mut md).unwrap().unwrap();
+        // At the threshold of `low` all four of `high` count; at that of `high` none of `low` does.
+        let counts: Vec<_> = found.rows.iter().map(|r| (r.tp, r.fp, r.fn_)).collect();
+        assert_eq!(counts, [(2, 2, 0), (0, 0, 2), (2, 2, 2)]);
+        assert!((found.f1.mean - (2.0 / 3.0 + 0.0) / 2.0).abs() < 1e-12, "{found:?}");
+        assert!(md.contains("thresholds of the others"), "{md}");
+        // One fold has no others; others without a figure choose nothing.
+        assert!(at_others(&[high.clone()], Rule::Midog, &mut md).unwrap().is_none());
+        let none = fold("none", &[(0.9, false)]);
+        assert!(at_others(&[high, none], Rule::Midog, &mut md).unwrap().is_none());
+    }
 }
