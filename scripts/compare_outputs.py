@@ -50,7 +50,8 @@ def never_well(jobs):
         code, *words = line.split()
         verb = " ".join([w for w in words[:2] if re.fullmatch("[a-z][a-z0-9-]*", w)])
         all_of[verb] = True
-        if code == "0":
+        # A server that was stopped.
+        if code in ("0", "143"):
             well.add(verb)
     return [verb for verb in all_of if verb not in well]
 

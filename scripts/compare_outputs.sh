@@ -163,13 +163,13 @@ job build-bundled corpus build "$slide" --preset tcga-mf-pseudo --no-tumour-filt
 job inspect corpus inspect corpus-bundled
 job verify corpus verify corpus-bundled
 job shortcuts corpus shortcuts corpus-bundled --json
-job interchange corpus interchange corpus-bundled --above 0.5 --up-to 0.9 --out noisy
+job interchange corpus interchange corpus-bundled --above 0.5 --up-to 0.7 --out noisy
 job merge corpus merge corpus-bundled noisy --out merged
 job overlap corpus overlap corpus-bundled noisy
-job split corpus split corpus-bundled --folds 2 --group-by slide --out folds.json
+job split corpus split corpus-bundled --folds 2 --out folds.json
 job audit-score audit score --counts "$root/crates/cli/tests/golden/audit_paper.csv"
 job audit-score-json audit score --counts "$root/crates/cli/tests/golden/audit_paper.csv" --json
-job audit-sample audit sample corpus-bundled --out sample --per DRAWN=2 --seed 3 --allow-short
+job audit-sample audit sample corpus-bundled --out sample --per mitotic_figure=2 --per mimicker=2 --seed 3
 served audit-serve "" -- audit serve sample/package --port 0
 
 # Crops.
@@ -188,7 +188,7 @@ job frames-folds corpus split frames-set --leave-one-out --out frames-folds.json
 data_flag=()
 if "$MITHRAS" corpus labelled --help 2>/dev/null | grep -q -e '--data '; then data_flag=(--data); fi
 job labelled corpus labelled "${data_flag[@]}" frames-set --folds frames-folds.json --out labelled
-job corpus-export corpus export "${data_flag[@]}" frames-set --format yolo --folds frames-folds.json --fold A00 --out yolo
+job corpus-export corpus export "${data_flag[@]}" frames-set --format yolo --folds frames-folds.json --fold 0 --out yolo
 job segment train segment --preset "$root/presets/segment-smoke.toml" --data frames-set --folds frames-folds.json --fold A00 \
     --out segment --device cpu --threads 1
 job bench-missing bench encoders --runs 0
@@ -196,7 +196,7 @@ job doctor doctor --json
 job doctor-help doctor --help
 job train-finetune train finetune --preset "$root/presets/finetune-smoke.toml" --data frames-set --folds frames-folds.json \
     --fold A00 --out finetune --device cpu --threads 1
-job train-pretrain train pretrain --preset "$root/presets/pretrain-smoke.toml" --data corpus-bundled --out pretrain --device cpu \
+job train-pretrain train pretrain --preset "$root/presets/pretrain-smoke.toml" --corpus corpus-bundled --out pretrain --device cpu \
     --threads 1
 job train-export train export --segmenter segment/model.safetensors --classifier finetune/model.safetensors --threshold 0.3 \
     --opening-radius 0 --license none --name smoke --out smoke
@@ -207,6 +207,12 @@ job train-calibrate train calibrate --data frames-set --folds frames-folds.json 
 job train-detector train detector --data frames-set --preset "$root/presets/detector-smoke.toml" --out detector --only 0 \
     --device cpu --threads 1
 job train-pseudo-label train pseudo-label --data frames-set --model smoke --out pseudo.csv
-job train-probe train probe --preset "$root/presets/probe-public-crops.toml" --data frames-set --out probe --device cpu
-job train-test train test finetune --data frames-set --out tested
-job train-package train package finetune --fold A00 --name crops --license none --out crops-package
+job crops-folds corpus split labelled --folds 2 --out crops-folds.json
+small=(--set 'task="crops"' --set model.image=32 --set data.crop=32 --set 'data.folds_file="crops-folds.json"' --set train.epochs=1
+    --set train.warmup_epochs=0.0 --fold 0 --device cpu --threads 1)
+job train-finetune-crops train finetune --preset "$root/presets/finetune-ami-br-vit-tiny.toml" --data labelled "${small[@]}" \
+    --set train.batch=64 --set 'train.precision="f32"' --out crops-run
+job train-probe train probe --preset "$root/presets/probe-ami-br-vit-tiny.toml" --data labelled "${small[@]}" \
+    --init crops-run/fold-0/model.safetensors --allow-partial --out probe
+job train-test train test --run crops-run --data labelled --out tested --device cpu
+job train-package train package --run crops-run --fold 0 --name crops --license none --out crops-package
