@@ -139,6 +139,46 @@ fn truths(at: &Path) {
     }
 }
 
+/// A table with places in px and in um is compared with itself: which of the two is right is not for the program to
+/// choose.
+#[test]
+fn a_table_whose_px_and_um_are_two_places_is_refused() {
+    let dir = former();
+    let at = dir.path();
+    let verb = ["evaluate", "detections", "--predictions", "run", "--truth", "both.csv"];
+    fs::write(at.join("both.csv"), "slide,x,y,x_um,y_um\none,375,335,93.75,83.75\n").unwrap();
+    ends(at, 0, &verb);
+    fs::write(at.join("both.csv"), "slide,x,y,x_um,y_um\none,375,335,187.5,167.5\n").unwrap();
+    let truth = ends(at, 1, &verb);
+    // A run without a state, as others may hand it on: nothing but its own numbers binds the table to the slide.
+    fs::write(at.join("both.csv"), "slide,x,y\none,375,335\n").unwrap();
+    fs::remove_file(at.join("run/one/state.json")).unwrap();
+    ends(at, 0, &verb);
+    let table = at.join("run/one/detections.csv");
+    let moved = fs::read_to_string(&table).unwrap().replace("93.763", "187.525");
+    fs::write(&table, moved).unwrap();
+    let run = ends(at, 1, &verb);
+    for (printed, words) in [
+        (
+            truth,
+            ["both.csv", "row 1 (line 2)", "375, 335 px is 93.75, 83.75 um", "187.5, 167.5 um"],
+        ),
+        (
+            run,
+            [
+                "detections.csv",
+                "row 1 (line 2)",
+                "375.05, 335.57 px is 93.763, 83.892 um",
+                "187.525, 83.894 um",
+            ],
+        ),
+    ] {
+        for words in words {
+            assert!(printed.contains(words), "`{words}` is not in: {printed}");
+        }
+    }
+}
+
 /// The commands of `docs/upgrading.md`, in the order of the page, on the run of the former release.
 #[test]
 fn the_page_on_upgrading_works_as_written() {

@@ -3,10 +3,12 @@
 
 pub mod classification;
 pub mod curve;
+mod place;
 mod seen;
 mod truth;
 mod words;
 
+pub use place::Conflict;
 pub use seen::{Listed, seen_in_training, trained_on};
 pub use truth::{Truth, TruthCase, TruthOptions, read_truth};
 
@@ -88,6 +90,9 @@ pub enum EvaluateError {
         /// Its level-0 size, px.
         size: (u64, u64),
     },
+    /// A row of the truth has two places, in px and in um.
+    #[error(transparent)]
+    Conflict(#[from] Conflict),
     /// The radius or a point is not a number.
     #[error(transparent)]
     Match(#[from] mitosis::matching::MatchError),
@@ -291,6 +296,7 @@ pub fn evaluate(
         let resolution = counts
             .resolution()
             .map_err(|source| EvaluateError::Resolution { slide: name.clone(), source })?;
+        case.check_units(&resolution)?;
         if let Some(at) = case.outside(&counts.slide, &resolution) {
             let size = (counts.slide.width, counts.slide.height);
             return Err(EvaluateError::Outside { slide: name.clone(), x: at[0], y: at[1], size });

@@ -1,32 +1,19 @@
 //! Ground truth of detections: a table of figures, as annotators and importers write it.
 
 use super::EvaluateError;
+use super::place::{Columns, Conflict, InBoth, Place};
 use base::table::{Format, Table, Unmatched};
 use mithras::input::stem;
 use mithras::record::SlideEntry;
-use mitosis::{Level0, Physical, Point, Resolution};
+use mitosis::{Physical, Point, Resolution};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-
-/// A coordinate as the truth gives it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Place {
-    Level0(f64, f64),
-    Physical(f64, f64),
-}
-
-impl Place {
-    fn physical(self, resolution: &Resolution) -> Point<Physical> {
-        match self {
-            Self::Level0(x, y) => resolution.to_physical(Point::<Level0>::new(x, y)),
-            Self::Physical(x, y) => Point::new(x, y),
-        }
-    }
-}
 
 /// Ground truth of one slide.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TruthCase {
+    /// Rows to compare as soon as the slide's resolution is known.
+    in_both: Vec<InBoth>,
     pub(super) points: Vec<Place>,
     /// Places where the truth is unknown.
     pub(super) ignored: Vec<Place>,
@@ -34,6 +21,17 @@ pub struct TruthCase {
 }
 
 impl TruthCase {
+    /// Checks that rows with px and um name one place.
+    ///
+    /// # Errors
+    /// The first row that does not, as a [`Conflict`].
+    pub fn check_units(&self, resolution: &Resolution) -> Result<(), Conflict> {
+        match self.in_both.iter().find(|both| !both.agrees(resolution)) {
+            Some(both) => Err(both.conflict(resolution)),
+            None => Ok(()),
+        }
+    }
+
     /// Its figures in micrometres.
     #[must_use]
     pub fn points(&self, resolution: &Resolution) -> Vec<Point<Physical>> {
@@ -95,7 +93,8 @@ fn plain(word: &str) -> String {
 
 /// Reads ground truth: a table with a column that names the slide (`slide`, `file`, `filename`,
 /// `case` or `image`; matched by file name without suffix) and a position: `x_um`, `y_um`, or
-/// level-0 pixels as `x_px`/`x`/`cx` and `y_px`/`y`/`cy`. If a column has labels, only
+/// level-0 pixels as `x_px`/`x`/`cx` and `y_px`/`y`/`cy`; a row may have both, which
+/// [`TruthCase::check_units`] compares. If a column has labels, only
 /// mitotic figures count and an unknown label is refused. Detections near a row labelled `ignore` are
 /// neither right nor wrong. A row without a label is undecided and left out. Optional: `tumour` (or `tumor`,
 /// `tumour_type`, `tumor_type`). A row with empty positions means that the slide was annotated.
@@ -107,11 +106,7 @@ pub fn read_truth(path: &Path, options: &TruthOptions) -> Result<Truth, Evaluate
     let fail = |reason: String| EvaluateError::Truth { path: path.to_owned(), reason };
     let table = Table::read(path, &Format::default())?;
     let slide = table.need(&["slide", "file", "filename", "case", "image"])?;
-    // Both of one pair: a table may have others besides.
-    let pair = |(x, y): (&str, &str)| table.find(&[x]).zip(table.find(&[y]));
-    let px = [("x_px", "y_px"), ("x", "y"), ("cx", "cy")].into_iter().find_map(pair);
-    let um = pair(("x_um", "y_um"));
-    let (x, y) = px.or(um).ok_or_else(|| table.missing(&["x_px", "x", "cx", "x_um"]))?;
+    let columns = Columns::find(&table)?;
     let kind = match &options.column {
         Some(name) => Some(table.need(&[name])?),
         None => table.find(&["label", "kind"]),
@@ -132,7 +127,7 @@ pub fn read_truth(path: &Path, options: &TruthOptions) -> Result<Truth, Evaluate
             }
             case.tumour = Some(t.to_owned());
         }
-        if table.cell(row, x).is_empty() && table.cell(row, y).is_empty() {
+        if columns.filled(&table, row).next().is_none() {
             continue;
         }
         let mut ignored = false;
@@ -165,11 +160,11 @@ pub fn read_truth(path: &Path, options: &TruthOptions) -> Result<Truth, Evaluate
                 return Err(EvaluateError::Word { place: table.place(row, column), reason });
             }
         }
-        let (vx, vy) = (table.number(row, x)?, table.number(row, y)?);
-        let place = if px.is_some() { Place::Level0(vx, vy) } else { Place::Physical(vx, vy) };
+        let (place, both) = columns.read(&table, row)?;
+        case.in_both.extend(both);
         if case.points.contains(&place) || case.ignored.contains(&place) {
             let reason = "the slide has this place already in a row above; remove one of the two";
-            return Err(table.wrong(row, x, reason).into());
+            return Err(table.wrong(row, columns.first(), reason).into());
         }
         if ignored { &mut case.ignored } else { &mut case.points }.push(place);
     }
@@ -199,6 +194,43 @@ mod tests {
         let found = read("slide,x_px,x_um,y_um\na,1,2,3\n").unwrap();
         assert_eq!(found["a"].points, [Place::Physical(2.0, 3.0)]);
         assert!(read("slide,x_px,y\na,1,2\n").is_err());
+    }
+
+    #[test]
+    fn a_place_in_px_and_um_is_compared_and_never_chosen() {
+        let resolution = Resolution {
+            x: mitosis::Mpp::new(0.25).unwrap(),
+            y: mitosis::Mpp::new(0.5).unwrap(),
+            source: mitosis::ResolutionSource::User,
+        };
+        let check = |rows: &str| {
+            let text = format!("slide,x_px,y_px,x_um,y_um,label\n{rows}");
+            let truth = read(&text, &TruthOptions::default()).unwrap();
+            (
+                truth["a"].check_units(&resolution).map_err(|e| e.to_string()),
+                truth["a"].points.clone(),
+            )
+        };
+        // Rounded to whole px, to whole um, and to neither; a row may have one of the two.
+        let places = [Place::Level0(1000.0, 400.0), Place::Physical(12.5, 7.0)];
+        for um in ["250.2,200.4", "250,200", "250.000,200.000"] {
+            let (agree, points) = check(&format!("a,1000,400,{um},mf\na,,,12.5,7,mf\n"));
+            assert_eq!((agree, &points[..]), (Ok(()), &places[..]), "{um}");
+        }
+        // The axes change places, or the um are of another um/px; places to ignore count as well.
+        for (row, um) in [("200.00,250.00,mf", "200, 250"), ("500.00,400.00,ignore", "500, 400")] {
+            let (conflict, _) = check(&format!("a,10,10,2.5,5,mf\na,1000,400,{row}\n"));
+            let text = conflict.unwrap_err();
+            for words in ["1000, 400 px", "250.00, 200.00 um", um, "truth.csv", "row 2 (line 3)"] {
+                assert!(text.contains(words), "{words}: {text}");
+            }
+        }
+        // The upper left corner of a box, and its centre.
+        let text = "slide,x,y,cx,cy\na,100,100,125,125\n";
+        let error = read(text, &TruthOptions::default()).unwrap_err().to_string();
+        assert!(error.contains("100, 100 px") && error.contains("125, 125 px"), "{error}");
+        assert!(error.contains("row 1") && error.contains("'cx'"), "{error}");
+        assert!(read(&text.replace("125", "100.4"), &TruthOptions::default()).is_ok());
     }
 
     fn read(text: &str, options: &TruthOptions) -> Result<Truth, EvaluateError> {

@@ -40,7 +40,9 @@ impl Labelled {
         let name = stem(path);
         let (x, y) = (resolution.x.get(), resolution.y.get());
         let r = options.radius.0;
-        let (truth, ignore) = match truth.and_then(|t| t.get(&name)) {
+        let case = truth.and_then(|t| t.get(&name));
+        case.map_or(Ok(()), |c| c.check_units(&resolution))?;
+        let (truth, ignore) = match case {
             Some(case) => (
                 case.points(&resolution),
                 (case.ignored(&resolution).iter())

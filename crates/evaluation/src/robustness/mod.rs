@@ -81,6 +81,9 @@ pub enum RobustnessError {
     /// Its network stopped.
     #[error(transparent)]
     Port(#[from] mitosis::PortError),
+    /// A row of the truth has two places, in px and in um.
+    #[error(transparent)]
+    Conflict(#[from] crate::evaluate::Conflict),
     /// Nothing to do.
     #[error("{0}")]
     Nothing(String),

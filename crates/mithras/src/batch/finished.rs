@@ -63,6 +63,7 @@ pub fn results(folder: &Path) -> Result<Results, ResultsError> {
         return Err(unsound(reason));
     }
     let rows = read_detections(&folder.join(READ[1])).map_err(|e| unsound(e.to_string()))?;
+    one_place_each(&counts, &rows).map_err(unsound)?;
     let figures = rows.iter().filter(|r| r.accepted).count();
     if (rows.len(), figures) != (counts.candidates, counts.figures) {
         return Err(unsound(format!(
@@ -76,4 +77,24 @@ pub fn results(folder: &Path) -> Result<Results, ResultsError> {
         )));
     }
     Ok(Results { counts, rows })
+}
+
+/// Checks that px and um of every row are one place at the resolution of the counts.
+fn one_place_each(counts: &CountsFile, rows: &[DetectionRow]) -> Result<(), String> {
+    // Whoever needs the resolution reports one that is not valid.
+    let Ok(resolution) = counts.resolution() else { return Ok(()) };
+    let Some(i) = rows.iter().position(|r| !r.is_one_place(&resolution)) else { return Ok(()) };
+    let (r, x, y) = (&rows[i], resolution.x.get(), resolution.y.get());
+    Err(format!(
+        "{}, row {} (line {}): {}, {} px is {:.3}, {:.3} um at {x} x {y} um/px, but the row has {}, {} um",
+        READ[1],
+        i + 1,
+        i + 2,
+        r.x_px,
+        r.y_px,
+        r.x_px * x,
+        r.y_px * y,
+        r.x_um,
+        r.y_um
+    ))
 }

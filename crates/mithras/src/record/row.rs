@@ -53,6 +53,14 @@ impl DetectionRow {
         }
     }
 
+    /// Whether its px and um are one place on a slide of this resolution; the rounding of both aside.
+    #[must_use]
+    pub fn is_one_place(&self, resolution: &Resolution) -> bool {
+        let near = |px: f64, um: f64, mpp: f64| (px * mpp - um).abs() <= 0.01 * mpp + 0.001;
+        near(self.x_px, self.x_um, resolution.x.get())
+            && near(self.y_px, self.y_um, resolution.y.get())
+    }
+
     /// What ranks it: the second score where there is one.
     #[must_use]
     pub fn score(&self) -> f32 {

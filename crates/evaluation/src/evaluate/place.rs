@@ -1,0 +1,168 @@
+//! Places in a table of truth: in px, in um, or in both, which are compared.
+
+use base::table::{Table, TableError};
+use mitosis::{Level0, Physical, Point, Resolution};
+
+/// A coordinate as the truth gives it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Place {
+    Level0(f64, f64),
+    Physical(f64, f64),
+}
+
+impl Place {
+    pub(super) fn physical(self, resolution: &Resolution) -> Point<Physical> {
+        match self {
+            Self::Level0(x, y) => resolution.to_physical(Point::<Level0>::new(x, y)),
+            Self::Physical(x, y) => Point::new(x, y),
+        }
+    }
+}
+
+/// A row with its place both in px and in um.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct InBoth {
+    px: [f64; 2],
+    um: [f64; 2],
+    /// Steps in which the row writes px and um: the last decimal place of its cells.
+    steps: [f64; 2],
+    /// File, column, row and line.
+    row: String,
+}
+
+/// Digits of um/px by which the programs that wrote px and um may differ, as a share, and what that may
+/// amount to, um.
+const RESOLUTION_SHARE: f64 = 1e-4;
+const RESOLUTION_UM: f64 = 1.0;
+
+impl InBoth {
+    /// Whether both are one place on a slide of this resolution, rounding aside.
+    pub(super) fn agrees(&self, resolution: &Resolution) -> bool {
+        let mpp = [resolution.x.get(), resolution.y.get()];
+        let near = |axis: usize| {
+            let rounding = self.steps[0] * mpp[axis] + self.steps[1];
+            let digits = (self.um[axis].abs() * RESOLUTION_SHARE).min(RESOLUTION_UM);
+            (self.px[axis] * mpp[axis] - self.um[axis]).abs() <= rounding + digits
+        };
+        near(0) && near(1)
+    }
+
+    pub(super) fn conflict(&self, resolution: &Resolution) -> Conflict {
+        let (px, um, row) = (self.px, self.um, self.row.clone());
+        Conflict { px, um, mpp: [resolution.x.get(), resolution.y.get()], row }
+    }
+}
+
+/// A row of the truth whose px and um are two places.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error(
+    "{row}: {}, {} px is {:.2}, {:.2} um at the slide's {} x {} um/px, but the row has {}, {} um; one pair of columns \
+     is of another file, level or um/px: correct it or remove it",
+    px[0], px[1], px[0] * mpp[0], px[1] * mpp[1], mpp[0], mpp[1], um[0], um[1]
+)]
+pub struct Conflict {
+    /// File, column, row and line.
+    pub row: String,
+    /// Its place in level-0 px.
+    pub px: [f64; 2],
+    /// Its place in um.
+    pub um: [f64; 2],
+    /// um/px of the slide.
+    pub mpp: [f64; 2],
+}
+
+/// The pairs of columns with a place that a truth has: level-0 px by any of their names, and um.
+pub(super) struct Columns {
+    px: Vec<[usize; 2]>,
+    um: Option<[usize; 2]>,
+}
+
+impl Columns {
+    pub(super) fn find(table: &Table) -> Result<Self, TableError> {
+        // Both of one pair: a table may have others besides.
+        let pair = |[x, y]: [&str; 2]| match (table.find(&[x]), table.find(&[y])) {
+            (Some(_), Some(_)) => Ok(Some([table.need(&[x])?, table.need(&[y])?])),
+            _ => Ok::<_, TableError>(None),
+        };
+        let mut px = Vec::new();
+        for names in [["x_px", "y_px"], ["x", "y"], ["cx", "cy"]] {
+            px.extend(pair(names)?);
+        }
+        let um = pair(["x_um", "y_um"])?;
+        if px.is_empty() && um.is_none() {
+            return Err(table.missing(&["x_px", "x", "cx", "x_um"]));
+        }
+        Ok(Self { px, um })
+    }
+
+    /// The pairs that have a cell in a row, those in px first.
+    pub(super) fn filled<'a>(
+        &'a self,
+        table: &'a Table,
+        row: usize,
+    ) -> impl Iterator<Item = [usize; 2]> + 'a {
+        let all = self.px.iter().chain(&self.um).copied();
+        all.filter(move |pair| pair.iter().any(|c| !table.cell(row, *c).is_empty()))
+    }
+
+    /// The first column, to name in an error.
+    pub(super) fn first(&self) -> usize {
+        self.px.first().or(self.um.as_ref()).map_or(0, |pair| pair[0])
+    }
+
+    /// The place of a row that has one; and to compare as well, where it has one in px and one in um.
+    pub(super) fn read(
+        &self,
+        table: &Table,
+        row: usize,
+    ) -> Result<(Place, Option<InBoth>), TableError> {
+        let step = |pair: [usize; 2]| {
+            pair.map(|c| step(table.cell(row, c))).into_iter().fold(0.0, f64::max)
+        };
+        let (mut px, mut um): (Option<([usize; 2], [f64; 2])>, _) = (None, None);
+        for pair in self.filled(table, row) {
+            let at = [table.number(row, pair[0])?, table.number(row, pair[1])?];
+            if Some(pair) == self.um {
+                um = Some((pair, at));
+                continue;
+            }
+            let Some((first, known)) = px else {
+                px = Some((pair, at));
+                continue;
+            };
+            let near = step(first) + step(pair);
+            if (0..2).any(|axis| (at[axis] - known[axis]).abs() > near) {
+                let name = |c: usize| &table.names()[c];
+                let reason = format!(
+                    "{}, {} px, but {}, {} px by the columns '{}' and '{}'; one pair is not the centre in level-0 px: \
+                     correct it or remove it",
+                    known[0],
+                    known[1],
+                    at[0],
+                    at[1],
+                    name(pair[0]),
+                    name(pair[1])
+                );
+                return Err(table.wrong(row, first[0], reason));
+            }
+        }
+        let place = match (px, um) {
+            (Some((_, [x, y])), _) => Place::Level0(x, y),
+            (None, Some((_, [x, y]))) => Place::Physical(x, y),
+            (None, None) => return Err(table.wrong(row, self.first(), "is empty")),
+        };
+        let both = px.zip(um).map(|((in_px, px), (in_um, um))| InBoth {
+            px,
+            um,
+            steps: [step(in_px), step(in_um)],
+            row: table.place(row, in_um[0]),
+        });
+        Ok((place, both))
+    }
+}
+
+/// The unit of a number's last written decimal place.
+fn step(cell: &str) -> f64 {
+    let decimals = cell.rsplit_once(['.', ',']).map_or(0, |(_, part)| part.len());
+    0.1_f64.powi(i32::try_from(decimals).unwrap_or(i32::MAX))
+}
