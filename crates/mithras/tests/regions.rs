@@ -102,6 +102,20 @@ fn only_what_lies_in_regions_is_read_and_counted() {
         near(some.analysed_mm2, mm2(union));
     }
 
+    // What both have is named in the output, the table and the text; what is left out is not part of it.
+    let shared = mm2(400.0 * 1000.0 - 200.0 * 400.0);
+    let note = format!(
+        "regions `left` (Tumour) and `right` (Tumour) overlap in {shared:.4} mm2: figures there count in both, and \
+         once in all together"
+    );
+    assert_eq!(regions.notes, [note.clone()]);
+    let printed = report::gather(std::slice::from_ref(&part), None).unwrap().to_string();
+    assert!(printed.contains(&format!("s: {note}")), "{printed}");
+    for table in ["counts.csv", "regions.csv"] {
+        let text = std::fs::read_to_string(part.join(table)).unwrap();
+        assert!(text.contains(&note), "{table}: {text}");
+    }
+
     // Counts are those of the whole run inside the regions.
     let within = |x: f64, y: f64| {
         let (left, right) = (

@@ -5,6 +5,7 @@
 //! | [`area`] | polygons with holes: union, intersection, difference, size, containment |
 //! | [`read`] | files: QuPath GeoJSON, ASAP XML, ImageScope XML, masks |
 //! | [`regions`] | the regions of one slide, chosen by class |
+//! | [`overlap`] | regions that share area |
 //! | `assign` | which file belongs to which slide |
 //!
 //! ```
@@ -32,7 +33,9 @@
 pub mod area;
 pub mod assign;
 mod error;
+pub mod overlap;
 pub mod read;
+mod region;
 pub mod regions;
 
 pub use area::{Area, Coverage, Inside, Ring};

@@ -2,7 +2,9 @@
 
 use crate::area::Area;
 use crate::error::RegionError;
+use crate::overlap::overlap_notes;
 use crate::read::{Drawn, DrawnFile, Frame};
+pub use crate::region::Region;
 use base::digest::sha256;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -80,17 +82,6 @@ pub struct SlideFrame {
     pub mpp: [f64; 2],
     /// SHA-256 that names its content; empty where that is not known.
     pub digest: String,
-}
-
-/// One region of a slide.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Region {
-    /// Its name; no two regions of a slide have the same.
-    pub name: String,
-    /// Its class; empty without one.
-    pub class: String,
-    /// What of it is searched: on the slide, without what is excluded.
-    pub area: Area,
 }
 
 /// Where regions came from.
@@ -209,7 +200,9 @@ impl Regions {
             format: file.format.to_owned(),
             sha256: file.sha256.clone(),
         };
-        Ok(Self { source, list: named_apart(kept), all, excluded, notes })
+        let list = named_apart(kept);
+        notes.extend(overlap_notes(&list, slide.mpp));
+        Ok(Self { source, list, all, excluded, notes })
     }
 
     /// SHA-256 over everything that changes a number: names, classes and corners.
@@ -331,7 +324,15 @@ mod tests {
         assert_eq!((on.all.px2().round(), on.excluded.px2().round()), (12_000.0, 3000.0));
         let names: Vec<&str> = on.list.iter().map(|r| r.name.as_str()).collect();
         assert_eq!(names, ["Tumour", "Tumour 2"]);
-        assert_eq!(on.notes, ["1 region of class `Stroma` left out"]);
+        // 50 x 100 px of 0.5 x 0.25 um are in both.
+        assert_eq!(
+            on.notes,
+            [
+                "1 region of class `Stroma` left out",
+                "regions `Tumour` and `Tumour 2` (Tumour) overlap in 0.0006 mm2: figures there count in both, and \
+                 once in all together"
+            ]
+        );
         // QuPath counts from the bounds: 100, 50.
         let inside = on.all.index();
         assert!(inside.contains(mitosis::Point::new(121.0, 51.0)));

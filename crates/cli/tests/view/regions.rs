@@ -129,6 +129,39 @@ fn one_region_in_every_format_gives_one_count() {
     assert!(!at("none/s").exists(), "nothing was begun");
 }
 
+/// A hotspot that was drawn in a region of the tumour is part of it: the page and the run name both, and count once.
+#[test]
+fn a_region_in_another_is_named_where_it_is_drawn_and_searched() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let (slide, whole, part) = (at("s.tiff"), at("whole"), at("part"));
+    common::draw(&slide, 1500, 1100, 4, 5);
+    detect(&slide, &whole, &[]).unwrap();
+    let server = serve(&[&whole]);
+    let regions = json!({"reviewer": "anna", "slide": 0, "regions": [
+        {"name": "front", "class": "Tumour", "exclude": false, "ring": [[0, 0], [800, 0], [800, 720], [0, 720]]},
+        {"name": "", "class": "", "exclude": false, "ring": [[0, 0], [400, 0], [400, 800], [0, 800]]},
+        {"name": "", "class": "", "exclude": true, "ring": [[0, 600], [800, 600], [800, 800], [0, 800]]},
+    ]});
+    let desk = server.post("api/regions", &regions.to_string()).json();
+    // 400 x 600 px of 0.25 um are in both; the rest is left out.
+    let note =
+        "region `region 2` is inside `front` (Tumour) (0.0150 mm2): figures there count in both";
+    let shown = desk["overlaps"][0].as_str().unwrap();
+    assert!(shown.starts_with(note) && desk["overlaps"][1].is_null(), "{desk}");
+    assert_eq!(desk["all_mm2"], 0.03);
+    drop(server);
+    let drawn = whole.join("reviews/regions/s.geojson");
+    let counts = detect(&slide, &part, &["--regions", text(&drawn)]).unwrap();
+    let searched = &counts["regions"];
+    assert_eq!(searched["area_mm2"], 0.03, "{searched}");
+    let note = note.replace("region 2", "region");
+    assert!(searched["notes"][0].as_str().unwrap().starts_with(&note), "{searched}");
+    let figures = |k: usize| searched["list"][k]["figures"].as_u64().unwrap();
+    assert_eq!(counts["figures"].as_u64().unwrap(), figures(0), "{counts}");
+    assert!(figures(0) >= figures(1), "{counts}");
+}
+
 /// Regions that were drawn in the viewer, the run that they limit, the reviewer's words in it, and its report.
 #[test]
 #[expect(clippy::too_many_lines, reason = "one run whose later steps need the earlier ones")]

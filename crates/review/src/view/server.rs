@@ -176,6 +176,8 @@ struct DeskState {
     /// Sizes of the drawn regions, mm2, and of what is left of all of them together.
     mm2: Vec<f64>,
     all_mm2: Option<f64>,
+    /// Drawn regions that share area, in sentences.
+    overlaps: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -717,7 +719,23 @@ impl Viewer {
             let of_kind = drawn.iter().zip(&areas).filter(|(d, _)| d.exclude == exclude);
             of_kind.fold(roi::Area::default(), |all, (_, a)| all.or(a))
         };
-        let all = union(false).minus(&union(true));
+        let excluded = union(true);
+        let all = union(false).minus(&excluded);
+        let drawn_to_search = || {
+            let named = |(k, (d, area)): (usize, (&DrawnRegion, &roi::Area))| {
+                // As the page calls them.
+                let name =
+                    if d.name.is_empty() { format!("region {}", k + 1) } else { d.name.clone() };
+                (!d.exclude).then(|| roi::Region {
+                    name,
+                    class: d.class.clone(),
+                    area: area.minus(&excluded),
+                })
+            };
+            drawn.iter().zip(&areas).enumerate().filter_map(named).collect::<Vec<_>>()
+        };
+        let overlaps =
+            mpp.map_or_else(Vec::new, |m| roi::overlap::overlap_notes(&drawn_to_search(), m));
         let signatures = desk::signatures(folder, of).map_err(fail)?;
         let last = signatures.last().filter(|s| s.signed);
         let results = item.folder.as_deref();
@@ -731,6 +749,7 @@ impl Viewer {
             drawn_by,
             mm2: mpp.map_or_else(Vec::new, |m| areas.iter().map(|a| a.mm2(m)).collect()),
             all_mm2: mpp.filter(|_| !all.is_empty()).map(|m| all.mm2(m)),
+            overlaps,
             drawn,
             frozen: last.is_some(),
             changed: changed.map_err(fail)?,

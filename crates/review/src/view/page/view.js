@@ -462,6 +462,11 @@ function regionsNow(counted) {
   const kept = all.filter((r) => !r.exclude);
   const n = counted.filter((p) => kept.some((r) => holds(r, p))).length;
   $('region-sum').textContent = kept.length && known.all_mm2 !== null && !blinded() ? `together ${known.all_mm2.toFixed(3)} mm², ${n} ${n === 1 ? 'figure' : 'figures'}` : '';
+  $('region-overlaps').replaceChildren(...(known ? known.overlaps : []).map((text) => {
+    const li = document.createElement('li');
+    li.textContent = text;
+    return li;
+  }));
   $('region-command').hidden = !all.length || !state.index.run;
   $('region-command').lastElementChild.textContent = `mithras detect SLIDE --regions ${quoted(`${state.index.run}/reviews/regions/${state.index.slides[state.slide].name}.geojson`)} --out DIR`;
 }
