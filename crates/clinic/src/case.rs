@@ -112,8 +112,10 @@ pub struct Headline<'a> {
     pub slide: &'a Slide,
     /// Figures in it.
     pub figures: usize,
-    /// Its area, mm2.
+    /// Its area on the slide, mm2.
     pub mm2: f64,
+    /// Its area by the rule: more where it hangs over the edge of the slide.
+    pub whole_mm2: f64,
     /// The hotspot, where a reviewer placed it and it was asked for in the recount.
     pub placed: Option<&'a PlacedCount>,
 }
@@ -194,14 +196,21 @@ impl Case {
         let placed = placed.filter_map(|s| Some((s, s.reviewed.as_ref()?.placed.as_ref()?)));
         // Of equal ones the first by name.
         if let Some((slide, p)) = placed.rev().max_by_key(|(_, p)| p.figures) {
-            return Some(Headline { slide, figures: p.figures, mm2: p.area_mm2, placed: Some(p) });
+            let centres: Vec<_> = p.centres_px.iter().map(|[x, y]| Point::new(*x, *y)).collect();
+            let whole = slide.counts.resolution().map(|r| p.rule.placed_mm2(&centres, &r));
+            let whole_mm2 = whole.map_or(p.area_mm2, |mm2| (mm2 * 1e6).round() / 1e6);
+            let mm2 = p.area_mm2;
+            return Some(Headline { slide, figures: p.figures, mm2, whole_mm2, placed: Some(p) });
         }
         let slide = self.best()?;
-        let figures = match (&slide.reviewed, self.is_reviewed()) {
-            (Some(r), true) => r.hotspot_count,
-            _ => slide.counts.hotspot_count,
+        let (figures, centre) = match (&slide.reviewed, self.is_reviewed()) {
+            (Some(r), true) => (r.hotspot_count, r.hotspot_px),
+            _ => (slide.counts.hotspot_count, slide.counts.hotspot.map(|h| h.centre_px)),
         };
-        Some(Headline { slide, figures, mm2: HOTSPOT_MM2, placed: None })
+        // Without figures there is no place of which a part is missing.
+        let on_slide = centre.and_then(|at| slide.counts.square_on_slide_mm2(at));
+        let mm2 = on_slide.unwrap_or(HOTSPOT_MM2);
+        Some(Headline { slide, figures, mm2, whole_mm2: HOTSPOT_MM2, placed: None })
     }
 
     /// The slide whose pictures are shown: that of the headline, if a reviewer placed no hotspot on another.

@@ -1,11 +1,11 @@
 //! The page of a case as blocks, which PDF and HTML show alike.
 
-use crate::case::{Case, Slide};
+use crate::case::{Case, Headline, Slide};
 use crate::picture::{self, Picture, Spot};
 use base::text::Many;
 use mithras::export::CountsFile;
-use mitosis::Mm2;
 use mitosis::count::density_per_20_mm2;
+use mitosis::{Mm2, Point};
 use review::view::{Grading, TOGETHER};
 
 /// Rows of slides that fit on the page; more are counted.
@@ -122,21 +122,33 @@ fn head(case: &Case, figures: usize) -> Block {
     let coarse = case.slides.iter().any(|s| s.counts.resolution_note.is_some());
     let headline = case.headline();
     // The hotspot is on one slide: its tissue is what the count is of.
-    let short = headline.as_ref().is_some_and(|h| h.slide.counts.analysed_mm2 < h.mm2);
+    let short = headline
+        .as_ref()
+        .is_some_and(|h| h.slide.counts.analysed_mm2 < h.whole_mm2 || h.mm2 < h.whole_mm2);
     let at_least = if short || coarse { "at least " } else { "" };
     let who = if case.is_reviewed() { "reviewed" } else { "by the network, not reviewed" };
     let what = match headline.as_ref().and_then(|h| h.placed) {
         Some(p) => format!(
-            "mitotic figures in {} mm\u{b2}, the hotspot that {} placed ({}), reviewed",
-            p.area_mm2,
+            "mitotic figures in {}, the hotspot that {} placed ({}), reviewed",
+            headline.as_ref().map_or_else(String::new, on_slide),
             p.reviewer,
             p.rule.named(&p.preset)
         ),
         None => {
-            format!("mitotic figures in 2 mm\u{b2}, the densest square of any slide ({who})")
+            let area = headline.as_ref().map_or_else(String::new, on_slide);
+            format!("mitotic figures in {area}, the densest square of any slide ({who})")
         }
     };
     Block::Main(format!("{at_least}{}", headline.map_or(0, |h| h.figures)), what)
+}
+
+/// The area of a hotspot, and how much of it hangs over the edge of the slide.
+fn on_slide(h: &Headline<'_>) -> String {
+    let Headline { mm2, whole_mm2, .. } = h;
+    match mm2 < whole_mm2 {
+        true => format!("{mm2:.3} of {whole_mm2} mm\u{b2} (the rest is off the slide)"),
+        false => format!("{mm2} mm\u{b2}"),
+    }
 }
 
 /// So many letters of a text at most.
@@ -206,7 +218,11 @@ fn numbers(case: &Case, count: &Total, grading: Option<&Grading>) -> Vec<(String
         };
         if let Some([x, y]) = centre {
             let name = cut(&h.slide.name);
-            add("Hotspot", format!("{name}, {DENSEST}, centred on x {x:.0}, y {y:.0} px"));
+            let cut = match h.mm2 < h.whole_mm2 {
+                true => format!(", {:.3} mm\u{b2} of it on the slide", h.mm2),
+                false => String::new(),
+            };
+            add("Hotspot", format!("{name}, {DENSEST}, centred on x {x:.0}, y {y:.0} px{cut}"));
         }
     }
     if let Some(shown) = case.shown()
@@ -252,12 +268,15 @@ fn placed(slide: &Slide, reviewed: bool) -> Option<String> {
         }
     };
     let [x, y] = p.centres_px.first()?;
+    let size = [slide.counts.slide.width as f64, slide.counts.slide.height as f64];
+    let centres: Vec<_> = p.centres_px.iter().map(|[x, y]| Point::new(*x, *y)).collect();
+    let mm2 = p.rule.on_slide_mm2(&centres, size, &slide.counts.resolution().ok()?);
     Some(format!(
         "{} (95 %: {}){} in {:.3} mm\u{b2} ({}) on {}, centred on x {x:.0}, y {y:.0} px, by {}, {}",
         Many(n, "figure"),
         bounds(n),
         if by_reviewer { "" } else { " of the network" },
-        p.rule.area_mm2(),
+        mm2,
         p.rule.named(&p.preset),
         cut(&slide.name),
         p.reviewer,
@@ -467,12 +486,14 @@ mod tests {
         let mut counts = CountsFile::parse(text).unwrap();
         (counts.analysed_mm2, counts.hotspot_count) = (analysed_mm2, hotspot_count);
         (counts.figures, counts.has_tissue) = (hotspot_count, true);
+        (counts.slide.width, counts.slide.height) = (40_000, 40_000);
         counts.hotspot = Some(HotspotEntry {
-            centre_px: [10.0, 20.0],
-            centre_um: [2.5, 5.0],
-            min_px: [0.0; 2],
-            max_px: [20.0, 40.0],
+            centre_px: [10_000.0, 20_000.0],
+            centre_um: [2500.0, 5000.0],
+            min_px: [7171.57, 17_171.57],
+            max_px: [12_828.43, 22_828.43],
             side_um: 1414.214,
+            on_slide_mm2: None,
         });
         counts.resolution_note = None;
         Slide {
@@ -530,6 +551,29 @@ mod tests {
         assert!(!rows.iter().any(|(_, v)| v.starts_with("at least")), "{rows:?}");
     }
 
+    /// Half of the square is off the slide: the count is of what was looked at, and no score takes it up to the whole.
+    #[test]
+    fn a_hotspot_over_the_edge_is_at_least_so_many_in_what_is_on_the_slide() {
+        let mut cut = slide("a", 3.0, 25);
+        cut.counts.hotspot.as_mut().unwrap().centre_px = [0.0, 20_000.0];
+        let (number, what, rows) = shown(&case(vec![cut]));
+        assert_eq!(number, "at least 25");
+        assert!(
+            what.starts_with("mitotic figures in 1.000 of 2 mm\u{b2} (the rest is off"),
+            "{what}"
+        );
+        assert!(
+            value(&rows, "Hotspot").ends_with(", 1.000 mm\u{b2} of it on the slide"),
+            "{rows:?}"
+        );
+        // 25 in 1 mm2 are G3 in the 2 mm2 of the scheme as they are; 50 would be as well, 15 would be G2 and not 30.
+        assert!(rows.iter().any(|(_, v)| v.starts_with("at least G3 (")), "{rows:?}");
+        let mut fewer = slide("a", 3.0, 15);
+        fewer.counts.hotspot.as_mut().unwrap().centre_px = [0.0, 20_000.0];
+        let (_, _, rows) = shown(&case(vec![fewer]));
+        assert!(rows.iter().any(|(_, v)| v.starts_with("at least G2 (")), "{rows:?}");
+    }
+
     #[test]
     fn a_placed_hotspot_gives_the_case_its_number_and_its_slide() {
         let rule = HotspotRule { shape: Shape::Circle, fields: 1, field_mm2: 1.0, apart: false };
@@ -548,6 +592,7 @@ mod tests {
             figures: 12,
             hotspot_count: 12,
             hotspot_px: Some([1.0, 2.0]),
+            hotspot_mm2: None,
             density_per_20_mm2: None,
             scheme: None,
             gives: None,

@@ -174,6 +174,10 @@ fn qupath_counts_from_the_bounds() {
     let hotspot = &features[3];
     assert_eq!(hotspot["properties"]["objectType"], "annotation");
     assert_eq!(hotspot["properties"]["measurements"]["Mitotic figures"], 2.0);
+    // It hangs over the left edge of the slide, which is 100 px left of the bounds: QuPath measures what is on it.
+    let ring = hotspot["geometry"]["coordinates"][0].as_array().unwrap();
+    let left = ring.iter().map(|p| p[0].as_f64().unwrap()).fold(f64::INFINITY, f64::min);
+    assert_eq!(left, -100.0);
     let ids: std::collections::BTreeSet<_> =
         features.iter().map(|f| f["id"].as_str().unwrap().to_owned()).collect();
     assert_eq!(ids.len(), 4);
@@ -207,8 +211,10 @@ fn counts_say_what_was_measured() {
     assert_eq!((counts.out_of_focus_mm2, counts.pen_mm2, counts.dirt_mm2), (0.75, 0.01, 0.0));
     assert_eq!((counts.flawed_figures, counts.glass_mm2), (1, 20.0));
     assert_eq!(
-        counts.notes()[1..],
+        counts.notes(),
         [
+            "1.354 of the 2 mm2 of the hotspot are on the slide: its count is at least so many",
+            "0.500 mm2 of tissue could not be read",
             "0.750 mm2 of tissue (19 %) are out of focus, where figures are missed",
             "1 figure out of focus, under pen or under dirt (column flaw)"
         ]
@@ -217,6 +223,18 @@ fn counts_say_what_was_measured() {
     assert_eq!(hotspot.centre_px, [1000.13, 2000.5]);
     assert!((hotspot.max_px[0] - hotspot.min_px[0] - 5656.85).abs() < 0.02);
     assert!((hotspot.max_px[1] - hotspot.min_px[1] - 2828.43).abs() < 0.02);
+    // The centre is 250.03 um from the edge: of 1414.214 um so much and half of them are on the slide.
+    let on_slide = (250.0325 + 707.106_781) * 1_414.213_562 * 1e-6;
+    assert!((hotspot.on_slide_mm2.unwrap() - on_slide).abs() < 2e-6, "{hotspot:?}");
+    assert_eq!(counts.hotspot_mm2(), hotspot.on_slide_mm2);
+    // Of a file of an earlier version, which does not have it.
+    let text = String::from_utf8(bytes("counts.json")).unwrap();
+    let line = text.lines().find(|l| l.contains("on_slide_mm2")).unwrap();
+    let earlier = text.replace(&format!(",\n{line}"), "");
+    let earlier = CountsFile::parse(&earlier).unwrap();
+    assert_eq!(earlier.hotspot.unwrap().on_slide_mm2, None);
+    assert_eq!(earlier.hotspot_mm2(), counts.hotspot_mm2());
+    assert_eq!(earlier.notes(), counts.notes());
     assert_eq!(counts.resolution.source, "aperio.MPP");
     assert_eq!(counts, CountsFile::from_record(&record()));
     let other = String::from_utf8(bytes("counts.json")).unwrap().replace("counts/1", "counts/9");

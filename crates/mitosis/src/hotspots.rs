@@ -37,6 +37,9 @@ pub struct Spot {
     pub centres: Vec<Point<Level0>>,
 }
 
+/// Strips by which circles that overlap or are cut are measured: to a millionth.
+const STRIPS: usize = 16_384;
+
 impl HotspotRule {
     /// The paper's: one square of 2 mm2.
     pub const PAPER: Self = Self { shape: Shape::Square, fields: 1, field_mm2: 2.0, apart: false };
@@ -87,6 +90,87 @@ impl HotspotRule {
             Shape::Square => mm2.sqrt() / 2.0 * 1000.0,
             Shape::Circle => (mm2 / std::f64::consts::PI).sqrt() * 1000.0,
         }
+    }
+
+    /// The part of it on a slide of this level-0 size in px, mm2: what hangs over the edge was not looked at, and what
+    /// two of its fields share counts once.
+    #[must_use]
+    pub fn on_slide_mm2(
+        &self,
+        centres: &[Point<Level0>],
+        [width, height]: [f64; 2],
+        resolution: &Resolution,
+    ) -> f64 {
+        let far = self.reach_um();
+        let (w, h) = (width * resolution.x.get(), height * resolution.y.get());
+        let um: Vec<[f64; 2]> =
+            centres.iter().map(|p| resolution.to_physical(*p)).map(|p| [p.x, p.y]).collect();
+        let clipped = |at: f64, most: f64| ((at + far).min(most) - (at - far).max(0.0)).max(0.0);
+        match um[..] {
+            [] => return 0.0,
+            // The usual one, to the last digit.
+            [[x, y]] if self.shape == Shape::Square => return clipped(x, w) * clipped(y, h) * 1e-6,
+            _ => {}
+        }
+        let whole = |[x, y]: &[f64; 2]| *x >= far && *y >= far && *x + far <= w && *y + far <= h;
+        let meet = |a: &[f64; 2], b: &[f64; 2]| match self.shape {
+            Shape::Square => (a[0] - b[0]).abs().max((a[1] - b[1]).abs()) < 2.0 * far,
+            Shape::Circle => (a[0] - b[0]).hypot(a[1] - b[1]) < 2.0 * far,
+        };
+        let met = um.iter().enumerate().any(|(i, a)| um[i + 1..].iter().any(|b| meet(a, b)));
+        if !met && um.iter().all(whole) {
+            return self.area_mm2() * um.len() as f64
+                / if self.apart { f64::from(self.fields) } else { 1.0 };
+        }
+        self.scanned_mm2(&um, [w, h])
+    }
+
+    /// All of it as it was placed, mm2: what two of its fields share counts once.
+    #[must_use]
+    pub fn placed_mm2(&self, centres: &[Point<Level0>], resolution: &Resolution) -> f64 {
+        let reach = [resolution.x, resolution.y].map(|mpp| self.reach_um() / mpp.get());
+        let low = |axis: fn(&Point<Level0>) -> f64| {
+            centres.iter().map(axis).fold(f64::INFINITY, f64::min)
+        };
+        let (x, y) = (low(|p| p.x), low(|p| p.y));
+        let moved: Vec<Point<Level0>> =
+            centres.iter().map(|p| Point::new(p.x - x + reach[0], p.y - y + reach[1])).collect();
+        self.on_slide_mm2(&moved, [f64::MAX; 2], resolution)
+    }
+
+    /// The area that parts around these places, um, cover of a slide of this size: strip by strip.
+    fn scanned_mm2(&self, um: &[[f64; 2]], [w, h]: [f64; 2]) -> f64 {
+        let far = self.reach_um();
+        let top = um.iter().map(|p| p[1] - far).fold(f64::INFINITY, f64::min).max(0.0);
+        let below = um.iter().map(|p| p[1] + far).fold(0.0, f64::max).min(h);
+        let high = (below - top).max(0.0);
+        let mut edges: Vec<f64> = match self.shape {
+            // Between the edges of squares all lines are alike.
+            Shape::Square => um.iter().flat_map(|p| [p[1] - far, p[1] + far]).collect(),
+            Shape::Circle => (0..=STRIPS).map(|k| top + high * k as f64 / STRIPS as f64).collect(),
+        };
+        edges.iter_mut().for_each(|y| *y = y.clamp(top, top + high));
+        edges.sort_by(f64::total_cmp);
+        let covered = |y: f64| {
+            let half = |p: &[f64; 2]| match self.shape {
+                _ if (y - p[1]).abs() > far => None,
+                Shape::Square => Some(far),
+                Shape::Circle => Some((far * far - (y - p[1]).powi(2)).sqrt()),
+            };
+            let mut spans: Vec<[f64; 2]> = um
+                .iter()
+                .filter_map(|p| half(p).map(|r| [(p[0] - r).max(0.0), (p[0] + r).min(w)]))
+                .collect();
+            spans.sort_by(|a, b| a[0].total_cmp(&b[0]));
+            let (mut covered, mut end) = (0.0, 0.0);
+            for [from, to] in spans {
+                covered += (to - from.max(end)).max(0.0);
+                end = to.max(end);
+            }
+            covered
+        };
+        let strip = |e: &[f64]| (e[1] - e[0]) * covered(f64::midpoint(e[0], e[1]));
+        edges.windows(2).filter(|e| e[1] > e[0]).map(strip).sum::<f64>() * 1e-6
     }
 
     fn holds(&self, [dx, dy]: [f64; 2]) -> bool {
@@ -224,6 +308,52 @@ mod tests {
         assert_eq!(apart.count(&figures, &spot.centres, &resolution), spot.count);
         let together = HotspotRule { apart: false, ..apart };
         assert!(spot.count >= together.densest(&figures, &resolution, 1).unwrap()[0].count);
+    }
+
+    #[test]
+    fn what_hangs_over_the_edge_is_not_part_of_the_area() {
+        let resolution = Resolution {
+            x: Mpp::new(0.25).unwrap(),
+            y: Mpp::new(0.5).unwrap(),
+            source: crate::ResolutionSource::User,
+        };
+        // 20 x 20 mm.
+        let slide = [80_000.0, 40_000.0];
+        let at = |mm: [f64; 2]| Point::new(mm[0] * 4000.0, mm[1] * 2000.0);
+        let of = |rule: HotspotRule, all: &[[f64; 2]]| {
+            let centres: Vec<_> = all.iter().map(|p| at(*p)).collect();
+            rule.on_slide_mm2(&centres, slide, &resolution)
+        };
+        let near = |got: f64, expected: f64| {
+            assert!((got - expected).abs() < 1e-5, "{got}, not {expected}")
+        };
+        let half = HALF_SIDE_UM / 1000.0;
+        for (centre, mm2) in [
+            ([10.0, 10.0], 2.0),
+            ([0.0, 10.0], 1.0),
+            ([20.0, 20.0], 0.5),
+            ([10.0, 0.2], 2.0 * half * (half + 0.2)),
+        ] {
+            near(of(HotspotRule::PAPER, &[centre]), mm2);
+        }
+        let circle = HotspotRule { shape: Shape::Circle, fields: 1, field_mm2: 3.0, apart: false };
+        for (centre, mm2) in [([10.0, 10.0], 3.0), ([0.0, 10.0], 1.5), ([20.0, 0.0], 0.75)] {
+            near(of(circle, &[centre]), mm2);
+        }
+        // Fields that are apart, that share a half, and that hang over the edge.
+        let fields = HotspotRule { shape: Shape::Square, fields: 3, field_mm2: 1.0, apart: true };
+        for (all, mm2) in [
+            ([[5.0, 5.0], [7.0, 5.0], [9.0, 9.0]], 3.0),
+            ([[5.0, 5.0], [5.5, 5.0], [9.0, 9.0]], 2.5),
+            ([[5.0, 5.0], [5.0, 5.0], [0.0, 9.0]], 1.5),
+        ] {
+            near(of(fields, &all), mm2);
+        }
+        near(of(fields, &[[5.0, 5.0]]), 1.0);
+        let edge = [at([5.0, 5.0]), at([5.0, 5.0]), at([0.0, 9.0])];
+        near(fields.placed_mm2(&edge, &resolution), 2.0);
+        near(circle.placed_mm2(&edge[2..], &resolution), 3.0);
+        near(of(fields, &[]), 0.0);
     }
 
     #[test]

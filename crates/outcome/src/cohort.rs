@@ -113,6 +113,7 @@ impl Cohort {
         let density =
             pick(columns.density, &["density_per_20mm2", "density_per_20_mm2", "density"])?;
         let analysed = table.first_of(&["analysed_mm2"]);
+        let on_slide = table.first_of(&["hotspot_mm2"]);
         let right = clinical.column(columns.join_clinical)?;
         let patient = columns.patient.map(|p| clinical.column(p)).transpose()?;
         let mut rows: HashMap<&str, usize> = HashMap::new();
@@ -125,7 +126,7 @@ impl Cohort {
         }
         let mut seen = HashMap::new();
         let (mut slides, mut notes) = (Vec::new(), Vec::new());
-        let (mut unmatched, mut uncounted, mut small) = (Vec::new(), Vec::new(), 0);
+        let (mut unmatched, mut uncounted, mut small, mut cut) = (Vec::new(), Vec::new(), 0, 0);
         let mut by_prefix = 0;
         let mut used = HashSet::new();
         for row in 0..table.len() {
@@ -153,6 +154,10 @@ impl Cohort {
             used.insert(found);
             small += usize::from(match analysed {
                 Some(a) if table.cell(row, a).is_some() => table.number(row, a)? < 2.0,
+                _ => false,
+            });
+            cut += usize::from(match on_slide {
+                Some(c) if table.cell(row, c).is_some() => table.number(row, c)? < 2.0,
                 _ => false,
             });
             let column = patient.unwrap_or(right);
@@ -197,6 +202,12 @@ impl Cohort {
                 "less than 2 mm2 of analysed tissue on {}: hotspot counts there are lower bounds, \
                  densities rest on little",
                 Many(small, "slide")
+            ));
+        }
+        if cut > 0 {
+            notes.push(format!(
+                "hotspots that hang over the edge of the slide (hotspot_mm2) on {}: their counts are lower bounds",
+                Many(cut, "slide")
             ));
         }
         if by_prefix > 0 {

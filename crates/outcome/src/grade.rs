@@ -237,6 +237,9 @@ impl Rule {
     }
 }
 
+/// The area of the program's own hotspot, mm2.
+const DENSEST_MM2: f64 = 2.0;
+
 /// Grades every slide of a table of counts.
 ///
 /// # Errors
@@ -265,8 +268,9 @@ pub fn grade(table: &Table, plan: &GradePlan) -> Result<Grades> {
     notes.push(format!("the mitotic part alone is not the tumour's grade; {}", scheme.title));
     let mut slides = Vec::new();
     let mut grades = BTreeMap::new();
-    let (mut missing, mut small) = (0, 0);
+    let (mut missing, mut small, mut cut) = (0, 0, 0);
     let analysed = table.first_of(&["analysed_mm2"]);
+    let on_slide = table.first_of(&["hotspot_mm2"]);
     for row in 0..table.len() {
         let name = table.cell(row, slide).unwrap_or("(unnamed)").to_owned();
         if table.cell(row, hotspot).is_none() {
@@ -282,6 +286,13 @@ pub fn grade(table: &Table, plan: &GradePlan) -> Result<Grades> {
         {
             small += usize::from(table.number(row, a)? < area);
         }
+        let hangs_over = match on_slide {
+            Some(column) if table.cell(row, column).is_some() => {
+                table.number(row, column)? < area.min(DENSEST_MM2) - 1e-9
+            }
+            _ => false,
+        };
+        cut += usize::from(hangs_over);
         let (count_in_scheme_area, grade) = rule.apply(count, area);
         *grades.entry(grade.to_owned()).or_insert(0) += 1;
         let grade = grade.to_owned();
@@ -293,6 +304,13 @@ pub fn grade(table: &Table, plan: &GradePlan) -> Result<Grades> {
     if small > 0 {
         notes.push(format!(
             "{small} of {} slides have less than {area} mm2 of analysed tissue: their grades are \
+             lower bounds",
+            table.len()
+        ));
+    }
+    if cut > 0 {
+        notes.push(format!(
+            "{cut} of {} slides have a hotspot that hangs over the edge of the slide (hotspot_mm2): their grades are \
              lower bounds",
             table.len()
         ));

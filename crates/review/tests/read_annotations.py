@@ -59,9 +59,11 @@ def check_report(file: Path, counts: dict) -> None:
     spots = content.get_planar_roi_measurement_groups()
     assert len(spots) == (counts["hotspot"] is not None)
     for spot in spots:
-        assert values(spot) == {"FIGURE-COUNT": (counts["hotspot_count"], "1")}
         h, most = counts["hotspot"], [counts["slide"]["width"], counts["slide"]["height"]]
         (x0, y0), (x1, y1) = np.clip([h["min_px"], h["max_px"]], 0, most)
+        on_slide = values(spot)["HOTSPOT-AREA"][0]
+        assert abs(on_slide - (x1 - x0) * (y1 - y0) * counts["resolution"]["x"] * counts["resolution"]["y"] * 1e-6) < 1e-5, on_slide
+        assert values(spot) == {"FIGURE-COUNT": (counts["hotspot_count"], "1"), "HOTSPOT-AREA": (h["on_slide_mm2"], "mm2")}
         corners = np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1], [x0, y0]], np.float32)
         assert spot.roi.graphic_type.value == "POLYLINE" and np.array_equal(spot.roi.value, corners), spot.roi.value
         selected = spot.roi.ContentSequence[0].ReferencedSOPSequence[0]

@@ -87,7 +87,7 @@ try {
 
   // The densest places by the paper's rule: one, since the slide is smaller than a square.
   assert.equal(await a.run("document.querySelectorAll('#proposals button').length"), 1);
-  assert.match(await a.run(text('hotspot-count')), /^3 figures in 2 mm², the densest place$/);
+  assert.match(await a.run(text('hotspot-count')), /^3 figures in 0\.341 mm² on the slide \(the rule has 2 mm²\), the densest place$/);
   await shot('hotspot');
   // Three that do not overlap, by a rule of her own; each is shown at a press.
   await a.run("(() => { const f = document.getElementById('field-mm2'); f.value = 0.05; f.dispatchEvent(new Event('change')); })()");
@@ -101,7 +101,7 @@ try {
   await a.until(`${text('hotspot-count')} === '2 figures in 0.1 mm², the densest place'`, 'two fields apart');
   // Smaller ones: the count follows. Moved by keys, put back by Escape.
   await a.run("(() => { const s = document.getElementById('preset'); s.value = 'melanoma'; s.dispatchEvent(new Event('change')); })()");
-  await a.until(`/in 1 mm², the densest place/.test(${text('hotspot-count')})`, 'another rule');
+  await a.until(`/on the slide .the rule has 1 mm².,? the densest place/.test(${text('hotspot-count')})`, 'another rule');
   const before = await a.run(text('hotspot-count'));
   await a.key('0');
   await wait(1200);
@@ -109,7 +109,7 @@ try {
   await a.key('g');
   for (let i = 0; i < 8; i += 1) await press('ArrowDown', true);
   await a.until(`/placed by hand/.test(${text('hotspot-count')})`, 'moved by keys');
-  assert.match(await a.run(text('hotspot-count')), /^[0-3] figures? in 1 mm², placed by hand$/);
+  assert.match(await a.run(text('hotspot-count')), /^[0-3] figures? in 0\.[0-9]+ mm² on the slide \(the rule has 1 mm²\), placed by hand$/);
   await press('Escape');
   await a.until(`${text('hotspot-count')} === ${JSON.stringify(before)}`, 'put back');
 
@@ -275,7 +275,7 @@ try {
   await a.call('Page.reload');
   await a.until(`${text('frozen')} === 'signed by anna, version 1' && ${text('hotspot-kept')}.startsWith('kept by anna')`, 'the case after a reload');
   assert.equal(await a.run("document.getElementById('reviewer').value"), 'anna');
-  assert.match(await a.run(text('hotspot-count')), /in 1 mm², placed by hand$/);
+  assert.match(await a.run(text('hotspot-count')), / mm² on the slide \(the rule has 1 mm²\), placed by hand$/);
   // Opened again by its button, which asks why.
   assert.deepEqual((await desk()).changed, []);
   await a.run("document.getElementById('reopen').click()");

@@ -28,8 +28,12 @@ const counts = (point) => countsLine('a,"b"', figures, point, run, 'anna');
 assert.deepEqual(counts(run).slice(1, 3), [3, 3]);
 assert.equal(counts(run).at(-1), '', 'the run\'s own point needs no words');
 const moved = counts({ seg: 0.5, cls: 0.1 });
-assert.deepEqual([moved[1], moved[5], ...moved.slice(7, 12)], [4, 20, 0.5, 0.1, 0.5, 0.7, 'anna']);
+assert.deepEqual([moved[1], moved[6], ...moved.slice(8, 13)], [4, 20, 0.5, 0.1, 0.5, 0.7, 'anna']);
 assert.match(moved.at(-1), /not the run's operating point/);
+// The square of 2 mm2 has its centre 2.5 um from the corner: half a side and so much are on the slide, each way.
+const [, , , x, y, mm2] = countsLine('a', figures, run, run, 'anna', '', [], [40000, 40000]);
+const side = [x, y].map((v) => Math.SQRT1_2 + v * 0.25 / 1000);
+assert.ok(Math.abs(mm2 - side[0] * side[1]) < 1e-6, `${mm2}`);
 figures.verdict.set(key(0), 'mimicker');
 figures.added.push({ key: '+5.00,5.00', x: 5, y: 5, verdict: 'figure' });
 figures.added.push({ key: '+6.00,5.00', x: 6, y: 5, verdict: 'figure' });

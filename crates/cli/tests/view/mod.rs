@@ -528,8 +528,10 @@ fn a_recount_is_what_a_hand_counts() {
     let dots = &answer["slides"][DOTTED];
     assert_eq!(dots["model"], dots["reviewed"]);
     let notes = dots["notes"].as_array().unwrap();
-    assert_eq!((&dots["said"], notes.len()), (&0.into(), 1), "{dots}");
-    assert!(notes[0].as_str().unwrap().contains("under pen"), "{dots}");
+    assert_eq!((&dots["said"], notes.len()), (&0.into(), 2), "{dots}");
+    // 2600 x 2100 px of 0.25 um.
+    assert!(notes[0].as_str().unwrap().starts_with("0.341 of the 2 mm2 of the hotspot"), "{dots}");
+    assert!(notes[1].as_str().unwrap().contains("under pen"), "{dots}");
 
     let mut table = csv::Reader::from_path(made.run.join("recount.csv")).unwrap();
     let header = table.headers().unwrap().clone();

@@ -343,7 +343,9 @@ fn hotspot_regions_comments_and_signature_in_a_real_browser() {
         (&"anna".into(), &"melanoma".into()),
         "{answer}"
     );
-    assert_eq!(placed["area_mm2"], 1.0);
+    // A circle of 1 mm2 on a slide of 0.65 x 0.525 mm: what hangs over is not counted as looked at.
+    let area = placed["area_mm2"].as_f64().unwrap();
+    assert!(area > 0.2 && area < 0.342, "{placed}");
     assert!(answer["slides"][1]["placed_hotspot"].is_null());
 }
 
@@ -360,10 +362,10 @@ fn the_page_finds_the_densest_places_by_every_rule() {
     ];
     let cases: Vec<Case> = cases().into_iter().filter(|c| c.points.len() <= 300).collect();
     let script = format!(
-        "import {{ countOf, hotspots }} from {:?}; let text = ''; \
+        "import {{ countOf, hotspots, onSlideMm2 }} from {:?}; let text = ''; \
          for await (const part of process.stdin) text += part; \
          const [rules, cases] = JSON.parse(text); \
-         console.log(JSON.stringify(cases.map((c) => rules.map((r) => hotspots(c.points, c.mpp, r, 3).map((s) => ({{ ...s, again: countOf(c.points, c.mpp, r, s.centres) }}))))));",
+         console.log(JSON.stringify(cases.map((c) => rules.map((r) => hotspots(c.points, c.mpp, r, 3).map((s) => ({{ ...s, again: countOf(c.points, c.mpp, r, s.centres), mm2: onSlideMm2(r, s.centres, c.mpp, [9000, 7000]) }}))))));",
         format!("file://{}", page_file("model.js").display())
     );
     let mut child = Command::new(node)
@@ -376,6 +378,7 @@ fn the_page_finds_the_densest_places_by_every_rule() {
     let out = child.wait_with_output().unwrap();
     assert!(out.status.success());
     let answer: Vec<Value> = serde_json::from_slice(&out.stdout).unwrap();
+    let mut cut = 0;
     for (case, answer) in cases.iter().zip(answer) {
         let points: Vec<Point<Level0>> =
             case.points.iter().map(|p| Point::new(p[0], p[1])).collect();
@@ -395,6 +398,11 @@ fn the_page_finds_the_densest_places_by_every_rule() {
                     (&spot.count.into(), &spot.count.into()),
                     "{rule:?}"
                 );
+                // As far as on a slide that many of them hang over.
+                let mm2 = rule.on_slide_mm2(&spot.centres, [9000.0, 7000.0], &resolution);
+                let found = answer["mm2"].as_f64().unwrap();
+                assert!((found - mm2).abs() < 1e-9, "{rule:?}: {found} is not {mm2}");
+                cut += usize::from(mm2 > 0.0 && mm2 < rule.area_mm2() - 1e-6);
                 let centres: Vec<[f64; 2]> = spot.centres.iter().map(|c| [c.x, c.y]).collect();
                 let told_centres: Vec<[f64; 2]> =
                     serde_json::from_value(answer["centres"].clone()).unwrap();
@@ -405,6 +413,7 @@ fn the_page_finds_the_densest_places_by_every_rule() {
             }
         }
     }
+    assert!(cut > 0, "none hangs over the edge");
 }
 
 #[test]

@@ -166,7 +166,7 @@ fn a_case_of_two_slides_has_one_page() {
     for part in [
         "Mitotic count: Müller & Sön",
         "at least ",
-        "mitotic figures in 2 mm²",
+        " of 2 mm² (the rest is off the slide), the densest square",
         "by the network, not reviewed",
         "Mitotic rate",
         "born 1961",

@@ -81,7 +81,7 @@ pub fn results(folder: &Path) -> Result<Results, ResultsError> {
 
 /// Checks that px and um of every row are one place at the resolution of the counts.
 fn one_place_each(counts: &CountsFile, rows: &[DetectionRow]) -> Result<(), String> {
-    // Whoever needs the resolution reports one that is not valid.
+    // A resolution that is not valid is reported where it is needed.
     let Ok(resolution) = counts.resolution() else { return Ok(()) };
     let Some(i) = rows.iter().position(|r| !r.is_one_place(&resolution)) else { return Ok(()) };
     let (r, x, y) = (&rows[i], resolution.x.get(), resolution.y.get());

@@ -1,7 +1,8 @@
 //! What a reader of a slide's numbers must know: the one place where it is decided. Tables, pages, the viewer and the
 //! report show these.
 
-use super::counts::{CountsFile, HOTSPOT_MM2, OUT_OF_FOCUS_SHARE};
+use super::counts::{CountsFile, OUT_OF_FOCUS_SHARE};
+use super::hotspot::HOTSPOT_MM2;
 use base::text::Many;
 use serde::Serialize;
 
@@ -19,6 +20,8 @@ pub enum CaveatKind {
     NoTissue,
     /// Less tissue than a hotspot.
     LittleTissue,
+    /// A hotspot that hangs over the edge of the slide.
+    CutHotspot,
     /// Much of the tissue is out of focus.
     OutOfFocus,
     /// Figures in areas out of focus, under pen or under dirt.
@@ -45,6 +48,7 @@ impl CaveatKind {
             Self::OtherScanner => "other scanner",
             Self::NoTissue => "no tissue",
             Self::LittleTissue => "little tissue",
+            Self::CutHotspot => "hotspot at the edge",
             Self::OutOfFocus => "out of focus",
             Self::FlawedFigures => "flawed figures",
             Self::Regions => "regions",
@@ -58,7 +62,7 @@ impl CaveatKind {
     /// Whether it holds for the slide whatever was found on it: a blinded reviewer may know it.
     #[must_use]
     pub const fn is_about_the_slide(self) -> bool {
-        !matches!(self, Self::FlawedFigures)
+        !matches!(self, Self::FlawedFigures | Self::CutHotspot)
     }
 }
 
@@ -102,6 +106,15 @@ impl CountsFile {
                 CaveatKind::LittleTissue,
                 format!("{area:.3} mm2 of tissue, less than the {HOTSPOT_MM2} mm2 of a hotspot"),
             );
+        }
+        // With less tissue than a hotspot the caveat above covers it.
+        if let Some(area) = self.hotspot_mm2().filter(|a| *a < HOTSPOT_MM2)
+            && self.analysed_mm2 >= HOTSPOT_MM2
+        {
+            let text = format!(
+                "{area:.3} of the {HOTSPOT_MM2} mm2 of the hotspot are on the slide: its count is at least so many"
+            );
+            add(CaveatKind::CutHotspot, text);
         }
         self.level_notes.iter().for_each(|n| add(CaveatKind::Levels, n.clone()));
         if self.unread_mm2 > 0.0 {

@@ -1,6 +1,6 @@
 //! `counts.json`: the mitotic count of one slide with everything needed to judge it.
 
-use super::hotspot::HotspotEntry;
+use super::hotspot::{HotspotEntry, square_on_slide_mm2};
 use super::kind::{Export, ExportError, json};
 use super::region_counts::RegionCounts;
 use crate::record::{MEANINGLESS, ModelEntry, SlideEntry, SlideRecord};
@@ -21,9 +21,6 @@ pub const SCHEMA: &str = "mithras.counts/1";
 
 /// Share of the analysed tissue out of focus from which on a slide carries a note.
 pub const OUT_OF_FOCUS_SHARE: f64 = 0.1;
-
-/// Area of a hotspot, mm2: with less tissue its count is a lower bound.
-pub const HOTSPOT_MM2: f64 = 2.0;
 
 /// Why a `counts.json` cannot be read back.
 #[derive(Debug, thiserror::Error)]
@@ -171,7 +168,7 @@ impl CountsFile {
             candidates: record.rows.len(),
             figures: record.figures().count(),
             hotspot_count: count.map_or(0, mitosis::Count::hotspot_count),
-            hotspot: count.and_then(|c| c.hotspot).map(|h| HotspotEntry::new(&h, r)),
+            hotspot: count.and_then(|c| c.hotspot).map(|h| HotspotEntry::new(&h, &record.slide, r)),
             density_per_20_mm2: count.map(|c| c.density_per_20_mm2),
             tissue_mm2: round(record.tissue.0, 1e6),
             analysed_mm2: round(count.map_or(0.0, |c| c.analysed.0), 1e6),
@@ -201,11 +198,24 @@ impl CountsFile {
             scanner_note: record.condition.scanner_note.clone(),
             level_notes: record.condition.level_notes.clone(),
             subtypes: record.subtypes.as_ref().map(|m| SubtypeCounts::count(record.figures(), m)),
-            regions: record
-                .regions
-                .as_ref()
-                .map(|s| RegionCounts::new(s, &record.places().collect::<Vec<_>>(), r)),
+            regions: record.regions.as_ref().map(|s| {
+                RegionCounts::new(s, &record.places().collect::<Vec<_>>(), &record.slide, r)
+            }),
         }
+    }
+
+    /// The part on the slide of the square around a place, mm2; none where the resolution is not valid.
+    #[must_use]
+    pub fn square_on_slide_mm2(&self, [x, y]: [f64; 2]) -> Option<f64> {
+        let resolution = self.resolution().ok()?;
+        Some(square_on_slide_mm2(mitosis::Point::new(x, y), &self.slide, &resolution))
+    }
+
+    /// The part of the hotspot on the slide, mm2; none without figures. Of files of earlier versions, too.
+    #[must_use]
+    pub fn hotspot_mm2(&self) -> Option<f64> {
+        let hotspot = self.hotspot?;
+        hotspot.on_slide_mm2.or_else(|| self.square_on_slide_mm2(hotspot.centre_px))
     }
 
     /// Whether any area cannot be trusted.

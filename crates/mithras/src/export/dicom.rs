@@ -22,6 +22,8 @@ const COUNT: Code = Code::own("FIGURE-COUNT", "Number of mitotic figures");
 const DENSITY: Code = Code::own("FIGURE-DENSITY", "Mitotic figures per area of analysed tissue");
 /// Tissue that was searched.
 const ANALYSED: Code = Code::own("ANALYSED-AREA", "Area of analysed tissue");
+/// The part of the hotspot on the slide.
+const ON_SLIDE: Code = Code::own("HOTSPOT-AREA", "Area of the hotspot on the slide");
 /// Of [`crate::record::COLUMNS`], in their order.
 const SUBTYPES: [Code; 9] = [
     Code::own("P-ATYPICAL", "Probability: atypical"),
@@ -200,7 +202,10 @@ pub fn report(
             name: "Hotspot of 2 mm2".into(),
             finding: FIGURE,
             area: Some(vec![[x0, y0], [x1, y0], [x1, y1], [x0, y1]]),
-            numbers: vec![(COUNT, Code::NO_UNITS, counts.hotspot_count as f64)],
+            numbers: [(COUNT, Code::NO_UNITS, counts.hotspot_count as f64)]
+                .into_iter()
+                .chain(counts.hotspot_mm2().map(|mm2| (ON_SLIDE, MM2, mm2)))
+                .collect(),
         });
     }
     let mut notes = vec!["Research use only: not for diagnosis".to_owned()];

@@ -18,11 +18,9 @@ mod region_counts;
 mod restore;
 
 pub use caveat::{Caveat, CaveatKind, labels};
-pub use counts::{
-    CountsError, CountsFile, HOTSPOT_MM2, OUT_OF_FOCUS_SHARE, ResolutionEntry, UnreadEntry,
-};
+pub use counts::{CountsError, CountsFile, OUT_OF_FOCUS_SHARE, ResolutionEntry, UnreadEntry};
 pub use csv::read as read_detections;
-pub use hotspot::HotspotEntry;
+pub use hotspot::{HOTSPOT_MM2, HotspotEntry};
 pub use kind::{Export, ExportError};
 pub use region_counts::{RegionCount, RegionCounts};
 pub use restore::restored;

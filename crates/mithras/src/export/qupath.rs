@@ -153,8 +153,11 @@ pub fn features(
         push(&Feature::new(candidate_id(digest, row), vec![ring.collect()], properties))?;
     }
     if let Some(hotspot) = counts.hotspot {
+        // What QuPath measures is the part on the slide.
+        let most = [counts.slide.width as f64, counts.slide.height as f64];
+        let on_slide = |[x, y]: [f64; 2]| Point::new(x.clamp(0.0, most[0]), y.clamp(0.0, most[1]));
         let [a, b] =
-            [hotspot.min_px, hotspot.max_px].map(|[x, y]| from_bounds(counts, Point::new(x, y)));
+            [hotspot.min_px, hotspot.max_px].map(|corner| from_bounds(counts, on_slide(corner)));
         let ring = vec![a, [b[0], a[1]], b, [a[0], b[1]], a];
         let count = ("Mitotic figures".to_owned(), (counts.hotspot_count as f64).into());
         let properties = Properties {

@@ -1,6 +1,7 @@
 //! Regions in `counts.json`: what was counted in each, and what was searched, read back.
 
 use super::hotspot::HotspotEntry;
+use crate::record::SlideEntry;
 use crate::regions::{RegionOutline, Searched, SearchedRegion, outlines};
 use base::json::JsonError;
 use mitosis::count::density_per_20_mm2;
@@ -50,9 +51,14 @@ pub struct RegionCount {
 }
 
 impl RegionCounts {
-    /// Of figures at these places.
+    /// Of figures at these places of a slide.
     #[must_use]
-    pub fn new(searched: &Searched, figures: &[Point<Level0>], resolution: &Resolution) -> Self {
+    pub fn new(
+        searched: &Searched,
+        figures: &[Point<Level0>],
+        slide: &SlideEntry,
+        resolution: &Resolution,
+    ) -> Self {
         let one = |r: &SearchedRegion| {
             let inside = r.area.index();
             let here: Vec<Point<Level0>> =
@@ -67,7 +73,7 @@ impl RegionCounts {
                 unread_mm2: r.unread_mm2,
                 figures: here.len(),
                 hotspot_count: spot.map_or(0, |s| s.count),
-                hotspot: spot.map(|s| HotspotEntry::new(&s, resolution)),
+                hotspot: spot.map(|s| HotspotEntry::new(&s, slide, resolution)),
                 density_per_20_mm2: density_per_20_mm2(here.len() as f64, Mm2(r.analysed_mm2)),
             }
         };

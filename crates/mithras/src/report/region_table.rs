@@ -6,7 +6,7 @@ use base::table::Writer;
 use std::path::Path;
 
 /// Its columns.
-const COLUMNS: [&str; 14] = [
+const COLUMNS: [&str; 15] = [
     "slide",
     "region",
     "class",
@@ -18,6 +18,7 @@ const COLUMNS: [&str; 14] = [
     "hotspot_count",
     "hotspot_x_px",
     "hotspot_y_px",
+    "hotspot_mm2",
     "density_per_20_mm2",
     "file",
     "notes",
@@ -46,6 +47,9 @@ pub(super) fn write(path: &Path, slides: &[SlideLine]) -> Result<(), WriteError>
                 r.hotspot_count.to_string(),
                 number(r.hotspot.map(|h| h.centre_px[0])),
                 number(r.hotspot.map(|h| h.centre_px[1])),
+                number(r.hotspot.and_then(|h| {
+                    h.on_slide_mm2.or_else(|| counts.square_on_slide_mm2(h.centre_px))
+                })),
                 number(r.density_per_20_mm2),
                 regions.source.file.clone(),
                 String::new(),
@@ -63,6 +67,7 @@ pub(super) fn write(path: &Path, slides: &[SlideLine]) -> Result<(), WriteError>
             counts.hotspot_count.to_string(),
             number(counts.hotspot.map(|h| h.centre_px[0])),
             number(counts.hotspot.map(|h| h.centre_px[1])),
+            number(counts.hotspot_mm2()),
             number(counts.density_per_20_mm2),
             regions.source.file.clone(),
             regions.notes.join("; "),

@@ -23,7 +23,7 @@ pub struct PlacedCount {
     /// The rule.
     #[serde(flatten)]
     pub rule: HotspotRule,
-    /// All of it, mm2.
+    /// The part of it on the slide, mm2, what fields share counted once; all of it in files of earlier versions.
     pub area_mm2: f64,
     /// Its centre, or those of its fields, level-0 px.
     pub centres_px: Vec<[f64; 2]>,
@@ -45,6 +45,9 @@ pub struct Reviewed {
     pub hotspot_count: usize,
     /// Its centre, level-0 px; none without figures.
     pub hotspot_px: Option<[f64; 2]>,
+    /// The part of it on the slide, mm2; none in files of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hotspot_mm2: Option<f64>,
     /// Figures per 20 mm2 of analysed tissue; none without any.
     pub density_per_20_mm2: Option<f64>,
     /// The scheme that both hotspots were scored by, if one was asked for.

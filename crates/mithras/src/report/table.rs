@@ -8,13 +8,14 @@ use base::table::Writer;
 use std::path::Path;
 
 /// The columns of `counts.csv`; those of a list follow.
-pub const COLUMNS: [&str; 27] = [
+pub const COLUMNS: [&str; 28] = [
     "slide",
     "status",
     "figures",
     "hotspot_count",
     "hotspot_x_px",
     "hotspot_y_px",
+    "hotspot_mm2",
     "density_per_20_mm2",
     "analysed_mm2",
     "unread_mm2",
@@ -113,6 +114,7 @@ pub(super) fn write(path: &Path, slides: &[SlideLine]) -> Result<(), WriteError>
             count(|c| c.hotspot_count),
             number(hotspot.map(|h| h.centre_px[0])),
             number(hotspot.map(|h| h.centre_px[1])),
+            number(c.and_then(CountsFile::hotspot_mm2)),
             number(c.and_then(|c| c.density_per_20_mm2)),
             number(c.map(|c| c.analysed_mm2)),
             number(c.map(|c| c.unread_mm2)),

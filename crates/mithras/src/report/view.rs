@@ -5,7 +5,7 @@ use super::reviewed::Reviewed;
 use super::slide_folder::SlideFolder;
 use crate::batch::StageTime;
 use crate::export::RegionCount;
-use crate::export::{Caveat, CountsFile, labels, pictures as assets, read_detections};
+use crate::export::{Caveat, CountsFile, HOTSPOT_MM2, labels, pictures as assets, read_detections};
 use crate::record::DetectionRow;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -164,6 +164,14 @@ impl<'a> SlideView<'a> {
         all.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
         let each = all.iter().map(|(name, n)| format!("{} {n}", name.replace('_', " ")));
         each.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Area of the hotspot: so much as is on the slide.
+    pub(super) fn hotspot_mm2(&self) -> String {
+        match self.counts.hotspot_mm2().filter(|mm2| *mm2 < HOTSPOT_MM2) {
+            Some(mm2) => format!("{mm2:.3} of {HOTSPOT_MM2} mm², the rest is off the slide"),
+            None => format!("{HOTSPOT_MM2} mm²"),
+        }
     }
 
     pub(super) fn hotspot(&self) -> String {

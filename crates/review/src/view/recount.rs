@@ -105,6 +105,8 @@ pub struct Counted {
     pub hotspot_count: usize,
     /// Its centre, level-0 px; none without figures.
     pub hotspot_px: Option<[f64; 2]>,
+    /// The part of it on the slide, mm2; none without figures.
+    pub hotspot_mm2: Option<f64>,
     /// Figures per 20 mm2 of analysed tissue; none without any.
     pub density_per_20_mm2: Option<f64>,
     /// The figures' interval per 20 mm2.
@@ -446,6 +448,7 @@ fn reviewed(recount: &Recount, row: &RecountRow) -> Reviewed {
         figures: r.figures,
         hotspot_count: r.hotspot_count,
         hotspot_px: r.hotspot_px,
+        hotspot_mm2: r.hotspot_mm2,
         density_per_20_mm2: r.density_per_20_mm2,
         scheme: recount.grading.as_ref().map(|g| g.scheme.clone()),
         gives: recount.grading.as_ref().map(|g| g.gives.clone()),
@@ -461,13 +464,13 @@ impl RecountRow {
         if counts.is_outside_range() || !counts.has_tissue {
             return self.notes.push(format!("no {}: see the notes on this slide", grading.gives));
         }
-        let placed = self.placed_hotspot.as_ref();
-        let mm2 = placed.map_or(SQUARE_MM2, |p| p.area_mm2);
-        let score = |figures: usize| Some(grading.score(figures, mm2, counts.analysed_mm2));
-        let in_placed = placed.map(|p| (p.model_figures, p.figures));
-        let (model, reviewed) =
-            in_placed.unwrap_or((self.model.hotspot_count, self.reviewed.hotspot_count));
-        (self.model.mitotic_score, self.reviewed.mitotic_score) = (score(model), score(reviewed));
+        let score =
+            |figures: usize, mm2: f64| Some(grading.score(figures, mm2, counts.analysed_mm2));
+        let densest = |c: &Counted| score(c.hotspot_count, c.hotspot_mm2.unwrap_or(SQUARE_MM2));
+        (self.model.mitotic_score, self.reviewed.mitotic_score) = match &self.placed_hotspot {
+            Some(p) => (score(p.model_figures, p.area_mm2), score(p.figures, p.area_mm2)),
+            None => (densest(&self.model), densest(&self.reviewed)),
+        };
     }
 }
 
@@ -531,12 +534,12 @@ fn row(
         taken_in,
         added: figures.len() - before,
         unsure: judged.iter().filter(|e| counts_here(e).is_none()).count(),
-        model: counted(&accepted, counts.hotspot_count, model, area, &windows),
+        model: counted(&accepted, counts.hotspot_count, model, counts, &windows),
         reviewed: counted(
             &figures,
             spot.map_or(0, |s| s.count),
             spot.map(|s| [s.centre.x, s.centre.y]),
-            area,
+            counts,
             &windows,
         ),
         analysed_mm2: area,
@@ -558,6 +561,7 @@ fn in_placed(
         .map_err(|source| RecountError::Resolution { slide: counts.slide.name.clone(), source })?;
     let centres: Vec<Point<Level0>> =
         spot.centres_px.iter().map(|[x, y]| Point::new(*x, *y)).collect();
+    let size = [counts.slide.width as f64, counts.slide.height as f64];
     let figures = reviewed_figures(results, about);
     let model: Vec<Point<Level0>> =
         rows.iter().filter(|r| r.accepted).map(|r| Point::new(r.x_px, r.y_px)).collect();
@@ -566,7 +570,7 @@ fn in_placed(
         time: spot.time,
         preset: spot.preset.clone(),
         rule: spot.rule,
-        area_mm2: (spot.rule.area_mm2() * 1e6).round() / 1e6,
+        area_mm2: (spot.rule.on_slide_mm2(&centres, size, &resolution) * 1e6).round() / 1e6,
         centres_px: spot.centres_px.clone(),
         figures: spot.rule.count(&figures, &centres, &resolution),
         model_figures: spot.rule.count(&model, &centres, &resolution),
@@ -631,10 +635,10 @@ fn counted(
     figures: &[Point<Level0>],
     hotspot_count: usize,
     hotspot_px: Option<[f64; 2]>,
-    area: f64,
+    counts: &CountsFile,
     windows: &Windows,
 ) -> Counted {
-    let n = figures.len();
+    let (n, area) = (figures.len(), counts.analysed_mm2);
     let round = |v: f64| (v * 1e6).round() / 1e6;
     let i = stats::interval::poisson(n as u64, LEVEL).expect("a level of 0.95");
     let (lower, upper) = (i.lower, i.upper);
@@ -644,6 +648,7 @@ fn counted(
         figures_95: [round(lower), round(upper)],
         hotspot_count,
         hotspot_px,
+        hotspot_mm2: hotspot_px.and_then(|at| counts.square_on_slide_mm2(at)),
         density_per_20_mm2: per(n as f64),
         density_95: per(lower).zip(per(upper)).map(|(lower, upper)| [lower, upper]),
         density_resampled_95: per(0.0).and(windows.density_95(figures)).map(|i| i.map(round)),
@@ -662,7 +667,8 @@ fn table(recount: &Recount) -> Writer {
     header.extend(["density_resampled_low", "density_resampled_high"]);
     header.extend(["reviewed_density_resampled_low", "reviewed_density_resampled_high"]);
     header.extend(["mitotic_score", "reviewed_mitotic_score", "analysed_mm2", "placed_by"]);
-    header.extend(["placed_rule", "placed_mm2", "placed_figures", "notes"]);
+    header.extend(["placed_rule", "placed_mm2", "placed_figures", "hotspot_mm2"]);
+    header.extend(["reviewed_hotspot_mm2", "notes"]);
     let mut table = Writer::new(&header);
     for s in &recount.slides {
         let (m, r) = (&s.model, &s.reviewed);
@@ -690,6 +696,8 @@ fn table(recount: &Recount) -> Writer {
             placed(|p| p.preset.clone()),
             placed(|p| p.area_mm2.to_string()),
             placed(|p| p.figures.to_string()),
+            one(m.hotspot_mm2),
+            one(r.hotspot_mm2),
             s.notes.join("; "),
         ]);
         table.push(cells);
@@ -700,10 +708,15 @@ fn table(recount: &Recount) -> Writer {
 impl fmt::Display for Recount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for s in &self.slides {
+            // On less tissue a note covers it.
+            let cut = |mm2: &f64| *mm2 < SQUARE_MM2 && s.analysed_mm2 >= SQUARE_MM2;
             let line = |f: &mut fmt::Formatter<'_>, who: &str, c: &Counted| {
                 let [low, high] = c.figures_95;
                 let (n, spot) = (Many(c.figures, "figure"), c.hotspot_count);
                 write!(f, "  {who}: {n} ({low:.1} to {high:.1}), hotspot {spot}")?;
+                if let Some(mm2) = c.hotspot_mm2.filter(cut) {
+                    write!(f, " in {mm2:.3} mm2 on the slide")?;
+                }
                 if let Some((d, [l, h])) = c.density_per_20_mm2.zip(c.density_95) {
                     write!(f, ", {d:.1} per 20 mm2 ({l:.1} to {h:.1}")?;
                     if let Some([l, h]) = c.density_resampled_95 {

@@ -69,8 +69,14 @@ export class Marks {
     if (this.layers.hotspot && scene.spot) this.hotspot(scene.spot, px, py, f);
   }
 
-  /** The chosen hotspot: its square or circle, or one for each field. */
-  hotspot({ rule, reach, centres, mpp, moving }, px, py, f) {
+  /** The chosen hotspot, as far as on the slide: its square or circle, or one for each field. */
+  hotspot({ rule, reach, centres, mpp, size, moving }, px, py, f) {
+    const { pen } = this;
+    pen.save();
+    pen.beginPath();
+    // With the width of the line around the edge.
+    pen.rect(px(0) - 4, py(0) - 4, size[0] * f.sx + 8, size[1] * f.sy + 8);
+    pen.clip();
     const [rx, ry] = [reach / mpp[0] * f.sx, reach / mpp[1] * f.sy];
     for (const [x, y] of centres) {
       const [cx, cy] = [px(x), py(y)];
@@ -79,6 +85,7 @@ export class Marks {
         else this.pen.ellipse(cx, cy, rx, ry, 0, 0, 2 * Math.PI);
       }, COLOURS.hotspot, moving ? 4 : 2);
     }
+    pen.restore();
   }
 
   /** Regions that were searched, those that were drawn, and the one that is being drawn. */

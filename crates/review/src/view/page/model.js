@@ -148,6 +148,57 @@ export function reach(rule) {
   return rule.shape === 'square' ? Math.sqrt(mm2) / 2 * 1000 : Math.sqrt(mm2 / Math.PI) * 1000;
 }
 
+/** Strips by which circles that overlap or are cut are measured, as in the program. */
+const STRIPS = 16384;
+
+/**
+ * The part of a hotspot on a slide of this size in px, mm2: what hangs over the edge was not looked at, and what two fields share counts
+ * once. As the program measures (`mitosis::hotspots`).
+ */
+export function onSlideMm2(rule, centres, mpp, [width, height]) {
+  const far = reach(rule);
+  const [w, h] = [width * mpp[0], height * mpp[1]];
+  const um = centres.map(([x, y]) => [x * mpp[0], y * mpp[1]]);
+  if (!um.length) return 0;
+  const clipped = (at, most) => Math.max(Math.min(at + far, most) - Math.max(at - far, 0), 0);
+  if (um.length === 1 && rule.shape === 'square') return clipped(um[0][0], w) * clipped(um[0][1], h) * 1e-6;
+  const whole = ([x, y]) => x >= far && y >= far && x + far <= w && y + far <= h;
+  const meet = (a, b) => (rule.shape === 'square'
+    ? Math.max(Math.abs(a[0] - b[0]), Math.abs(a[1] - b[1])) < 2 * far
+    : Math.hypot(a[0] - b[0], a[1] - b[1]) < 2 * far);
+  const met = um.some((a, i) => um.slice(i + 1).some((b) => meet(a, b)));
+  if (!met && um.every(whole)) return (rule.apart ? rule.field_mm2 : rule.fields * rule.field_mm2) * um.length;
+  const top = Math.max(Math.min(...um.map((p) => p[1] - far)), 0);
+  const below = Math.min(Math.max(...um.map((p) => p[1] + far)), h);
+  const high = Math.max(below - top, 0);
+  // Between the edges of squares all lines are alike.
+  const edges = rule.shape === 'square'
+    ? um.flatMap((p) => [p[1] - far, p[1] + far])
+    : Array.from({ length: STRIPS + 1 }, (_, k) => top + (high * k) / STRIPS);
+  const strips = Float64Array.from(edges, (y) => Math.min(Math.max(y, top), top + high)).sort();
+  let sum = 0;
+  for (let k = 0; k + 1 < strips.length; k++) {
+    const y = (strips[k] + strips[k + 1]) / 2;
+    const spans = [];
+    for (const p of um) {
+      if (Math.abs(y - p[1]) > far) continue;
+      const half = rule.shape === 'square' ? far : Math.sqrt(far * far - (y - p[1]) ** 2);
+      spans.push([Math.max(p[0] - half, 0), Math.min(p[0] + half, w)]);
+    }
+    spans.sort((a, b) => a[0] - b[0]);
+    let [covered, end] = [0, 0];
+    for (const [from, to] of spans) {
+      covered += Math.max(to - Math.max(from, end), 0);
+      end = Math.max(to, end);
+    }
+    sum += (strips[k + 1] - strips[k]) * covered;
+  }
+  return sum * 1e-6;
+}
+
+/** An area in mm2 without zeros at its end. */
+export const mm2Text = (mm2) => mm2.toFixed(3).replace(/\.?0+$/, '');
+
 /** Figures in a part of a hotspot centred on [x, y], level-0 px; the border belongs to it. */
 export function countWithin(points, mpp, rule, [x, y]) {
   const far = reach(rule);
@@ -266,18 +317,19 @@ export function disagreement(figures, voices, i) {
 }
 
 const COLUMNS = [
-  'slide', 'figures', 'hotspot_count', 'hotspot_x_px', 'hotspot_y_px', 'density_per_20_mm2', 'analysed_mm2', 'seg', 'cls',
+  'slide', 'figures', 'hotspot_count', 'hotspot_x_px', 'hotspot_y_px', 'hotspot_mm2', 'density_per_20_mm2', 'analysed_mm2', 'seg', 'cls',
   'run_seg', 'run_cls', 'reviewer', 'note',
 ];
 
 /**
  * A line of a table of counts at these thresholds, with a note where they are not the run's. `named` is the card's name for them, if it
- * has one; `caveats` are what a reader of the slide's numbers must know.
+ * has one; `caveats` are what a reader of the slide's numbers must know; `size` is the slide's, px.
  */
-export function countsLine(name, figures, point, run, reviewer, named = '', caveats = []) {
+export function countsLine(name, figures, point, run, reviewer, named = '', caveats = [], size = null) {
   figures.accept(point);
   const counted = figures.counted();
   const spot = hotspot(counted, figures.mpp);
+  const mm2 = spot && size ? Math.round(onSlideMm2(PAPER_RULE, [[spot.x, spot.y]], figures.mpp, size) * 1e6) / 1e6 : '';
   const density = figures.analysed > 0 ? Math.round((counted.length / figures.analysed) * 20 * 1e6) / 1e6 : '';
   const moved = point.seg !== run.seg || point.cls !== run.cls;
   const notes = [];
@@ -285,7 +337,7 @@ export function countsLine(name, figures, point, run, reviewer, named = '', cave
   if (!figures.searched) notes.push('not searched by the network');
   notes.push(...caveats);
   return [
-    name, counted.length, spot ? spot.count : 0, spot ? spot.x : '', spot ? spot.y : '', density, figures.analysed, point.seg, point.cls,
+    name, counted.length, spot ? spot.count : 0, spot ? spot.x : '', spot ? spot.y : '', mm2, density, figures.analysed, point.seg, point.cls,
     run.seg, run.cls, reviewer, notes.join('; '),
   ];
 }

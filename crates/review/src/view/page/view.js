@@ -2,7 +2,7 @@
 
 import { $, get, post, scaleBar } from './common.js';
 import {
-  Figures, PAPER_RULE, countOf, countsCsv, countsLine, density, hotspots, inside, ordered, reach, ringMm2,
+  Figures, PAPER_RULE, countOf, countsCsv, countsLine, density, hotspots, inside, mm2Text, onSlideMm2, ordered, reach, ringMm2,
 } from './model.js';
 import { Marks } from './marks.js';
 
@@ -82,6 +82,11 @@ async function open(id, place) {
   else viewer.addOnceHandler('open', () => go(place.x, place.y));
 }
 
+function slideSize() {
+  const { width, height } = state.index.slides[state.slide];
+  return [width, height];
+}
+
 /** Everything that follows the thresholds and the reviews. */
 function refresh() {
   const { figures, detail, point } = state;
@@ -96,7 +101,7 @@ function refresh() {
   marks.scene = {
     figures, density: figures.mpp && !blinded() ? density(counted, figures.mpp) : [], tissue: detail.tissue, flaws: detail.flaws,
     unread: detail.unread, selected: state.selected, blind: blinded(), atypical: state.atypical,
-    spot: blinded() || !state.spot ? null : { rule: state.rule, reach: reach(state.rule), centres: state.spot.centres, mpp: figures.mpp, moving: state.moving },
+    spot: blinded() || !state.spot ? null : { rule: state.rule, reach: reach(state.rule), centres: state.spot.centres, mpp: figures.mpp, size: slideSize(), moving: state.moving },
     searched: detail.regions, drawn: state.desk ? state.desk.drawn : [], drawing: state.drawing && state.drawing.corners,
   };
   marks.soon();
@@ -106,7 +111,7 @@ function refresh() {
   const n = counted.length;
   const area = figures.analysed;
   const parts = [`${n} ${n === 1 ? 'figure' : 'figures'}${figures.searched ? '' : ' by the reviewer; the network has not searched this slide'}`];
-  if (spot) parts.push(`hotspot ${spot.count} in 2 mm²`);
+  if (spot) parts.push(`hotspot ${spot.count} in ${hotspotArea(PAPER_RULE, spot.centres)}`);
   if (area > 0) parts.push(`${((20 * n) / area).toFixed(1)} per 20 mm² on ${area.toFixed(2)} mm²${area < 2 ? ' (less than a hotspot)' : ''}`);
   // Counts that mean nothing are never shown without saying so.
   const warned = shownCaveats(state.index.slides[state.slide]);
@@ -217,6 +222,13 @@ function setRule(rule, spot = null) {
 
 const same = (a, b) => a.length === b.length && a.every((p, i) => p[0] === b[i][0] && p[1] === b[i][1]);
 
+/** The area of a hotspot: the part on the slide, with all of it where some hangs over the edge. */
+function hotspotArea(rule, centres) {
+  const part = mm2Text(onSlideMm2(rule, centres, state.figures.mpp, slideSize()));
+  const whole = mm2Text(rule.fields * rule.field_mm2);
+  return part === whole ? `${whole} mm²` : `${part} mm² on the slide (the rule has ${whole} mm²)`;
+}
+
 /** The hotspot that is shown: where the reviewer put it, else the densest place; its count follows the figures. */
 function hotspotNow(counted) {
   const { figures } = state;
@@ -225,8 +237,8 @@ function hotspotNow(counted) {
   else if (!state.spot || !state.spot.placed) state.spot = best ? { centres: best.centres, placed: false } : null;
   const spot = state.spot;
   const n = spot ? countOf(counted, figures.mpp, state.rule, spot.centres) : 0;
-  const mm2 = (state.rule.fields * state.rule.field_mm2).toFixed(3).replace(/\.?0+$/, '');
-  $('hotspot-count').textContent = spot ? `${n} ${n === 1 ? 'figure' : 'figures'} in ${mm2} mm²${spot.placed ? ', placed by hand' : ', the densest place'}` : 'no figure';
+  const mm2 = spot ? hotspotArea(state.rule, spot.centres) : '';
+  $('hotspot-count').textContent = spot ? `${n} ${n === 1 ? 'figure' : 'figures'} in ${mm2}${spot.placed ? ', placed by hand' : ', the densest place'}` : 'no figure';
   $('proposals').replaceChildren(...state.proposals.map((p, k) => {
     const b = document.createElement('button');
     b.textContent = `${k + 1}: ${p.count}`;
@@ -551,7 +563,7 @@ async function download() {
       for (const e of known.entries) apply(e, figures);
     }
     const known = namedPoint(state.point);
-    lines.push(countsLine(s.name, figures, state.point, detail.point, state.reviewer, known ? known[0] : '', s.caveats.map((c) => c.text)));
+    lines.push(countsLine(s.name, figures, state.point, detail.point, state.reviewer, known ? known[0] : '', s.caveats.map((c) => c.text), [s.width, s.height]));
   }
   const link = document.createElement('a');
   link.href = URL.createObjectURL(new Blob([countsCsv(lines)], { type: 'text/csv' }));
