@@ -204,6 +204,9 @@ fn temporary(path: &Path, access: Access) -> Result<NamedTempFile, WriteError> {
         let mode = if access == Access::Private { 0o600 } else { 0o666 };
         builder.permissions(fs::Permissions::from_mode(mode));
     }
+    // Elsewhere a file has the rights of its folder.
+    #[cfg(not(unix))]
+    let _ = access;
     let file = builder
         .tempfile_in(folder)
         .map_err(|source| WriteError { path: path.to_owned(), source })?;
