@@ -92,6 +92,40 @@ fn what_cannot_be_read_is_named_and_the_rest_is_done() {
     }
 }
 
+/// Whatever a file is cut at, it is named and has no row: no part of it is taken for grey.
+#[test]
+fn a_file_that_ends_midway_is_named_and_the_rest_is_done() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |n: &str| dir.path().join(n);
+    let mut inputs = vec![at("whole.png")];
+    picture(&inputs[0], 40, 3);
+    for ending in ["png", "jpg", "tiff"] {
+        let whole = at(&format!("all.{ending}"));
+        picture(&whole, 96, 5);
+        inputs.push(whole.clone());
+        let bytes = fs::read(&whole).unwrap();
+        for percent in [30, 60, 97] {
+            let cut = at(&format!("cut-{percent}.{ending}"));
+            fs::write(&cut, &bytes[..bytes.len() * percent / 100]).unwrap();
+            inputs.push(cut);
+        }
+    }
+    let refs: Vec<&Path> = inputs.iter().map(PathBuf::as_path).collect();
+    let out = at("out.csv");
+    let (ok, stdout, stderr) = classify(&refs, &out, &["--json"]);
+    let printed: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert!(!ok && printed["images"] == 4, "{stdout}{stderr}");
+    let table = fs::read_to_string(&out).unwrap();
+    for input in &inputs {
+        let name = input.file_name().unwrap().to_str().unwrap();
+        let cut = name.starts_with("cut");
+        assert_eq!(table.contains(name), !cut, "{name}: {table}");
+        assert_eq!(stderr.contains(name), cut, "{name}: {stderr}");
+        assert_eq!(printed["failed"].to_string().contains(name), cut, "{name}: {stdout}");
+    }
+    assert_eq!(table.lines().count(), 5, "{table}");
+}
+
 #[test]
 fn the_subtype_models_go_by_short_names_where_they_are_bundled() {
     let bundled: Vec<&str> = infer::ModelPackage::bundled_names().collect();

@@ -129,9 +129,16 @@ pub(crate) fn fill_black_edges(tile: &mut RgbTile) -> [usize; 4] {
 /// Decodes a flat image file to RGB.
 ///
 /// # Errors
-/// [`CropError::Read`] when the file is missing or no image.
+/// [`CropError::Read`] when the file is missing, no image, or a JPEG of which a part is missing: that part would be
+/// grey.
 pub fn read_rgb(path: &Path) -> Result<RgbTile, CropError> {
-    let image = image::open(path).map_err(|e| CropError::read(path, e))?.into_rgb8();
+    let bytes = base::file::read_whole(path).map_err(|e| CropError::read(path, e))?;
+    let format = image::ImageFormat::from_path(path).map_err(|e| CropError::read(path, e))?;
+    let image = image::load_from_memory_with_format(&bytes, format);
+    let image = image.map_err(|e| CropError::read(path, e))?.into_rgb8();
+    if let Some(what) = slide::missing_of_jpeg(&bytes) {
+        return Err(CropError::read(path, format!("{what}; copy the file again")));
+    }
     let (w, h) = (image.width() as usize, image.height() as usize);
     Ok(RgbTile::new(w, h, image.into_raw()))
 }

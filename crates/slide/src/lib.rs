@@ -41,6 +41,7 @@ mod slide;
 mod source;
 mod tiff;
 mod tissue;
+mod whole;
 
 pub use error::SlideError;
 pub use format::{
@@ -58,3 +59,4 @@ pub use resolution::{ANISOTROPY, CONTRADICTION, MAX_DENSITY_MPP};
 pub use slide::{MAX_READ_BYTES, Slide};
 pub use source::{AssociatedImage, BACKGROUND, Disagreement, Level, TileAt};
 pub use tissue::{TissueMask, TissueOptions, TissueRule};
+pub use whole::missing_of_jpeg;

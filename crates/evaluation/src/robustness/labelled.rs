@@ -4,6 +4,7 @@ use super::{Options, RobustnessError, within};
 use crate::evaluate::Truth;
 use mithras::input::stem;
 use mitosis::{Physical, Point, Resolution, RgbTile};
+use regions::scene::read_rgb;
 use slide::{OpenOptions, Slide};
 use std::path::Path;
 
@@ -35,8 +36,8 @@ impl Labelled {
         let open = OpenOptions { mpp: options.mpp, ..OpenOptions::default() };
         let slide = Slide::open_with(path, &open).map_err(|e| fail(e.to_string()))?;
         let resolution = slide.resolution().map_err(|e| fail(e.to_string()))?.clone();
-        let decoded = image::open(path).map_err(|e| fail(e.to_string()))?.into_rgb8();
-        let (w, h) = (decoded.width() as usize, decoded.height() as usize);
+        let tile = read_rgb(path)?;
+        let (w, h) = (tile.width, tile.height);
         let name = stem(path);
         let (x, y) = (resolution.x.get(), resolution.y.get());
         let r = options.radius.0;
@@ -55,7 +56,6 @@ impl Labelled {
             Some(areas) => within::areas_in(areas, &name, (w, h)).map_err(fail)?,
             None => vec![],
         };
-        let tile = RgbTile::new(w, h, decoded.into_raw());
         let mut image = Self { name, tile, resolution, truth, ignore, within };
         let truth = std::mem::take(&mut image.truth);
         image.truth = truth.into_iter().filter(|p| image.counts(p.x / x, p.y / y)).collect();

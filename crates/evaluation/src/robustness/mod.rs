@@ -75,6 +75,9 @@ pub enum RobustnessError {
     /// No engine runs it.
     #[error(transparent)]
     Engine(#[from] infer::EngineError),
+    /// An image that is damaged.
+    #[error(transparent)]
+    Pixels(#[from] regions::scene::CropError),
     /// Labelled crops.
     #[error(transparent)]
     Crops(#[from] regions::task::TaskError),
