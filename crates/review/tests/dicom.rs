@@ -98,21 +98,42 @@ fn holds(bytes: &[u8], text: &str) -> bool {
     bytes.windows(text.len()).any(|w| w == text.as_bytes())
 }
 
-/// Lets highdicom read and compare; prints a note where it is missing.
-fn read_back(run: &Path, written: &Path) {
+/// What highdicom makes of what was written; none where it is missing. Where the environment of the tests is set up
+/// (scripts/setup.sh), it is there.
+fn highdicom(run: &Path, written: &Path, slides: &Path) -> Option<Result<(), String>> {
     let script = testkit::workspace().join("crates/review/tests/read_annotations.py");
-    let python = std::env::var_os("VIRTUAL_ENV")
+    let set_up = std::env::var_os("VIRTUAL_ENV");
+    let python = set_up
+        .as_ref()
         .map_or_else(|| PathBuf::from("python3"), |v| PathBuf::from(v).join("bin/python"));
-    let Ok(done) = std::process::Command::new(&python).arg(script).args([run, written]).output()
-    else {
-        return eprintln!("SKIPPED: no {}", python.display());
+    let missing = |what: &str| {
+        assert!(set_up.is_none(), "{what}: run scripts/setup.sh, or unset VIRTUAL_ENV");
+        eprintln!("SKIPPED: {what} (scripts/setup.sh)");
     };
-    let err = String::from_utf8_lossy(&done.stderr);
-    if err.contains("No module named") {
-        return eprintln!("SKIPPED: no highdicom (scripts/requirements.txt)");
+    for entry in fs::read_dir(run).unwrap().map(|e| e.unwrap().path()) {
+        let counts = mithras::report::counts(&entry).unwrap();
+        fs::write(entry.join("notes.json"), serde_json::to_vec(&counts.notes()).unwrap()).unwrap();
     }
-    let out = String::from_utf8_lossy(&done.stdout);
-    assert!(done.status.success() && out.trim_end().ends_with("read"), "{out}{err}");
+    let mut reads = std::process::Command::new(&python);
+    let Ok(done) = reads.arg(script).args([run, written, slides]).output() else {
+        missing(&format!("no {}", python.display()));
+        return None;
+    };
+    let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
+    let (out, err) = (text(&done.stdout), text(&done.stderr));
+    if err.contains("No module named") {
+        missing("no highdicom");
+        return None;
+    }
+    let read = done.status.success() && out.trim_end().ends_with("read");
+    Some(if read { Ok(()) } else { Err(out + &err) })
+}
+
+/// Lets highdicom read and compare.
+fn read_back(run: &Path, written: &Path, slides: &Path) {
+    if let Some(read) = highdicom(run, written, slides) {
+        read.unwrap();
+    }
 }
 
 #[test]
@@ -127,7 +148,7 @@ fn highdicom_reads_what_was_found_on_a_converted_slide() {
     let bytes = bytes.unwrap();
     // The level of the slide's size, not the label before it.
     assert!(holds(&bytes, "1.2.826.0.1.3680043.8.498.3.1") && !holds(&bytes, "8.498.3.3"));
-    read_back(&run, &root.join("out"));
+    read_back(&run, &root.join("out"), &golden());
     // Once more, to the same bytes; another result is another object.
     assert_eq!(write(root, "again", &golden(), false).1.unwrap(), bytes);
     let table = run.join("case/detections.csv");
@@ -184,7 +205,57 @@ fn highdicom_reads_what_was_found_in_regions() {
         CountsFile::parse(&fs::read_to_string(folder.join("counts.json")).unwrap()).unwrap();
     let list = &counts.regions.as_ref().unwrap().list;
     assert_eq!((list[0].figures, list[1].figures), (2, 1));
-    read_back(&run, &root.join("out"));
+    read_back(&run, &root.join("out"), &golden());
+}
+
+/// The reader would notice: a number, a code and a reference that are not those of the run and its image.
+#[test]
+fn highdicom_notices_what_is_not_the_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    let run = run(root, "case.svs", (20_000, 10_000), "ab");
+    fs::write(root.join("case.svs"), "no DICOM").unwrap();
+    write(root, "out", &golden(), false);
+    let (out, slides) = (root.join("out"), golden());
+    match highdicom(&run, &out, &slides) {
+        Some(read) => read.unwrap(),
+        None => return,
+    }
+    let refused = |what: &str| {
+        let read = highdicom(&run, &out, &slides).unwrap();
+        assert!(read.as_ref().is_err_and(|e| e.contains("Error")), "{what}: {read:?}");
+    };
+    let report = out.join("case.sr.dcm");
+    let whole = fs::read(&report).unwrap();
+    for (from, to) in [
+        ("FIGURE-COUNT", "FIGURE-COUNX"),
+        ("99MITHRAS", "99MITHRAX"),
+        ("mm2", "mmX"),
+        ("1410", "1411"),
+        ("1.2.826.0.1.3680043.8.498.3.1", "1.2.826.0.1.3680043.8.498.3.2"),
+        ("Research use", "Clinical use"),
+    ] {
+        assert!(holds(&whole, from), "{from}");
+        let mut other = whole.clone();
+        let places =
+            (0..=whole.len() - from.len()).filter(|i| whole[*i..].starts_with(from.as_bytes()));
+        for at in places.collect::<Vec<_>>() {
+            other[at..at + to.len()].copy_from_slice(to.as_bytes());
+        }
+        fs::write(&report, other).unwrap();
+        refused(from);
+    }
+    fs::write(&report, &whole).unwrap();
+    let counts = run.join("case/counts.json");
+    let text = fs::read_to_string(&counts).unwrap();
+    for (from, to) in [
+        ("\"hotspot_count\": 2", "\"hotspot_count\": 1"),
+        ("\"analysed_mm2\": 4.0", "\"analysed_mm2\": 4.5"),
+    ] {
+        assert!(text.contains(from), "{from}: {text}");
+        fs::write(&counts, text.replace(from, to)).unwrap();
+        refused(from);
+    }
 }
 
 #[test]
@@ -233,7 +304,7 @@ fn highdicom_reads_what_was_found_on_a_dicom_slide() {
     let run = run(dir.path(), "sm_image.dcm", (50, 50), &digest);
     let (written, _) = write(dir.path(), "out", &slides, false);
     assert_eq!(written.failed(), 0, "{written}");
-    read_back(&run, &dir.path().join("out"));
+    read_back(&run, &dir.path().join("out"), &slides);
     let counts = fs::read_to_string(run.join("case/counts.json")).unwrap();
     let hotspot = CountsFile::parse(&counts).unwrap().hotspot.unwrap();
     assert!(hotspot.min_px[0] < 0.0, "it hangs over the slide's edge");

@@ -1,6 +1,6 @@
 """Reads annotations with highdicom and compares them with the run they were made of.
 
-    python read_annotations.py RUN WRITTEN      # WRITTEN holds NAME.dcm for folders RUN/NAME
+    python read_annotations.py RUN WRITTEN SLIDES   # WRITTEN holds NAME.dcm for folders RUN/NAME, of images in SLIDES
 """
 
 import csv
@@ -13,7 +13,11 @@ from highdicom.ann import annread
 from highdicom.sr import srread
 from pydicom import dcmread
 
-run, written = map(Path, sys.argv[1:3])
+run, written, slides = map(Path, sys.argv[1:4])
+IMAGES = {}
+for file in sorted(slides.rglob("*.dcm")):
+    header = dcmread(file, stop_before_pixels=True)
+    IMAGES[header.SOPInstanceUID] = header
 SCORES = {"S-SEG": "s_seg", "S-CLS": "s_cls", "P-ATYPICAL": "p_atypical", "P-METAPHASE": "p_metaphase", "P-OTHER": "p_other"}
 KINDS = {"Mitotic figures": ("MITOTIC-FIGURE", "99MITHRAS"), "Rejected candidates": ("REJECTED", "99MITHRAS"), "Hotspot": ("111099", "DCM")}
 
@@ -38,25 +42,54 @@ def check_report(file: Path, counts: dict) -> None:
     report = srread(file)
     content = report.content
     assert report.Modality == "SR" and report.SOPInstanceUID == report.file_meta.MediaStorageSOPInstanceUID
-    evidence = report.CurrentRequestedProcedureEvidenceSequence[0].ReferencedSeriesSequence[0].ReferencedSOPSequence
-    image = evidence[0].ReferencedSOPInstanceUID
+    assert report.SOPClassUID == report.file_meta.MediaStorageSOPClassUID == "1.2.840.10008.5.1.4.1.1.88.33"
+    assert (report.CompletionFlag, report.VerificationFlag) == ("COMPLETE", "UNVERIFIED")
+    root = report.ContentTemplateSequence[0]
+    assert (root.MappingResource, root.TemplateIdentifier) == ("DCMR", "1500"), root
+    title = report.ConceptNameCodeSequence[0]
+    assert (title.CodeValue, title.CodingSchemeDesignator) == ("126000", "DCM"), title
+    assert [s.CodingSchemeDesignator for s in report.CodingSchemeIdentificationSequence] == ["99MITHRAS"]
+    # The image that it is about is there, whole: study, series, class and instance.
+    (study,) = report.CurrentRequestedProcedureEvidenceSequence
+    (series,) = study.ReferencedSeriesSequence
+    (evidence,) = series.ReferencedSOPSequence
+    image = evidence.ReferencedSOPInstanceUID
+    header = IMAGES[image]
+    assert study.StudyInstanceUID == report.StudyInstanceUID == header.StudyInstanceUID
+    assert series.SeriesInstanceUID == header.SeriesInstanceUID != report.SeriesInstanceUID
+    assert evidence.ReferencedSOPClassUID == header.SOPClassUID
+    size = (header.TotalPixelMatrixColumns, header.TotalPixelMatrixRows)
+    assert size == (counts["slide"]["width"], counts["slide"]["height"]), size
     observer = content.get_observer_contexts()
-    assert len(observer) == 1 and observer[0].observer_identifying_attributes.name == counts["model"]["name"]
+    device = observer[0].observer_identifying_attributes
+    assert len(observer) == 1 and device.name == counts["model"]["name"]
+    assert device.manufacturer_name == "mithras" and device.model_name.startswith("mithras detect ")
+    assert device.uid.startswith("2.25.")
 
     def values(group) -> dict:
-        return {m.name.value: (m.value, m.unit.value) for m in group.get_measurements()}
+        for m in group.get_measurements():
+            assert m.name.scheme_designator == "99MITHRAS" and m.unit.scheme_designator == "UCUM", m
+            stored = m[0].MeasuredValueSequence[0]
+            # In full, and as text of at most 16 letters.
+            assert stored.FloatingPointValue == m.value or abs(stored.FloatingPointValue - m.value) < 1e-6 * abs(m.value), m
+            assert len(str(stored.NumericValue)) <= 16 and abs(float(stored.NumericValue) - stored.FloatingPointValue) <= 1e-6 * max(1, abs(m.value))
+        return {m.name.value: (m[0].MeasuredValueSequence[0].FloatingPointValue, m.unit.value) for m in group.get_measurements()}
 
     regions = (counts.get("regions") or {"list": []})["list"]
     groups = content.get_image_measurement_groups()
     names = ["All regions" if regions else "Slide"] + [f"Region {k + 1}: {r['name']}" for k, r in enumerate(regions)]
     assert [g.tracking_identifier for g in groups] == names, names
-    assert len({str(g.tracking_uid) for g in groups}) == len(groups)
+    spots = content.get_planar_roi_measurement_groups()
+    assert len({str(g.tracking_uid) for g in [*groups, *spots]}) == len(groups) + len(spots)
+    boxes = [item for box in content[0].ContentSequence for item in box.get("ContentSequence", []) if item.ValueType == "CONTAINER"]
+    templates = [item.ContentTemplateSequence[0].TemplateIdentifier for item in boxes]
+    assert templates == ["1501"] * len(groups) + ["1410"] * len(spots), templates
     for group, of in zip(groups, [counts, *regions]):
-        assert group.finding_type.value == "MITOTIC-FIGURE"
+        finding = group.finding_type
+        assert (finding.value, finding.scheme_designator) == ("MITOTIC-FIGURE", "99MITHRAS"), finding
         area = of["analysed_mm2"]
         wanted = {"FIGURE-COUNT": (of["figures"], "1"), "ANALYSED-AREA": (area, "mm2"), "FIGURE-DENSITY": (round(of["figures"] / area, 6), "/mm2")}
         assert values(group) == wanted, values(group)
-    spots = content.get_planar_roi_measurement_groups()
     assert len(spots) == (counts["hotspot"] is not None)
     for spot in spots:
         h, most = counts["hotspot"], [counts["slide"]["width"], counts["slide"]["height"]]
@@ -67,11 +100,12 @@ def check_report(file: Path, counts: dict) -> None:
         corners = np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1], [x0, y0]], np.float32)
         assert spot.roi.graphic_type.value == "POLYLINE" and np.array_equal(spot.roi.value, corners), spot.roi.value
         selected = spot.roi.ContentSequence[0].ReferencedSOPSequence[0]
-        assert selected.ReferencedSOPInstanceUID == image
+        assert (selected.ReferencedSOPInstanceUID, selected.ReferencedSOPClassUID) == (image, header.SOPClassUID)
+        assert spot.tracking_identifier == "Hotspot of 2 mm2" and spot.finding_type.value == "MITOTIC-FIGURE"
     texts = [item.TextValue for box in content[0].ContentSequence for item in box.get("ContentSequence", []) if item.ValueType == "TEXT"]
     assert any("Research use only" in text for text in texts), texts
-    notes = (counts.get("regions") or {}).get("notes", [])
-    assert all(note in texts for note in notes), (notes, texts)
+    notes = json.loads((run / file.name.removesuffix(".sr.dcm") / "notes.json").read_text())
+    assert texts == ["Research use only: not for diagnosis", *notes], (notes, texts)
 
 
 for file in sorted(written.glob("*.dcm")):
@@ -121,5 +155,9 @@ for file in sorted(written.glob("*.dcm")):
         assert "Hotspot" not in groups
     check_report(written / f"{file.stem}.sr.dcm", counts)
     again = dcmread(file)
+    (referenced,) = again.ReferencedImageSequence
+    own = IMAGES[referenced.ReferencedSOPInstanceUID]
+    assert (referenced.ReferencedSOPClassUID, again.StudyInstanceUID) == (own.SOPClassUID, own.StudyInstanceUID)
+    assert again.FrameOfReferenceUID == own.FrameOfReferenceUID
     print(f"{file.name}: {len(groups)} groups on {again.ReferencedImageSequence[0].ReferencedSOPInstanceUID}")
 print("read")
