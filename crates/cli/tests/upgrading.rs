@@ -179,6 +179,69 @@ fn a_table_whose_px_and_um_are_two_places_is_refused() {
     }
 }
 
+/// One file under two names counts twice, and tables of an earlier run would be taken for this one's.
+#[test]
+fn a_file_under_two_names_is_named_and_old_tables_go() {
+    let (dir, model) = two();
+    let at = dir.path();
+    let note = "one, two: the same file under several names; each counts";
+    fs::write(at.join("list.csv"), "slide,case\none.tiff,K\ntwo.tiff,K\n").unwrap();
+    let printed = ends(at, 0, &["gather", "run", "--list", "list.csv"]);
+    assert!(printed.contains(note), "{printed}");
+    assert_eq!(json(&at.join("run/run.json"))["same_files"], serde_json::json!([["one", "two"]]));
+    let cases = fs::read_to_string(at.join("run/cases.csv")).unwrap();
+    assert!(cases.contains(note), "{cases}");
+    // Searched again without the list, and without regions: neither table is of this run.
+    let head = "slide,region,class,area_mm2,tissue_mm2,analysed_mm2\n";
+    fs::write(at.join("run/regions.csv"), format!("{head}one,r,,1,1,1\n")).unwrap();
+    ends(at, 0, &detect(&model, &["one.tiff"], &["-q", "--overwrite"]));
+    fs::remove_dir_all(at.join("run/two")).unwrap();
+    let printed = ends(at, 0, &["gather", "run"]);
+    assert!(!printed.contains("same file"), "{printed}");
+    for gone in ["cases.csv", "regions.csv"] {
+        assert!(!at.join("run").join(gone).exists(), "{gone} is of an earlier run");
+    }
+    // What somebody else put there under such a name stays.
+    fs::write(at.join("run/cases.csv"), "case,age\nK,61\n").unwrap();
+    ends(at, 0, &["gather", "run"]);
+    assert!(at.join("run/cases.csv").exists());
+}
+
+/// What was not searched is not missed: figures of the truth outside the regions are left out, and named.
+#[test]
+fn a_truth_beyond_the_searched_regions_is_left_out_with_a_note() {
+    let dir = former();
+    let (at, model) = (dir.path(), tiny());
+    fs::remove_dir_all(at.join("run")).unwrap();
+    let square = "[[300, 250], [450, 250], [450, 400], [300, 400], [300, 250]]";
+    let geometry = format!(r#"{{"type": "Polygon", "coordinates": [{square}]}}"#);
+    let feature = format!(r#"{{"type": "Feature", "properties": {{}}, "geometry": {geometry}}}"#);
+    fs::write(at.join("r.geojson"), feature).unwrap();
+    let more = ["-q", "--regions", "r.geojson", "--operating-point", "0.3,0.1"];
+    ends(at, 0, &detect(&model, &["one.tiff"], &more));
+    fs::write(at.join("truth.csv"), "slide,x,y\none,375,335\none,700,600\none,100,100\n").unwrap();
+    let verb = ["evaluate", "detections", "--predictions", "run", "--truth", "truth.csv"];
+    let printed = ends(at, 0, &verb);
+    let note = "note: one: 2 figures of the truth outside the regions that were searched, left out";
+    assert!(printed.contains(note) && printed.contains("1 figure on 1 slide"), "{printed}");
+    let answer = ends(at, 0, &[&verb[..], &["--json"]].concat());
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    assert_eq!((&answer["truth"], &answer["rules"][0]["pooled"]["fn"]), (&1.into(), &0.into()));
+    assert!(note.ends_with(answer["notes"][0].as_str().unwrap()), "{answer}");
+    // Pooled with a slide that was made otherwise.
+    let other = detect(&model, &["one.tiff"], &["-q", "--operating-point", "0.3,0.2"]);
+    let other: Vec<&str> = other.iter().map(|w| if *w == "run" { "other" } else { *w }).collect();
+    ends(at, 0, &other);
+    let two = at.join("run/two");
+    copy(&at.join("other/one"), &two);
+    fs::remove_file(two.join("state.json")).unwrap();
+    fs::write(at.join("truth.csv"), "slide,x,y\none,375,335\ntwo,375,335\n").unwrap();
+    let printed = ends(at, 0, &verb);
+    for words in ["not all made alike", "s_cls 0.1", "s_cls 0.2"] {
+        assert!(printed.contains(words), "`{words}` is not in: {printed}");
+    }
+}
+
 /// The commands of `docs/upgrading.md`, in the order of the page, on the run of the former release.
 #[test]
 fn the_page_on_upgrading_works_as_written() {

@@ -14,15 +14,17 @@ pub use truth::{Truth, TruthCase, TruthOptions, read_truth};
 
 use base::remedy::{Remedied, Remedy};
 use base::table::{TableError, Unmatched};
-use base::text::Shown;
+use base::text::{Many, Shown};
 use curve::CurvePoint;
+use mithras::export::{CaveatKind, CountsFile};
 use mithras::record::DetectionRow;
+use mithras::regions::{outlines, rounded};
 use mithras::report::{self, Results};
 use mitosis::matching::{Rule, Tally, match_points};
-use mitosis::{Microns, Physical, Point};
+use mitosis::{Microns, Physical, Point, Resolution};
 use serde::Serialize;
 use stats::bootstrap::{Plan, bootstrap_indices};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Why nothing was evaluated.
@@ -90,6 +92,9 @@ pub enum EvaluateError {
         /// Its level-0 size, px.
         size: (u64, u64),
     },
+    /// The regions that a slide was searched in cannot be read.
+    #[error(transparent)]
+    Regions(#[from] base::json::JsonError),
     /// A row of the truth has two places, in px and in um.
     #[error(transparent)]
     Conflict(#[from] Conflict),
@@ -122,6 +127,9 @@ pub struct Evaluation {
     pub truth: usize,
     /// Slides with predictions that the truth does not name; left out.
     pub without_truth: Vec<String>,
+    /// What a reader of the numbers must know, in sentences.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Analysed tissue of all slides, mm2.
     #[serde(skip)]
     pub analysed_mm2: f64,
@@ -289,7 +297,7 @@ pub fn evaluate(
     if !bad.is_empty() {
         return Err(EvaluateError::Unsound { reasons: bad });
     }
-    let mut cases = Vec::new();
+    let (mut cases, mut notes, mut made_by) = (Vec::new(), Vec::new(), BTreeSet::new());
     let (mut analysed_mm2, mut digests, mut model) = (0.0, BTreeMap::new(), None);
     for ((name, case), found) in truth.iter().zip(read) {
         let Results { counts, mut rows } = found.map_err(report::ReportError::from)?;
@@ -304,7 +312,18 @@ pub fn evaluate(
         analysed_mm2 += counts.analysed_mm2;
         digests.insert(name.clone(), counts.slide.digest.clone());
         model = Some(counts.model.name.clone());
-        let (truth, ignored) = (case.points(&resolution), case.ignored(&resolution));
+        made_by.insert(made_as(&counts));
+        notes.extend(caveats(name, &counts));
+        let (mut truth, mut ignored) = (case.points(&resolution), case.ignored(&resolution));
+        let beyond = take_out_unsearched(&folder(name), &counts, &resolution, &mut truth)?;
+        if !beyond.is_empty() {
+            notes.push(format!(
+                "{name}: {} of the truth outside the regions that were searched, left out",
+                Many(beyond.len(), "figure")
+            ));
+        }
+        // What is found at the border of the regions, at a figure beyond, is neither right nor wrong.
+        ignored.extend(beyond);
         rows.retain(|r| is_counted((r.x_um, r.y_um), &truth, &ignored, radius));
         cases.push(Case {
             name: name.clone(),
@@ -313,6 +332,13 @@ pub fn evaluate(
             rows,
             seg: counts.thresholds.seg.get(),
         });
+    }
+    if made_by.len() > 1 {
+        let all: Vec<&str> = made_by.iter().map(String::as_str).collect();
+        notes.push(format!(
+            "the slides were not all made alike, and are pooled: {}",
+            all.join("; ")
+        ));
     }
     let rules = rules
         .iter()
@@ -324,11 +350,52 @@ pub fn evaluate(
         slides: cases.len(),
         truth: cases.iter().map(|c| c.truth.len()).sum(),
         without_truth: without_truth(dir, truth),
+        notes,
         analysed_mm2,
         digests,
         model,
         rules,
     })
+}
+
+/// What made the predictions of a slide.
+fn made_as(counts: &CountsFile) -> String {
+    let (model, t) = (&counts.model, &counts.thresholds);
+    let weights: String = model.weights().chars().take(12).collect();
+    format!("{} ({weights}) from s_seg {} and s_cls {}", model.name, t.seg.get(), t.cls.get())
+}
+
+/// What makes figures of a slide missed ones that the model was not shown.
+fn caveats(name: &str, counts: &CountsFile) -> Vec<String> {
+    let kinds = [CaveatKind::OutsideRange, CaveatKind::Unread];
+    let all = counts.caveats().into_iter().filter(|c| kinds.contains(&c.kind));
+    all.map(|c| format!("{name}: {}", c.text)).collect()
+}
+
+/// Takes figures of the truth out that are in no region that was searched, and returns them.
+fn take_out_unsearched(
+    folder: &Path,
+    counts: &CountsFile,
+    resolution: &Resolution,
+    truth: &mut Vec<Point<Physical>>,
+) -> Result<Vec<Point<Physical>>, EvaluateError> {
+    if counts.regions.is_none() {
+        return Ok(Vec::new());
+    }
+    let regions = outlines(folder, counts.slide.bounds_offset)?;
+    if regions.is_empty() {
+        let reason =
+            format!("{}: was searched in regions, and their outlines are missing", Shown(folder));
+        return Err(EvaluateError::Unsound { reasons: vec![reason] });
+    }
+    let inside: Vec<_> = regions.iter().map(|r| r.area.index()).collect();
+    let searched = |p: &Point<Physical>| {
+        let at = rounded(resolution.to_level0(*p));
+        inside.iter().any(|i| i.contains(at))
+    };
+    let (kept, beyond) = std::mem::take(truth).into_iter().partition(searched);
+    *truth = kept;
+    Ok(beyond)
 }
 
 fn one_rule(

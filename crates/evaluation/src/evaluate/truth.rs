@@ -114,11 +114,24 @@ pub fn read_truth(path: &Path, options: &TruthOptions) -> Result<Truth, Evaluate
     let own: Vec<String> = options.figures.iter().map(|w| plain(w)).collect();
     let tumour = table.find(&["tumour", "tumor", "tumour_type", "tumor_type"]);
     let mut truth = Truth::new();
+    let mut spelled: BTreeMap<String, usize> = BTreeMap::new();
     for row in 0..table.len() {
-        if table.cell(row, slide).is_empty() {
+        let cell = table.cell(row, slide);
+        if cell.is_empty() {
             return Err(table.wrong(row, slide, "names no slide").into());
         }
-        let case = truth.entry(stem(Path::new(table.cell(row, slide)))).or_default();
+        let name = stem(Path::new(cell));
+        let first = *spelled.entry(name.clone()).or_insert(row);
+        if !is_one_slide(table.cell(first, slide), cell) {
+            let reason = format!(
+                "'{cell}' and '{}' (row {}) are two files, and both would be the slide `{name}`; rename one, or \
+                 evaluate them separately",
+                table.cell(first, slide),
+                first + 1
+            );
+            return Err(table.wrong(row, slide, reason).into());
+        }
+        let case = truth.entry(name).or_default();
         if let Some(column) = tumour
             && let Some(t) = table.filled(row, tumour)
         {
@@ -182,9 +195,35 @@ pub fn read_truth(path: &Path, options: &TruthOptions) -> Result<Truth, Evaluate
     Ok(truth)
 }
 
+/// Whether two cells that give one name may be one file: they have the same parts from the end, as far as both have
+/// them, a suffix that one of them lacks aside.
+fn is_one_slide(a: &str, b: &str) -> bool {
+    let parts = |cell: &str| cell.split(['/', '\\']).map(str::to_owned).rev().collect::<Vec<_>>();
+    let (a, b) = (parts(a), parts(b));
+    let bare = |name: &str, other: &str| {
+        other.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'))
+    };
+    let last = a[0] == b[0] || bare(&a[0], &b[0]) || bare(&b[0], &a[0]);
+    last && a[1..].iter().zip(&b[1..]).all(|(a, b)| a == b)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_files_of_one_name_are_not_one_slide() {
+        let read = |text: &str| read(text, &TruthOptions::default()).map_err(|e| e.to_string());
+        // Nor are they two where one is written in full.
+        let one = read("slide,x,y\na.svs,1,2\nA/a.svs,3,4\na,5,6\nB/A/a.svs,7,8\n").unwrap();
+        assert_eq!((one.len(), one["a"].points.len()), (1, 4));
+        for (first, other) in [("A/a.svs", "B/a.svs"), ("a.svs", "a.tiff"), ("x.1", "x.2")] {
+            let refused = read(&format!("slide,x,y\n{first},1,2\n{other},3,4\n")).unwrap_err();
+            for words in [first, other, "row 2 (line 3)", "(row 1)"] {
+                assert!(refused.contains(words), "{words}: {refused}");
+            }
+        }
+    }
 
     #[test]
     fn both_coordinates_are_of_one_pair() {

@@ -102,6 +102,10 @@ impl fmt::Display for Evaluation {
                 )?;
             }
         }
+        if !result.notes.is_empty() {
+            writeln!(f)?;
+            result.notes.iter().try_for_each(|note| writeln!(f, "note: {note}"))?;
+        }
         if !result.without_truth.is_empty() {
             writeln!(f)?;
             writeln!(

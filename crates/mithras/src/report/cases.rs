@@ -1,7 +1,7 @@
 //! `cases.csv`: one line per case, where a list names the cases of its slides.
 
 use super::reviewed::PlacedCount;
-use super::slide_line::SlideLine;
+use super::slide_line::{SAME_FILE, SlideLine, same_files};
 use crate::export::CountsFile;
 use crate::file::WriteError;
 use base::table::Writer;
@@ -17,6 +17,28 @@ pub const CASE_COLUMNS: [&str; 2] = ["case", "patient"];
 pub const HOTSPOT_RULE: &str = "highest of the slides";
 /// How the slides' densities become one.
 pub const DENSITY_RULE: &str = "pooled: figures of all slides over their analysed tissue";
+
+/// The columns of `cases.csv`; those of a reviewer's hotspot and of a list follow.
+pub(super) const COLUMNS: [&str; 18] = [
+    "case",
+    "slides",
+    "not_counted",
+    "figures",
+    "hotspot_count",
+    "hotspot_slide",
+    "hotspot_rule",
+    "density_per_20_mm2",
+    "density_low",
+    "density_high",
+    "density_rule",
+    "analysed_mm2",
+    "reviewed_by",
+    "reviewed_figures",
+    "reviewed_hotspot_count",
+    "reviewed_density_per_20_mm2",
+    "slide_names",
+    "notes",
+];
 
 /// The columns that follow if a reviewer's hotspot was asked for.
 const PLACED: [&str; 5] =
@@ -164,6 +186,9 @@ fn line(case: &str, slides: &[&SlideLine], under_way: Vec<String>) -> CaseLine {
     for (slide, counts) in &done {
         notes.extend(counts.notes().into_iter().map(|n| format!("{}: {n}", slide.name)));
     }
+    for names in same_files(done.iter().map(|(s, _)| *s)) {
+        notes.push(format!("{}: {SAME_FILE}", names.join(", ")));
+    }
     if one.is_none() && done.iter().any(|(s, _)| s.reviewed.is_some()) {
         notes.push(
             "reviewed in part, or by several reviewers: these are the network's numbers".to_owned(),
@@ -221,27 +246,7 @@ pub(super) fn write(path: &Path, cases: &[CaseLine]) -> Result<(), WriteError> {
     }
     let by_hand = cases.iter().any(|c| c.placed.is_some());
     let placed: &[&str] = if by_hand { &PLACED } else { &[] };
-    let own = [
-        "case",
-        "slides",
-        "not_counted",
-        "figures",
-        "hotspot_count",
-        "hotspot_slide",
-        "hotspot_rule",
-        "density_per_20_mm2",
-        "density_low",
-        "density_high",
-        "density_rule",
-        "analysed_mm2",
-        "reviewed_by",
-        "reviewed_figures",
-        "reviewed_hotspot_count",
-        "reviewed_density_per_20_mm2",
-        "slide_names",
-        "notes",
-    ];
-    let mut table = Writer::new([&own[..], placed, &further].concat());
+    let mut table = Writer::new([&COLUMNS[..], placed, &further].concat());
     let number = |v: Option<f64>| v.map_or_else(String::new, |v| v.to_string());
     for c in cases {
         let (m, r) = (&c.model, c.reviewed.as_ref());

@@ -118,14 +118,33 @@ fn files(
     let run =
         RunFile { unfinished, left_out, cases, without_case, ..RunFile::new(lines, &records) };
     table::write(&into.join("counts.csv"), &run.slides)?;
-    region_table::write(&into.join("regions.csv"), &run.slides)?;
-    if !run.cases.is_empty() {
-        cases::write(&into.join("cases.csv"), &run.cases)?;
+    // A table of an earlier run is not one of this run.
+    if !region_table::write(&into.join("regions.csv"), &run.slides)? {
+        take_away(&into.join("regions.csv"), &region_table::COLUMNS)?;
+    }
+    match run.cases.is_empty() {
+        true => take_away(&into.join("cases.csv"), &cases::COLUMNS)?,
+        false => cases::write(&into.join("cases.csv"), &run.cases)?,
     }
     base::json::write(&into.join("run.json"), &run)?;
     let page = summary::render(&run, &shown, into, &records[0])?;
     file::write(&into.join("summary.html"), page.as_bytes())?;
     Ok(run)
+}
+
+/// Removes a table over an earlier run, which begins with these columns; a file of another form is somebody else's.
+fn take_away(path: &Path, columns: &[&str]) -> Result<(), ReportError> {
+    let fail = |source| file::WriteError { path: path.to_owned(), source };
+    if !path.is_file() {
+        return Ok(());
+    }
+    let text = file::read_whole(path).map_err(fail)?;
+    // The later columns have changed between versions.
+    let ours = columns[..5].join(",") + ",";
+    if text.starts_with(ours.as_bytes()) {
+        std::fs::remove_file(path).map_err(fail)?;
+    }
+    Ok(())
 }
 
 /// Holds the folder over the run while its files are made; another process does so for as long as it

@@ -6,7 +6,7 @@ use base::table::Writer;
 use std::path::Path;
 
 /// Its columns.
-const COLUMNS: [&str; 15] = [
+pub(super) const COLUMNS: [&str; 15] = [
     "slide",
     "region",
     "class",
@@ -24,12 +24,13 @@ const COLUMNS: [&str; 15] = [
     "notes",
 ];
 
-/// Writes it where any slide has regions; the row `(all)` of a slide is of its regions together.
-pub(super) fn write(path: &Path, slides: &[SlideLine]) -> Result<(), WriteError> {
+/// Writes it where any slide has regions, and returns whether one has; the row `(all)` of a slide is of its regions
+/// together.
+pub(super) fn write(path: &Path, slides: &[SlideLine]) -> Result<bool, WriteError> {
     let with = slides.iter().filter_map(|s| Some((s, s.counts.as_ref()?)));
     let with: Vec<_> = with.filter_map(|(s, c)| Some((s, c, c.regions.as_ref()?))).collect();
     if with.is_empty() {
-        return Ok(());
+        return Ok(false);
     }
     let number = |v: Option<f64>| v.map_or_else(String::new, |v| v.to_string());
     let mut table = Writer::new(COLUMNS);
@@ -73,5 +74,6 @@ pub(super) fn write(path: &Path, slides: &[SlideLine]) -> Result<(), WriteError>
             regions.notes.join("; "),
         ]);
     }
-    table.write(path)
+    table.write(path)?;
+    Ok(true)
 }

@@ -2,7 +2,7 @@
 
 use super::cases::CaseLine;
 use super::record::{RunRecord, Workers};
-use super::slide_line::SlideLine;
+use super::slide_line::{SlideLine, same_files};
 use infer::EngineReport;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -54,6 +54,9 @@ pub struct RunFile {
     /// Slides whose list names no case, where it names those of others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub without_case: Vec<String>,
+    /// Slides that are one file under several names, as far as their digests are known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub same_files: Vec<Vec<String>>,
     /// Every slide that is done or failed, sorted by name.
     pub slides: Vec<SlideLine>,
 }
@@ -96,6 +99,7 @@ impl RunFile {
             left_out: Vec::new(),
             cases: Vec::new(),
             without_case: Vec::new(),
+            same_files: same_files(slides.iter()),
             slides,
         }
     }

@@ -6,6 +6,7 @@ use crate::batch::StageTime;
 use crate::batch::state::Status;
 use crate::export::CountsFile;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// One slide of a run.
 #[derive(Clone, Debug, Serialize)]
@@ -66,4 +67,22 @@ impl SlideLine {
             reviewed: slide.reviewed.clone(),
         }
     }
+}
+
+/// Words of the note on slides that are one file.
+pub(super) const SAME_FILE: &str = "the same file under several names; each counts";
+
+/// The names of slides that are one file, each group sorted.
+pub(super) fn same_files<'a>(slides: impl Iterator<Item = &'a SlideLine>) -> Vec<Vec<String>> {
+    let mut of: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for slide in slides {
+        let digest = slide.counts.as_ref().map_or("", |c| c.slide.digest.as_str());
+        if !digest.is_empty() {
+            of.entry(digest).or_default().push(slide.name.clone());
+        }
+    }
+    let mut all: Vec<_> = of.into_values().filter(|names| names.len() > 1).collect();
+    all.iter_mut().for_each(|names| names.sort_unstable());
+    all.sort_unstable();
+    all
 }

@@ -1,6 +1,7 @@
 //! A run as text.
 
 use super::run_file::RunFile;
+use super::slide_line::SAME_FILE;
 use crate::export::labels;
 use base::text::{Many, plain};
 use std::fmt;
@@ -47,6 +48,10 @@ impl fmt::Display for RunFile {
             for note in slide.counts.iter().flat_map(|c| c.notes()) {
                 writeln!(f, "{}: {}", slide.name, plain(&note))?;
             }
+        }
+        for names in &run.same_files {
+            let names = plain(&names.join(", ")).into_owned();
+            writeln!(f, "{names}: {SAME_FILE}")?;
         }
         for slide in &run.slides {
             let Some(regions) = slide.counts.as_ref().and_then(|c| c.regions.as_ref()) else {
