@@ -253,6 +253,50 @@ fn study(counts: &str, clinical: &str, out: &Path, more: &[&str]) -> (bool, Stri
     mithras(&[&base[..], &rest, more].concat())
 }
 
+/// A slide of which nothing was looked at, or whose counts mean nothing, has no grade; a slide in two rows is named.
+#[test]
+fn rows_that_are_no_count_are_not_graded_without_a_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let counts = write(
+        folder.path(),
+        "counts.csv",
+        "slide,hotspot_count,hotspot_mm2,analysed_mm2,notes\na,25,2,30,\nb,0,,0,no tissue\n\
+         c,25,2,30,2 um/px is outside the model's range: the counts mean nothing\nd,15,0.5,30,\na,3,2,30,\n",
+    );
+    let base = ["survival", "grade", "--counts", &counts, "--scheme", "who-net", "--json"];
+    let (good, out, err) = mithras(&base);
+    assert!(good, "{err}");
+    let graded: Value = serde_json::from_str(&out).unwrap();
+    let of = |s: &Value| format!("{} {}", s["slide"], s["grade"]).replace('"', "");
+    let all: Vec<String> = graded["slides"].as_array().unwrap().iter().map(of).collect();
+    assert_eq!(all, ["a G3", "d G2", "a G2"], "{graded}");
+    let notes = graded["notes"].to_string();
+    for words in [
+        "1 of 5 slides have no count, or no tissue",
+        "1 of 5 slides have no grade: their notes state",
+        "1 slides have more than one row, the first 'a'",
+        "1 of 5 slides have a hotspot that hangs over the edge",
+    ] {
+        assert!(notes.contains(words), "{words}: {notes}");
+    }
+    // In a study they are named.
+    let rows = (0..8).map(|k| format!("P{k},{k},{k},2,30,\n")).collect::<String>();
+    let head = "slide,hotspot_count,density,hotspot_mm2,analysed_mm2,notes\n";
+    let last = "P8,3,1,0.7,30,the counts mean nothing\n";
+    let counts = write(folder.path(), "many.csv", &format!("{head}{rows}{last}"));
+    let rows = (0..9).map(|k| format!("P{k},{},{}\n", 10 + 3 * k % 7, k % 2)).collect::<String>();
+    let clinical = write(folder.path(), "c.csv", &format!("id,months,died\n{rows}"));
+    let more = ["--join", "slide=id"];
+    let (good, _, err) = study(&counts, &clinical, &folder.path().join("report"), &more);
+    assert!(good, "{err}");
+    for words in [
+        "used although their notes state that the counts mean nothing: 1 slide",
+        "hang over the edge of the slide (hotspot_mm2) on 1 slide",
+    ] {
+        assert!(err.contains(words), "{words}: {err}");
+    }
+}
+
 #[test]
 fn joins_patients_and_training_medians() {
     let folder = tempfile::tempdir().unwrap();

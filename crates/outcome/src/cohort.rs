@@ -1,6 +1,7 @@
 //! Counts of slides joined with the clinical table, per slide and per patient.
 
 use crate::error::{Error, Result};
+use crate::grade::MEANINGLESS;
 use crate::table::Table;
 use base::table::Unmatched;
 use base::text::Many;
@@ -126,7 +127,9 @@ impl Cohort {
         }
         let mut seen = HashMap::new();
         let (mut slides, mut notes) = (Vec::new(), Vec::new());
-        let (mut unmatched, mut uncounted, mut small, mut cut) = (Vec::new(), Vec::new(), 0, 0);
+        let noted = table.first_of(&["notes"]);
+        let (mut unmatched, mut uncounted) = (Vec::new(), Vec::new());
+        let (mut small, mut cut, mut meaningless) = (0, 0, 0);
         let mut by_prefix = 0;
         let mut used = HashSet::new();
         for row in 0..table.len() {
@@ -156,6 +159,9 @@ impl Cohort {
                 Some(a) if table.cell(row, a).is_some() => table.number(row, a)? < 2.0,
                 _ => false,
             });
+            meaningless += usize::from(
+                noted.and_then(|n| table.cell(row, n)).is_some_and(|t| t.contains(MEANINGLESS)),
+            );
             cut += usize::from(match on_slide {
                 Some(c) if table.cell(row, c).is_some() => table.number(row, c)? < 2.0,
                 _ => false,
@@ -202,6 +208,12 @@ impl Cohort {
                 "less than 2 mm2 of analysed tissue on {}: hotspot counts there are lower bounds, \
                  densities rest on little",
                 Many(small, "slide")
+            ));
+        }
+        if meaningless > 0 {
+            notes.push(format!(
+                "used although their notes state that {MEANINGLESS}: {}",
+                Many(meaningless, "slide")
             ));
         }
         if cut > 0 {

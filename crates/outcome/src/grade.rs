@@ -237,6 +237,9 @@ impl Rule {
     }
 }
 
+/// Words in the notes of `counts.csv` on a slide whose resolution is outside the model's range.
+pub(crate) const MEANINGLESS: &str = "the counts mean nothing";
+
 /// The area of the program's own hotspot, mm2.
 const DENSEST_MM2: f64 = 2.0;
 
@@ -268,15 +271,27 @@ pub fn grade(table: &Table, plan: &GradePlan) -> Result<Grades> {
     notes.push(format!("the mitotic part alone is not the tumour's grade; {}", scheme.title));
     let mut slides = Vec::new();
     let mut grades = BTreeMap::new();
-    let (mut missing, mut small, mut cut) = (0, 0, 0);
+    let (mut missing, mut meaningless, mut small, mut cut) = (0, 0, 0, 0);
+    let mut rows_of = BTreeMap::new();
+    let noted = table.first_of(&["notes"]);
     let analysed = table.first_of(&["analysed_mm2"]);
     let on_slide = table.first_of(&["hotspot_mm2"]);
     for row in 0..table.len() {
         let name = table.cell(row, slide).unwrap_or("(unnamed)").to_owned();
-        if table.cell(row, hotspot).is_none() {
+        let empty = match analysed {
+            Some(a) if table.cell(row, a).is_some() => table.number(row, a)? <= 0.0,
+            _ => false,
+        };
+        if empty || table.cell(row, hotspot).is_none() {
             missing += 1;
             continue;
         }
+        if noted.is_some_and(|n| table.cell(row, n).is_some_and(|text| text.contains(MEANINGLESS)))
+        {
+            meaningless += 1;
+            continue;
+        }
+        *rows_of.entry(name.clone()).or_insert(0_usize) += 1;
         let count = table.number(row, hotspot)?;
         if count < 0.0 {
             return Err(table.wrong(row, hotspot, format!("count {count} is negative")));
@@ -299,7 +314,23 @@ pub fn grade(table: &Table, plan: &GradePlan) -> Result<Grades> {
         slides.push(Graded { slide: name, count, count_in_scheme_area, grade });
     }
     if missing > 0 {
-        notes.push(format!("{missing} of {} slides have no count and no grade", table.len()));
+        notes.push(format!(
+            "{missing} of {} slides have no count, or no tissue to count on, and no grade",
+            table.len()
+        ));
+    }
+    if meaningless > 0 {
+        notes.push(format!(
+            "{meaningless} of {} slides have no grade: their notes state that {MEANINGLESS}",
+            table.len()
+        ));
+    }
+    let mut twice = rows_of.iter().filter(|(_, n)| **n > 1);
+    if let Some((first, _)) = twice.next() {
+        let n = 1 + twice.count();
+        notes.push(format!(
+            "{n} slides have more than one row, the first '{first}'; each row is graded"
+        ));
     }
     if small > 0 {
         notes.push(format!(

@@ -341,6 +341,13 @@ fn what_means_nothing_has_no_score_and_is_marked_everywhere() {
         "{counted}"
     );
     assert!(counted["notes"].to_string().contains("no mitotic rate: see the notes"), "{counted}");
+    // The table that it is graded from.
+    let table = out.join("counts.csv");
+    let graded =
+        mithras(&["survival", "grade", "--counts", text(&table), "--scheme", "gist", "--json"]);
+    let graded: Value = serde_json::from_slice(&graded.stdout).unwrap();
+    assert_eq!(graded["slides"], json!([]), "{graded}");
+    assert!(graded["notes"].to_string().contains("the counts mean nothing"), "{graded}");
     let made =
         mithras(&["report", text(&out), "--out", text(&at("pages")), "--mitotic-score", "gist"]);
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
