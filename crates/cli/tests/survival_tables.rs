@@ -255,7 +255,7 @@ fn study(counts: &str, clinical: &str, out: &Path, more: &[&str]) -> (bool, Stri
 
 /// A slide of which nothing was looked at, or whose counts mean nothing, has no grade; a slide in two rows is named.
 #[test]
-fn rows_that_are_no_count_are_not_graded_without_a_word() {
+fn rows_without_a_valid_count_have_no_grade() {
     let folder = tempfile::tempdir().unwrap();
     let counts = write(
         folder.path(),

@@ -207,6 +207,23 @@ fn a_file_under_two_names_is_named_and_old_tables_go() {
     assert!(at.join("run/cases.csv").exists());
 }
 
+/// Words about a slide that was renamed since are not dropped in silence.
+#[test]
+fn words_about_a_slide_under_a_former_name_are_named() {
+    let (dir, _) = two();
+    let at = dir.path();
+    fs::create_dir(at.join("run/reviews")).unwrap();
+    let words = review_of(at);
+    // Of a run of three slides, of which `two` was called `old`; both files are the same here, so `one` has it, too.
+    let log = words.clone() + &words.replace("\"slide\":\"one\"", "\"slide\":\"old\"");
+    assert_ne!(log, words.repeat(2));
+    fs::write(at.join("run/reviews/anna.jsonl"), log).unwrap();
+    let printed = ends(at, 0, &["recount", "run", "--reviews", "anna"]);
+    let note = "note: 1 word about this file under its former name `old`, left out";
+    assert!(printed.contains(note), "{printed}");
+    assert!(fs::read_to_string(at.join("run/recount.csv")).unwrap().contains("former name `old`"));
+}
+
 /// What was not searched is not missed: figures of the truth outside the regions are left out, and named.
 #[test]
 fn a_truth_beyond_the_searched_regions_is_left_out_with_a_note() {

@@ -3,7 +3,9 @@
 use super::desk::{self, PlacedHotspot, SlideFile};
 use super::open::{OpenError, counted_folders};
 use super::qupath::{Objects, is_objects, slide_key};
-use super::review::{Entry, ReviewError, Verdict, VerdictLog, Verdicts, agreement};
+use super::review::{
+    Entry, ReviewError, SlideKey, SlideVerdicts, Verdict, VerdictLog, Verdicts, agreement,
+};
 use super::settle::{TOGETHER, Together, together};
 use super::tissue::{Windows, rings};
 use crate::agreement::Agreement;
@@ -294,6 +296,30 @@ impl Source {
     }
 }
 
+impl Source {
+    /// Remarks on words about a slide's file under a name that no slide of the run has: it was renamed.
+    fn renamed(&self, counts: &CountsFile, names: &BTreeSet<String>) -> Vec<String> {
+        let all = match self {
+            Self::Log(verdicts) => verdicts,
+            Self::Together(all) => &all.verdicts,
+            Self::Objects(_) => return Vec::new(),
+        };
+        let former = all.iter().filter(|(of, own)| {
+            of.slide_digest == counts.slide.digest
+                && !names.contains(&of.slide)
+                && !own.entries.is_empty()
+        });
+        let one = |(of, own): (&SlideKey, &SlideVerdicts)| {
+            format!(
+                "{} about this file under its former name `{}`, left out: recount the run of that name",
+                Many(own.entries.len(), "word"),
+                of.slide
+            )
+        };
+        former.map(one).collect()
+    }
+}
+
 /// Recounts every slide of a run with a reviewer's log - a file, or a name of one in the run's folder
 /// `reviews`, or several such names as `anna+bert`, whose decisions count where they differ - or with corrected
 /// objects of QuPath, a GeoJSON file or a folder of them, one per slide and called as it. Writes `recount.csv` next
@@ -315,9 +341,11 @@ pub fn recount(
     let (mut slides, mut counted, mut failed) = (Vec::new(), Vec::new(), BTreeMap::new());
     let (mut any, mut unsound) = (false, None);
     let reviewer = by(&source, &log, reviews);
-    let plan = RecountPlan { source, reviewer, reviews: run.join("reviews"), placed, grading };
+    let names: BTreeSet<String> = folders.iter().map(|f| name_of(f)).collect();
+    let plan =
+        RecountPlan { source, reviewer, reviews: run.join("reviews"), placed, grading, names };
     for folder in &folders {
-        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = name_of(folder);
         match results(folder) {
             Ok(found) => {
                 let (about, remarks) = plan.source.about(&name, &found);
@@ -368,6 +396,12 @@ struct RecountPlan {
     /// Whether a reviewer's hotspot counts.
     placed: bool,
     grading: Option<Grading>,
+    /// The slides of the run.
+    names: BTreeSet<String>,
+}
+
+fn name_of(folder: &Path) -> String {
+    folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 impl RecountPlan {
@@ -381,6 +415,7 @@ impl RecountPlan {
         mut remarks: Vec<String>,
     ) -> Result<RecountRow, RecountError> {
         let regions = outlines(folder, found.counts.slide.bounds_offset)?;
+        remarks.extend(self.source.renamed(&found.counts, &self.names));
         let outside = leave_out(&mut about, &regions);
         if outside > 0 {
             let n = Many(outside, "added figure");
