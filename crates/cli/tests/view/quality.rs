@@ -122,6 +122,34 @@ fn sound(slides: &[std::path::PathBuf], out: &Path, more: &[&str]) -> serde_json
     serde_json::from_slice(&made.stdout).unwrap()
 }
 
+/// What a cohort must not hide: one file twice, and tiles that cannot be decoded.
+#[test]
+fn a_file_twice_and_places_that_cannot_be_decoded_are_flagged() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    crate::common::draw(&at("whole.tiff"), 1400, 1200, 3, 4);
+    std::fs::copy(at("whole.tiff"), at("copy.tiff")).unwrap();
+    crate::common::draw(&at("damaged.tiff"), 1400, 1200, 5, 4);
+    let mut bytes = std::fs::read(at("damaged.tiff")).unwrap();
+    // Data of tiles; directories are at either end.
+    let (from, to) = (bytes.len() / 5, bytes.len() / 3);
+    bytes[from..to].fill(0xFF);
+    std::fs::write(at("damaged.tiff"), bytes).unwrap();
+    let answer = sound(&[dir.path().to_owned()], &at("quality"), &["--mpp", "0.25"]);
+    let all = answer["slides"].as_array().unwrap();
+    let of = |name: &str| all.iter().find(|s| s["name"] == name).unwrap();
+    for (name, other) in [("whole", "copy"), ("copy", "whole")] {
+        let flags = of(name)["flags"].to_string();
+        assert!(flags.contains(&format!("the same file as {other}")), "{answer}");
+    }
+    let unread = of("damaged")["measured"]["unread_places"].as_u64().unwrap();
+    let flags = of("damaged")["flags"].to_string();
+    assert!(unread > 0 && flags.contains("on tissue not decodable"), "{answer}");
+    assert_eq!(of("whole")["measured"]["unread_places"], 0);
+    let table = std::fs::read_to_string(at("quality/quality.csv")).unwrap();
+    assert!(table.lines().any(|l| l.ends_with(&format!(",{unread}"))), "{table}");
+}
+
 /// A label in the file, tiles that it leaves out, a stain unlike the training data's, and the maker that it states.
 #[test]
 fn labels_absent_tiles_stains_and_makers_are_found() {

@@ -47,6 +47,8 @@ pub struct Measured {
     /// Share of the squares with enough contrast at up to 16 places that are out of focus; none where no place shows
     /// it, and without um/px.
     pub out_of_focus: Option<f64>,
+    /// Places on tissue, of up to 16, that cannot be decoded: what is wrong there is not known.
+    pub unread_places: usize,
     /// Share of the overview in colours of a pen.
     pub pen: f64,
     /// Share of the overview that is dark and without colour.
@@ -102,7 +104,7 @@ pub fn measure(file: &Path, mpp: Option<Mpp>) -> Result<Measured, SlideError> {
         .map(|k| pixels[k])
         .collect();
     let [pen, dirt] = detect::pen_and_dirt(&pixels);
-    let (out_of_focus, near) = places(&slide, &mask)?;
+    let Places { out_of_focus, pixels: near, unread } = places(&slide, &mask)?;
     let stained = if near.is_empty() { &tissue } else { &near };
     let about = Deidentified::check(&slide)?;
     slide.read_failure().map_or(Ok(()), Err)?;
@@ -115,6 +117,7 @@ pub fn measure(file: &Path, mpp: Option<Mpp>) -> Result<Measured, SlideError> {
         levels: slide.levels().len(),
         tissue_mm2: is_known.then(|| mask.area_mm2()),
         out_of_focus: out_of_focus.filter(|_| is_known),
+        unread_places: unread,
         pen,
         dirt,
         folds: is_known.then(|| folds(&overview, sx * own.x.get(), &on_tissue)),
@@ -127,8 +130,17 @@ pub fn measure(file: &Path, mpp: Option<Mpp>) -> Result<Measured, SlideError> {
     })
 }
 
-/// Share of squares out of focus, and every fourth pixel, at places on tissue spread over the slide.
-fn places(slide: &Slide, mask: &TissueMask) -> Result<(Option<f64>, Vec<[u8; 3]>), SlideError> {
+/// What places on tissue, spread over the slide, show.
+struct Places {
+    /// Share of squares out of focus; none where no square has contrast.
+    out_of_focus: Option<f64>,
+    /// Every fourth pixel.
+    pixels: Vec<[u8; 3]>,
+    /// Places that cannot be decoded.
+    unread: usize,
+}
+
+fn places(slide: &Slide, mask: &TissueMask) -> Result<Places, SlideError> {
     let own = slide.resolution()?;
     let mpp = Mpp::new(own.x.get().max(own.y.get()).max(PLACE_UM)).unwrap_or(Mpp::PAPER);
     let (sx, sy) = slide.working_scale(mpp)?;
@@ -145,19 +157,22 @@ fn places(slide: &Slide, mask: &TissueMask) -> Result<(Option<f64>, Vec<[u8; 3]>
     }
     // Of equal steps through all of them.
     let step = all.len().div_ceil(PLACES).max(1);
-    let (mut blurred, mut seen, mut pixels) = (0_usize, 0_usize, Vec::new());
+    let (mut blurred, mut seen, mut pixels, mut unread) = (0_usize, 0_usize, Vec::new(), 0);
     let pixel = mpp.get() * (0.5 / mpp.get()).round().max(1.0);
     let limit = FLAW_LIMITS.sharpness * (pixel / 0.5).powi(2);
     for (x, y) in all.into_iter().step_by(step) {
-        // What cannot be decoded shows nothing.
         let tile = slide.read_whole_at(mpp, Rect::new(x as i64, y as i64, PLACE, PLACE))?;
-        let Some(tile) = tile else { continue };
+        let Some(tile) = tile else {
+            unread += 1;
+            continue;
+        };
         let sharp = detect::sharpness(&tile, mpp).unwrap_or_default();
         blurred += sharp.iter().filter(|s| **s < limit).count();
         seen += sharp.len();
         pixels.extend(tile.data.as_chunks::<3>().0.iter().step_by(4));
     }
-    Ok(((seen > 0).then(|| blurred as f64 / seen as f64), pixels))
+    let out_of_focus = (seen > 0).then(|| blurred as f64 / seen as f64);
+    Ok(Places { out_of_focus, pixels, unread })
 }
 
 /// Share of the tissue's areas that are as dense as a fold. `um`: um/px of the overview.

@@ -14,6 +14,7 @@ use base::table::Writer;
 use base::text::{Many, plain};
 use median::median;
 use mithras::export::{HOTSPOT_MM2, OUT_OF_FOCUS_SHARE};
+use mithras::input::InputDigest;
 use mitosis::Mpp;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -110,6 +111,28 @@ pub fn cohort(
     compared(looked)
 }
 
+/// The digests of slides that are files here; none of those on servers, and of what cannot be read.
+fn digests(slides: &[Looked]) -> Vec<Option<String>> {
+    let digest = |s: &Looked| {
+        let here = s.measured.is_some() && s.file.is_file();
+        here.then(|| InputDigest::from_file(&s.file).ok().map(|d| d.sha256)).flatten()
+    };
+    slides.iter().map(digest).collect()
+}
+
+/// Flags slides that are one file under several names: each counts in the cohort.
+fn flag_same_files(slides: &mut [Looked], digests: &[Option<String>]) {
+    for (k, own) in digests.iter().enumerate() {
+        let same =
+            |(i, other): &(usize, &Option<String>)| *i != k && own.is_some() && *other == own;
+        let others = digests.iter().enumerate().filter(same);
+        let names: Vec<String> = others.map(|(i, _)| slides[i].name.clone()).collect();
+        if !names.is_empty() {
+            slides[k].flags.push(format!("the same file as {}", names.join(", ")));
+        }
+    }
+}
+
 /// Compares slides with each other and sorts them.
 fn compared(mut slides: Vec<Looked>) -> Cohort {
     let stains: Vec<Stains> = slides.iter().filter_map(|s| s.measured.as_ref()?.stain()).collect();
@@ -129,6 +152,8 @@ fn compared(mut slides: Vec<Looked>) -> Cohort {
             s.flags.extend(others.map(|(name, _)| format!("{name} unlike the cohort's")));
         }
     }
+    let digests = digests(&slides);
+    flag_same_files(&mut slides, &digests);
     slides.sort_by(|a, b| {
         let key = |s: &Looked| (s.measured.is_none(), s.flags.len());
         key(b)
@@ -193,6 +218,13 @@ fn flags(m: &Measured, from_training: Option<f64>) -> Vec<String> {
     );
     let blurred = m.out_of_focus.unwrap_or(0.0);
     flag(blurred > OUT_OF_FOCUS_SHARE, format!("{} out of focus", percent(blurred)));
+    // A slide without any contrast is not a sharp one.
+    let unknown = m.mpp.is_some() && tissue > 0.0 && m.out_of_focus.is_none();
+    flag(unknown, "focus not known: no place on the tissue has enough contrast".into());
+    flag(
+        m.unread_places > 0,
+        format!("{} on tissue not decodable", Many(m.unread_places, "place")),
+    );
     flag(m.pen > PEN, format!("{} under pen", percent(m.pen)));
     flag(m.dirt > DIRT, format!("{} dirt", percent(m.dirt)));
     let folds = m.folds.unwrap_or(0.0);
@@ -228,7 +260,7 @@ fn table(cohort: &Cohort) -> Writer {
     ]);
     header.extend(["folds", "haematoxylin_r", "haematoxylin_g", "haematoxylin_b", "eosin_r"]);
     header.extend(["eosin_g", "eosin_b", "stain_from_cohort", "stain_from_training"]);
-    header.extend(["missing_tiles", "label", "personal", "seconds"]);
+    header.extend(["missing_tiles", "label", "personal", "seconds", "unread_places"]);
     let empty = header.len() - 4;
     let mut table = Writer::new(&header);
     let number = |v: f64| ((v * 1e6).round() / 1e6).to_string();
@@ -249,6 +281,7 @@ fn table(cohort: &Cohort) -> Writer {
                 cells.extend([s.stain_from_cohort, s.stain_from_training].map(maybe));
                 cells.extend([m.missing_tiles.to_string(), m.label.to_string()]);
                 cells.extend([m.personal.to_string(), format!("{:.2}", m.seconds)]);
+                cells.push(m.unread_places.to_string());
             }
         }
         table.push(cells);
@@ -280,6 +313,7 @@ mod tests {
             levels: 3,
             tissue_mm2: Some(50.0),
             out_of_focus: Some(out_of_focus),
+            unread_places: 0,
             pen: 0.0,
             dirt: 0.0,
             folds: Some(0.01),
@@ -324,6 +358,13 @@ mod tests {
         assert!(of("coarse").flags.iter().any(|f| f == "resolution unlike the cohort's"));
         assert!(of("s3").flags.is_empty() && of("s3").distance < 3.0, "{:?}", of("s3"));
         assert_eq!(of("s3").stain_from_training, Some(0.0));
+        // What cannot be judged is not sound.
+        let mut flat = looked("flat", 0.0);
+        let m = flat.measured.as_mut().unwrap();
+        (m.out_of_focus, m.unread_places) = (None, 2);
+        let flags = &compared(vec![flat]).slides[0].flags;
+        assert!(flags[0].starts_with("focus not known"), "{flags:?}");
+        assert_eq!(flags[1], "2 places on tissue not decodable");
         // Few slides do not make a cohort; what is wrong by itself is still reported.
         let few = compared(vec![looked("a", 0.4), looked("b", 0.0)]);
         assert_eq!(few.slides[0].flags, ["40.0 % out of focus"]);
