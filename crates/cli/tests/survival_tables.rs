@@ -297,6 +297,37 @@ fn rows_without_a_valid_count_have_no_grade() {
     }
 }
 
+/// A table that was pasted together twice, and one without names, whose equal rows may be of different patients.
+#[test]
+fn rows_that_are_copies_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = |named: bool| {
+        let row = |k: usize| {
+            let id = if named { format!("S{k},") } else { String::new() };
+            format!("{id}{},{}\n", 5 + k / 2, k % 2)
+        };
+        (0..8).map(row).collect::<String>()
+    };
+    let km = |name: &str, text: &str| {
+        let table = write(folder.path(), name, text);
+        let (good, out, err) =
+            mithras(&["survival", "km", "--table", &table, "--time", "t", "--event", "e"]);
+        assert!(good, "{err}");
+        out + &err
+    };
+    let named = km("twice.csv", &format!("slide,t,e\n{}{}", rows(true), rows(true)));
+    let words =
+        "8 rows repeated in every cell, each counted again; the first is row 9, a copy of row 1";
+    assert!(named.contains(words), "{named}");
+    for (name, text) in [
+        ("once.csv", format!("slide,t,e\n{}", rows(true))),
+        ("unnamed.csv", format!("t,e\n{}{}", rows(false), rows(false))),
+    ] {
+        let printed = km(name, &text);
+        assert!(!printed.contains("repeated in every cell"), "{name}: {printed}");
+    }
+}
+
 #[test]
 fn joins_patients_and_training_medians() {
     let folder = tempfile::tempdir().unwrap();

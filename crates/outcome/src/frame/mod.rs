@@ -180,6 +180,7 @@ impl Frame {
             return Ok(Self { notes, dropped, total, complete, unit, ..frame });
         }
         patients::refuse_repeats(table, roles, &rows)?;
+        notes.extend(patients::copies(table, &rows));
         let survival = outcomes(table, &rows, time, &events, &mut notes)?;
         let (x, names, terms) = design(table, &rows, &covariates, roles, &mut notes)?;
         let (group, group_names) = combine(table, &rows, &groups);

@@ -9,6 +9,7 @@ use base::remedy::Setting;
 use base::table::yes_no;
 use base::text::Many;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{BuildHasher, RandomState};
 
 /// Names of columns that identify patients, in small letters and without what parts words.
 const NAMES: [&str; 13] = [
@@ -68,6 +69,42 @@ pub(super) fn refuse_repeats(table: &Table, roles: &Roles, rows: &[usize]) -> Re
         }
     }
     Ok(())
+}
+
+/// Fewest different rows of which a column with as many values is a name, and not a measure.
+const FEWEST_NAMED: usize = 5;
+
+/// What to know of rows that repeat others in every cell, where a column names the rows: they were put there twice.
+/// Without such a column equal rows may be of different patients.
+pub(super) fn copies(table: &Table, rows: &[usize]) -> Option<String> {
+    let width = table.names().len();
+    let cells = |row: usize| (0..width).map(move |j| table.raw(row, j));
+    // By a hash: of a large table the cells are not kept twice.
+    let by = RandomState::new();
+    let hash = |row: usize| by.hash_one(cells(row).collect::<Vec<_>>());
+    let mut of: HashMap<u64, Vec<usize>> = HashMap::new();
+    let (mut first, mut again): (Vec<usize>, Vec<(usize, usize)>) = (Vec::new(), Vec::new());
+    for &row in rows {
+        let like = of.entry(hash(row)).or_default();
+        match like.iter().find(|known| cells(**known).eq(cells(row))) {
+            Some(&known) => again.push((row, known)),
+            None => {
+                like.push(row);
+                first.push(row);
+            }
+        }
+    }
+    let (row, known) = *again.first()?;
+    let names = |j: usize| first.iter().map(|r| table.raw(*r, j)).collect::<BTreeSet<_>>().len();
+    let named = first.len() >= FEWEST_NAMED && (0..width).any(|j| names(j) == first.len());
+    named.then(|| {
+        format!(
+            "{} repeated in every cell, each counted again; the first is row {}, a copy of row {}",
+            Many(again.len(), "row"),
+            table.origin_of(row) + 1,
+            table.origin_of(known) + 1
+        )
+    })
 }
 
 /// The columns in use, by their part.
