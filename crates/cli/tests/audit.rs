@@ -113,7 +113,7 @@ fn bad_count_tables_are_refused() {
 }
 
 /// Sixty drawn crops in two cohorts; names carry a word that must never reach the browser.
-fn corpus(dir: &Path) {
+pub(crate) fn corpus(dir: &Path) {
     let header = Header { name: "drawn".into(), builder: "test".into(), ..Header::default() };
     let mut w = CorpusWriter::create(dir, header, Layout::default()).unwrap();
     for i in 0..60u8 {

@@ -3,7 +3,8 @@
 
 #![cfg(target_os = "linux")]
 
-use crate::upgrading::{former, output_text, review_of, tiny};
+use crate::upgrading::{former, json, output_text, review_of, tiny};
+use mithras::demo::{Layout, Rect, Spec};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -258,31 +259,33 @@ const WRITING: &[&str] = &[
     "detectors import --onnx boxes.onnx --mpp 0.25 --name cells --license none --out package",
     "evaluate robustness --images pics --no-figures --mpp 0.25 --model m --changes clean --out robust",
     "data check .",
+    "data part MIDOG22 --labels midog.json --out part.json",
+    "audit score --counts verdicts.csv",
+    "bench detect --model m --engine rten --runs 1",
+    "challenge midog25-t1 --input challenge --output answer --model m --engine rten --threads 1",
+    "classify pics --model m --engine rten --threads 1 --out classes.csv",
+    "corpus interchange scored --up-to 0.8 --out interchanged",
+    "corpus labelled sets --folds folds.json --crop 96 --box-side 50 --out labelled",
+    "detectors combine --first m --second m --name two --out combined",
+    "evaluate robustness --images cells --truth cells.csv --mpp 0.25 --model package --changes clean --out cells-1",
+    "evaluate operating-point --fold 0=cells-1 --fold 1=cells-1 --out points.json",
+    "experiment run tumour-review --out reviewed --threads 1 --json",
+    "experiment report reviewed",
+    "experiment export --snakemake tumour-review --out reviewed --to work.smk",
+    "export dicom converted --slides dicom --out sr",
 ];
 
 /// Verbs of which no line is here, and why.
 const UNTRIED: &[(&str, &str)] = &[
-    ("audit serve", "a server: a review must not end because of the line with its address"),
-    ("start", "a server"),
-    ("view", "a server"),
-    ("audit score", "needs the verdicts of a reviewer; prints by the function of `audit sample`"),
-    ("bench", "measures for minutes; prints by the same function"),
-    ("calibrate", "needs fifty judged figures; prints by the same function"),
-    ("challenge", "writes files, and nothing on standard output"),
-    ("classify", "needs a classifier of crops; prints by the same function"),
-    ("export dicom", "needs slides of DICOM; prints by the function of `export qupath`"),
+    ("audit serve", "does not end by itself: see the test of servers"),
+    ("start", "does not end by itself: see the test of servers"),
+    ("view", "does not end by itself: see the test of servers"),
+    ("bench encoders", "needs the training build"),
     (
-        "corpus interchange",
-        "needs a corpus of scored crops; prints by the function of `corpus merge`",
+        "calibrate",
+        "needs a detector whose second stage has two classes; prints by the same function",
     ),
-    ("corpus labelled", "needs cells to cut; prints by the function of `corpus merge`"),
-    ("data part", "needs the labels of a public dataset; prints by the function of `data check`"),
-    ("detectors combine", "needs two packages; prints by the function of `detectors import`"),
-    ("evaluate operating-point", "needs a run per fold; prints by the same function"),
-    ("experiment export", "needs the data of an experiment; prints by the same function"),
-    ("experiment report", "needs the runs of an experiment; prints by the same function"),
-    ("experiment run", "trains; prints by the same function"),
-    ("train", "trains; prints by the same function"),
+    ("train", "needs the training build"),
 ];
 
 /// The verbs without verbs below them, as `--help` lists them.
@@ -320,6 +323,71 @@ fn every_verb_has_a_line_with_a_full_output_or_a_reason() {
     }
 }
 
+/// A server keeps answering without the line with its address: a review must not end because of a full disk.
+#[test]
+fn servers_answer_though_their_output_is_full() {
+    let dir = writing_place();
+    let sample = ended(dir.path(), &words("audit sample scored --allow-short --out sample"), None);
+    assert!(sample.status.success(), "{}", output_text(&sample));
+    for line in ["view run --no-browser", "start --no-browser", "audit serve sample/package"] {
+        // A port that was free a moment ago; the address is not read, as it cannot be printed.
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let device = fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut server = Command::new(crate::program())
+            .current_dir(dir.path())
+            .args(words(line))
+            .args(["--port", &port.to_string()])
+            .stdin(Stdio::null())
+            .stdout(device)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let begun = Instant::now();
+        let answer = loop {
+            if let Some(code) = server.try_wait().unwrap() {
+                panic!("{line} ends: {code}: {}", output_text(&server.wait_with_output().unwrap()));
+            }
+            if let Some(answer) = asked(port) {
+                break answer;
+            }
+            assert!(begun.elapsed() < LONGEST, "{line} does not answer");
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        // Without the secret of its address it answers that there is nothing.
+        assert!(answer.starts_with("HTTP/1.1 4"), "{line}: {answer}");
+        server.kill().unwrap();
+        server.wait().unwrap();
+    }
+}
+
+/// What a server on this port answers, if one is there.
+fn asked(port: u16) -> Option<String> {
+    use std::io::{Read, Write};
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream.set_read_timeout(Some(LONGEST)).ok()?;
+    let request = format!("GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok().filter(|n| *n > 0)?;
+    Some(answer)
+}
+
+/// The former run as that of a slide whose conversion to DICOM is there.
+fn converted_run(at: &Path) {
+    let (from, to) = (at.join("run/one"), at.join("converted/case"));
+    fs::create_dir_all(&to).unwrap();
+    let mut counts = json(&from.join("counts.json"));
+    (counts["slide"]["width"], counts["slide"]["height"]) = (20_000.into(), 10_000.into());
+    counts["slide"]["name"] = "case".into();
+    fs::write(to.join("counts.json"), counts.to_string()).unwrap();
+    fs::copy(from.join("detections.csv"), to.join("detections.csv")).unwrap();
+    let golden = testkit::workspace().join("crates/dicom/tests/golden/case");
+    fs::create_dir_all(at.join("dicom/case")).unwrap();
+    for file in fs::read_dir(golden).unwrap().map(|f| f.unwrap().path()) {
+        fs::copy(&file, at.join("dicom/case").join(file.file_name().unwrap())).unwrap();
+    }
+}
+
 /// What the lines of [`WRITING`] read.
 fn writing_place() -> tempfile::TempDir {
     let dir = place();
@@ -346,6 +414,21 @@ fn writing_place() -> tempfile::TempDir {
     let onnx = |from: &str, to: &str| fs::copy(root.join(from), at.join(to)).unwrap();
     onnx("crates/features/tests/golden/tiny.onnx", "e.onnx");
     onnx("crates/infer/tests/golden/boxes.onnx", "boxes.onnx");
+    onnx("crates/cli/tests/golden/audit_paper.csv", "verdicts.csv");
+    let images = r#"[{"id": 1, "file_name": "1.tiff", "tumor_type": "human breast cancer"}]"#;
+    let annotations = r#"[{"image_id": 1, "category_id": 1, "bbox": [0, 0, 50, 50]}]"#;
+    write("midog.json", &format!(r#"{{"images": {images}, "annotations": {annotations}}}"#));
+    let platform = at.join("challenge/images/histopathology-roi-cropout");
+    fs::create_dir_all(&platform).unwrap();
+    fs::copy(at.join("one.tiff"), platform.join("007.tiff")).unwrap();
+    crate::audit::corpus(&at.join("scored"));
+    converted_run(at);
+    let layout = Layout::new(Spec::new(600, 520, 5, 2).unwrap()).unwrap();
+    let tile = mithras::demo::draw(&layout, Rect::new(0, 0, 600, 520));
+    fs::create_dir(at.join("cells")).unwrap();
+    let drawn = image::RgbImage::from_raw(600, 520, tile.data).unwrap();
+    drawn.save(at.join("cells/drawn.png")).unwrap();
+    mithras::demo::write_truth(&layout, "drawn", &at.join("cells.csv")).unwrap();
     dir
 }
 

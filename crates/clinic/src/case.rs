@@ -207,7 +207,7 @@ impl Case {
             (Some(r), true) => (r.hotspot_count, r.hotspot_px),
             _ => (slide.counts.hotspot_count, slide.counts.hotspot.map(|h| h.centre_px)),
         };
-        // Without figures there is no place of which a part is missing.
+        // Without figures the square has no place, and is whole.
         let on_slide = centre.and_then(|at| slide.counts.square_on_slide_mm2(at));
         let mm2 = on_slide.unwrap_or(HOTSPOT_MM2);
         Some(Headline { slide, figures, mm2, whole_mm2: HOTSPOT_MM2, placed: None })

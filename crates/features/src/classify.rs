@@ -208,3 +208,52 @@ impl Remedied for ClassifyError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use infer::EngineChoice;
+
+    /// Takes a file away, and cuts another, as soon as the first images are done.
+    struct Damage {
+        gone: PathBuf,
+        cut: PathBuf,
+    }
+
+    impl Listener for Damage {
+        fn begin(&mut self, _: &str, _: &'static str) {}
+        fn update(&mut self, _: u64, _: u64) {
+            let _ = std::fs::remove_file(&self.gone);
+            let half = std::fs::metadata(&self.cut).unwrap().len() / 2;
+            std::fs::File::options().write(true).open(&self.cut).unwrap().set_len(half).unwrap();
+        }
+        fn finish(&mut self) {}
+        fn report(&mut self, _: &str) {}
+        fn note(&mut self, _: &str) {}
+    }
+
+    #[test]
+    fn what_cannot_be_read_any_more_after_the_first_images_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let package = testkit::workspace().join("crates/infer/tests/golden/tiny");
+        let package = ModelPackage::find(Some(&package)).unwrap();
+        let files: Vec<PathBuf> = (0..67).map(|k| dir.path().join(format!("{k}.png"))).collect();
+        for (k, file) in files.iter().enumerate() {
+            let at = |x: u32, y: u32| image::Rgb([(x * 7) as u8, (y * 5) as u8, k as u8]);
+            image::RgbImage::from_fn(32, 32, at).save(file).unwrap();
+        }
+        let options =
+            EngineOptions { engine: EngineChoice::Rten, threads: 1, ..EngineOptions::default() };
+        let out = dir.path().join("out.csv");
+        let mut damage = Damage { gone: files[64].clone(), cut: files[66].clone() };
+        let done = classify(&package, &options, &files, None, &out, &mut damage).unwrap();
+        assert_eq!((done.images, done.failed.len()), (65, 2), "{:?}", done.failed);
+        let table = std::fs::read_to_string(&out).unwrap();
+        assert_eq!(table.lines().count(), 66);
+        for (failed, file) in done.failed.iter().zip([&files[64], &files[66]]) {
+            let name = file.to_str().unwrap();
+            assert!(failed.contains(name) && !table.contains(name), "{failed}");
+        }
+        assert!(table.contains(files[65].to_str().unwrap()), "{table}");
+    }
+}

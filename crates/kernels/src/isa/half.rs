@@ -21,7 +21,7 @@ pub(crate) enum Half {
     Dots,
 }
 
-/// How bf16 is multiplied: there is no way here.
+/// How bf16 is multiplied: in no way here.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Half {}
