@@ -230,7 +230,7 @@ fn a_classifier_becomes_the_second_stage_of_a_detector() {
     assert_eq!(scores(&at("open"), &at("run-open")), plain);
     let record = fs::read_to_string(at("run-open/drawn/counts.json")).unwrap();
     assert!(record.contains("\"passes_from\""), "the screen is part of the record: {record}");
-    // One that counts beside the second stage is named with its weight.
+    // One that counts with the second stage is named with its weight.
     let weighed = made(
         &first,
         &first,

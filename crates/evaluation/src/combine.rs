@@ -62,7 +62,7 @@ pub struct ScreenStage {
     pub package: PathBuf,
     /// Probability from which on it passes a crop on.
     pub passes_from: f32,
-    /// What its log-odds count beside those of the second stage, above 0 and at most 10; `None`: nothing.
+    /// What its log-odds count next to those of the second stage, above 0 and at most 10; `None`: nothing.
     pub weight: Option<f64>,
 }
 

@@ -292,7 +292,7 @@ impl<S: Classifier, C: Classifier> Screened<S, C> {
     }
 }
 
-/// Log-odds of a probability, finite at 0 and 1: what f32 does not tell from them counts as 1e-7 away.
+/// Log-odds of a probability, finite at 0 and 1: what f32 cannot distinguish from them counts as 1e-7 away.
 fn log_odds(p: f32) -> f64 {
     let p = f64::from(p).clamp(1e-7, 1.0 - 1e-7);
     (p / (1.0 - p)).ln()

@@ -113,7 +113,7 @@ pub struct ScreenEntry {
     pub sha256: String,
     /// Probability from which on it passes a candidate on.
     pub passes_from: f32,
-    /// What its log-odds count beside those of the second stage; none where they do not.
+    /// What its log-odds count next to those of the second stage; none where they do not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<f64>,
 }
