@@ -108,7 +108,7 @@ fn only_what_lies_in_regions_is_read_and_counted() {
         "regions `left` (Tumour) and `right` (Tumour) overlap in {shared:.4} mm2: figures there count in both, and \
          once in all together"
     );
-    assert_eq!(regions.notes, [note.clone()]);
+    assert_eq!(regions.notes, std::slice::from_ref(&note));
     let printed = report::gather(std::slice::from_ref(&part), None).unwrap().to_string();
     assert!(printed.contains(&format!("s: {note}")), "{printed}");
     for table in ["counts.csv", "regions.csv"] {

@@ -243,6 +243,47 @@ pub(crate) const MEANINGLESS: &str = "the counts mean nothing";
 /// The area of the program's own hotspot, mm2.
 const DENSEST_MM2: f64 = 2.0;
 
+/// What a table of counts has besides slides with a grade.
+#[derive(Default)]
+struct Seen {
+    /// Rows without a count or without tissue.
+    missing: usize,
+    /// Rows whose notes state that the counts mean nothing.
+    meaningless: usize,
+    /// Rows with less analysed tissue than the counted area.
+    small: usize,
+    /// Rows whose hotspot hangs over the slide's edge.
+    cut: usize,
+    /// How many rows a slide has.
+    rows_of: BTreeMap<String, usize>,
+}
+
+impl Seen {
+    /// In sentences; `area` is the counted one, mm2.
+    fn notes(&self, rows: usize, area: f64) -> Vec<String> {
+        let mut notes = Vec::new();
+        let mut note = |n: usize, what: String| {
+            if n > 0 {
+                notes.push(format!("{n} of {rows} slides {what}"));
+            }
+        };
+        note(self.missing, "have no count, or no tissue to count on, and no grade".into());
+        note(self.meaningless, format!("have no grade: their notes state that {MEANINGLESS}"));
+        let small = "mm2 of analysed tissue: their grades are lower bounds";
+        note(self.small, format!("have less than {area} {small}"));
+        let cut = "have a hotspot that hangs over the edge of the slide (hotspot_mm2): their grades are lower bounds";
+        note(self.cut, cut.into());
+        let twice: Vec<&String> = self.rows_of.iter().filter(|r| *r.1 > 1).map(|r| r.0).collect();
+        if let Some(first) = twice.first() {
+            let n = twice.len();
+            notes.push(format!(
+                "{n} slides have more than one row, the first '{first}'; each row is graded"
+            ));
+        }
+        notes
+    }
+}
+
 /// Grades every slide of a table of counts.
 ///
 /// # Errors
@@ -271,81 +312,41 @@ pub fn grade(table: &Table, plan: &GradePlan) -> Result<Grades> {
     notes.push(format!("the mitotic part alone is not the tumour's grade; {}", scheme.title));
     let mut slides = Vec::new();
     let mut grades = BTreeMap::new();
-    let (mut missing, mut meaningless, mut small, mut cut) = (0, 0, 0, 0);
-    let mut rows_of = BTreeMap::new();
+    let mut seen = Seen::default();
     let noted = table.first_of(&["notes"]);
     let analysed = table.first_of(&["analysed_mm2"]);
     let on_slide = table.first_of(&["hotspot_mm2"]);
+    // Of a column that the table may lack, and a cell that may be empty.
+    let number = |row, column: Option<_>| match column {
+        Some(c) if table.cell(row, c).is_some() => table.number(row, c).map(Some),
+        _ => Ok(None),
+    };
     for row in 0..table.len() {
         let name = table.cell(row, slide).unwrap_or("(unnamed)").to_owned();
-        let empty = match analysed {
-            Some(a) if table.cell(row, a).is_some() => table.number(row, a)? <= 0.0,
-            _ => false,
-        };
-        if empty || table.cell(row, hotspot).is_none() {
-            missing += 1;
+        let analysed_mm2 = number(row, analysed)?;
+        if analysed_mm2.is_some_and(|a| a <= 0.0) || table.cell(row, hotspot).is_none() {
+            seen.missing += 1;
             continue;
         }
-        if noted.is_some_and(|n| table.cell(row, n).is_some_and(|text| text.contains(MEANINGLESS)))
-        {
-            meaningless += 1;
+        let notes_of_row = noted.and_then(|n| table.cell(row, n));
+        if notes_of_row.is_some_and(|text| text.contains(MEANINGLESS)) {
+            seen.meaningless += 1;
             continue;
         }
-        *rows_of.entry(name.clone()).or_insert(0_usize) += 1;
+        *seen.rows_of.entry(name.clone()).or_insert(0) += 1;
         let count = table.number(row, hotspot)?;
         if count < 0.0 {
             return Err(table.wrong(row, hotspot, format!("count {count} is negative")));
         }
-        if let Some(a) = analysed
-            && table.cell(row, a).is_some()
-        {
-            small += usize::from(table.number(row, a)? < area);
-        }
-        let hangs_over = match on_slide {
-            Some(column) if table.cell(row, column).is_some() => {
-                table.number(row, column)? < area.min(DENSEST_MM2) - 1e-9
-            }
-            _ => false,
-        };
-        cut += usize::from(hangs_over);
+        seen.small += usize::from(analysed_mm2.is_some_and(|a| a < area));
+        let whole = area.min(DENSEST_MM2) - 1e-9;
+        seen.cut += usize::from(number(row, on_slide)?.is_some_and(|mm2| mm2 < whole));
         let (count_in_scheme_area, grade) = rule.apply(count, area);
         *grades.entry(grade.to_owned()).or_insert(0) += 1;
         let grade = grade.to_owned();
         slides.push(Graded { slide: name, count, count_in_scheme_area, grade });
     }
-    if missing > 0 {
-        notes.push(format!(
-            "{missing} of {} slides have no count, or no tissue to count on, and no grade",
-            table.len()
-        ));
-    }
-    if meaningless > 0 {
-        notes.push(format!(
-            "{meaningless} of {} slides have no grade: their notes state that {MEANINGLESS}",
-            table.len()
-        ));
-    }
-    let mut twice = rows_of.iter().filter(|(_, n)| **n > 1);
-    if let Some((first, _)) = twice.next() {
-        let n = 1 + twice.count();
-        notes.push(format!(
-            "{n} slides have more than one row, the first '{first}'; each row is graded"
-        ));
-    }
-    if small > 0 {
-        notes.push(format!(
-            "{small} of {} slides have less than {area} mm2 of analysed tissue: their grades are \
-             lower bounds",
-            table.len()
-        ));
-    }
-    if cut > 0 {
-        notes.push(format!(
-            "{cut} of {} slides have a hotspot that hangs over the edge of the slide (hotspot_mm2): their grades are \
-             lower bounds",
-            table.len()
-        ));
-    }
+    notes.extend(seen.notes(table.len(), area));
     Ok(Grades {
         scheme: scheme.name,
         title: scheme.title,

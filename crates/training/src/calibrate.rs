@@ -404,7 +404,7 @@ mod tests {
         assert!((found.f1.mean - (2.0 / 3.0 + 0.0) / 2.0).abs() < 1e-12, "{found:?}");
         assert!(md.contains("thresholds of the others"), "{md}");
         // One fold has no others; others without a figure choose nothing.
-        assert!(at_others(&[high.clone()], Rule::Midog, &mut md).unwrap().is_none());
+        assert!(at_others(std::slice::from_ref(&high), Rule::Midog, &mut md).unwrap().is_none());
         let none = fold("none", &[(0.9, false)]);
         assert!(at_others(&[high, none], Rule::Midog, &mut md).unwrap().is_none());
     }

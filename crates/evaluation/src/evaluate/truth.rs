@@ -143,35 +143,12 @@ pub fn read_truth(path: &Path, options: &TruthOptions) -> Result<Truth, Evaluate
         if columns.filled(&table, row).next().is_none() {
             continue;
         }
-        let mut ignored = false;
-        if let Some(column) = kind {
-            let word = plain(table.cell(row, column));
-            let figure = own.contains(&word) || (own.is_empty() && FIGURE.contains(&&*word));
-            ignored = !figure && word == IGNORE;
-            if !figure && !ignored {
-                if word.is_empty()
-                    || OTHER.contains(&&*word)
-                    || (!own.is_empty() && FIGURE.contains(&&*word))
-                {
-                    continue;
-                }
-                let cell = table.cell(row, column);
-                let (words, help) = match own.is_empty() {
-                    true => (
-                        "mf, mitotic, mitotic figure, mitosis, figure".into(),
-                        "state the words that mean a figure",
-                    ),
-                    false => (
-                        options.figures.join(", "),
-                        "state it as well if it means a figure, or else write `other` in its place",
-                    ),
-                };
-                let reason = format!(
-                    "'{cell}' is neither a word for a mitotic figure ({words}) nor for something else \
-                     (mimicker, imposter, non-mitotic, hard negative, other, ignore); {help}"
-                );
-                return Err(EvaluateError::Word { place: table.place(row, column), reason });
-            }
+        let meaning = match kind {
+            Some(column) => meaning(&table, row, column, &options.figures, &own)?,
+            None => Meaning::Figure,
+        };
+        if meaning == Meaning::Other {
+            continue;
         }
         let (place, both) = columns.read(&table, row)?;
         case.in_both.extend(both);
@@ -179,20 +156,72 @@ pub fn read_truth(path: &Path, options: &TruthOptions) -> Result<Truth, Evaluate
             let reason = "the slide has this place already in a row above; remove one of the two";
             return Err(table.wrong(row, columns.first(), reason).into());
         }
-        if ignored { &mut case.ignored } else { &mut case.points }.push(place);
+        match meaning {
+            Meaning::Ignored => case.ignored.push(place),
+            _ => case.points.push(place),
+        }
     }
     if !options.only.is_empty() {
-        let wanted: BTreeSet<String> =
-            options.only.iter().map(|name| stem(Path::new(name))).collect();
-        if let Some(name) = wanted.iter().find(|name| !truth.contains_key(*name)) {
-            let (kept, own) = (wanted.iter().map(String::as_str), truth.keys().map(String::as_str));
-            let join = Unmatched::between(("the slides to keep", "the truth"), kept, own)
-                .map_or_else(String::new, |j| format!(" ({j})"));
-            return Err(fail(format!("names no slide `{name}`, which was to be kept{join}")));
-        }
-        truth.retain(|name, _| wanted.contains(name));
+        retain_named(&mut truth, &options.only).map_err(fail)?;
     }
     Ok(truth)
+}
+
+/// What a row's label means.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Meaning {
+    Figure,
+    Other,
+    Ignored,
+}
+
+/// The label of a row; `figures` are the words that alone mean a figure, `own` the same in plain letters.
+fn meaning(
+    table: &Table,
+    row: usize,
+    column: usize,
+    figures: &[String],
+    own: &[String],
+) -> Result<Meaning, EvaluateError> {
+    let word = plain(table.cell(row, column));
+    if own.contains(&word) || (own.is_empty() && FIGURE.contains(&&*word)) {
+        return Ok(Meaning::Figure);
+    }
+    if word == IGNORE {
+        return Ok(Meaning::Ignored);
+    }
+    if word.is_empty() || OTHER.contains(&&*word) || (!own.is_empty() && FIGURE.contains(&&*word)) {
+        return Ok(Meaning::Other);
+    }
+    let cell = table.cell(row, column);
+    let (words, help) = match own.is_empty() {
+        true => (
+            "mf, mitotic, mitotic figure, mitosis, figure".into(),
+            "state the words that mean a figure",
+        ),
+        false => (
+            figures.join(", "),
+            "state it as well if it means a figure, or else write `other` in its place",
+        ),
+    };
+    let reason = format!(
+        "'{cell}' is neither a word for a mitotic figure ({words}) nor for something else \
+         (mimicker, imposter, non-mitotic, hard negative, other, ignore); {help}"
+    );
+    Err(EvaluateError::Word { place: table.place(row, column), reason })
+}
+
+/// Keeps the slides of these names; the reason, where the truth lacks one.
+fn retain_named(truth: &mut Truth, only: &[String]) -> Result<(), String> {
+    let wanted: BTreeSet<String> = only.iter().map(|name| stem(Path::new(name))).collect();
+    if let Some(name) = wanted.iter().find(|name| !truth.contains_key(*name)) {
+        let (kept, own) = (wanted.iter().map(String::as_str), truth.keys().map(String::as_str));
+        let join = Unmatched::between(("the slides to keep", "the truth"), kept, own)
+            .map_or_else(String::new, |j| format!(" ({j})"));
+        return Err(format!("names no slide `{name}`, which was to be kept{join}"));
+    }
+    truth.retain(|name, _| wanted.contains(name));
+    Ok(())
 }
 
 /// Whether two cells that give one name may be one file: they have the same parts from the end, as far as both have

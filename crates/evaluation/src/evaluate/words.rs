@@ -102,17 +102,20 @@ impl fmt::Display for Evaluation {
                 )?;
             }
         }
-        if !result.notes.is_empty() {
+        result.write_notes(f)
+    }
+}
+
+impl Evaluation {
+    fn write_notes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.notes.is_empty() {
             writeln!(f)?;
-            result.notes.iter().try_for_each(|note| writeln!(f, "note: {note}"))?;
+            self.notes.iter().try_for_each(|note| writeln!(f, "note: {note}"))?;
         }
-        if !result.without_truth.is_empty() {
+        if !self.without_truth.is_empty() {
             writeln!(f)?;
-            writeln!(
-                f,
-                "not evaluated, the truth does not name them: {}",
-                result.without_truth.join(", ")
-            )?;
+            let left_out = self.without_truth.join(", ");
+            writeln!(f, "not evaluated, the truth does not name them: {left_out}")?;
         }
         Ok(())
     }
