@@ -103,6 +103,11 @@ const PROSE: &[(&str, &str, How)] = &[
     ),
     ("choose another folder", "evaluation", Case),
     (
+        "one pair of columns is of another file",
+        "evaluation",
+        Test("crates/cli/tests/upgrading.rs", "a_table_whose_px_and_um_are_two_places_is_refused"),
+    ),
+    (
         "detect it with both stages",
         "evaluation",
         MayNot("a package of one stage has no second one"),

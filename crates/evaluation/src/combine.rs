@@ -66,6 +66,14 @@ pub struct ScreenStage {
     pub weight: Option<f64>,
 }
 
+impl ScreenStage {
+    /// Of its package, its bound and its weight.
+    #[must_use]
+    pub const fn new(package: PathBuf, passes_from: f32, weight: Option<f64>) -> Self {
+        Self { package, passes_from, weight }
+    }
+}
+
 /// Writes the detector into a folder. The resolutions of slides are the first package's, the licence is
 /// both's.
 ///

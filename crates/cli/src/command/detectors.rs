@@ -36,8 +36,7 @@ struct Combine {
     /// probabilities, as of the models of folds, in as much time as all of them take
     #[arg(long, value_name = "PKG", required = true)]
     second: Vec<PathBuf>,
-    /// Small classifier that is asked first: only candidates to which it gives --passes-from or more are asked of the
-    /// second stage [default: that of --second, if it has one]
+    /// Small classifier in front of the second stage, which is asked from --passes-from on [default: that of --second]
     #[arg(long, value_name = "PKG", requires = "passes_from")]
     screen: Option<PathBuf>,
     /// Probability from which on the screen passes a candidate on
@@ -122,11 +121,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
                 Some(_) => anyhow::bail!("--operating-point takes two numbers, as 0.5,0.3"),
                 None => None,
             };
-            let Combine { first, second, screen, passes_from, screen_weight: weight, name, .. } = a;
-            let screen = screen.zip(passes_from);
-            let screen =
-                screen.map(|(package, passes_from)| ScreenStage { package, passes_from, weight });
-            let stages = Stages { first, second, screen, name, point };
+            let (screen, weight) = (a.screen.zip(a.passes_from), a.screen_weight);
+            let screen = screen.map(|(p, from)| ScreenStage::new(p, from, weight));
+            let stages = Stages { first: a.first, second: a.second, screen, name: a.name, point };
             println!("{}", combine(&stages, &a.out)?.origin);
             return Ok(());
         }
