@@ -169,6 +169,46 @@ fn columns(file: &Path) -> std::collections::BTreeMap<String, Vec<String>> {
     names.iter().enumerate().map(|(k, n)| (n.to_owned(), column(k))).collect()
 }
 
+/// Every step ended but those of another program.
+#[cfg(feature = "train")]
+fn all_steps_ended(ended: &Value, printed: &str) {
+    for step in ended["steps"].as_array().unwrap() {
+        let (name, end) = (step[0].as_str().unwrap(), &step[1]);
+        if name.contains("yolov10") {
+            assert!(end["reason"].as_str().unwrap().contains("another program"), "{step}");
+        } else {
+            assert_eq!(end["end"], "done", "{step}\n{printed}");
+        }
+    }
+}
+
+/// One first stage and two second stages on drawn slides; F1 of the report is computed again from the counts.
+#[cfg(feature = "train")]
+#[test]
+fn detection_on_public_data_runs_whole_on_drawn_slides() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let args = ["detection-public", "--shrink", "--device", "cpu", "--threads", "1", "--jobs", "1"];
+    let (_, ended, printed) = run(dir, &args);
+    all_steps_ended(&ended, &printed);
+    let found = report(dir, "detection-public");
+    for (row, stage, table) in [
+        ("scratch-tiny", "two stages", "f1"),
+        ("own-mithras", "two stages", "f1"),
+        ("scratch-tiny", "segmentation only", "alone"),
+    ] {
+        let at = format!("steps/public/detector/{row}/calibration/calibration.json");
+        let rows = &json(&dir.join(at))["stages"][stage]["at_others"]["rows"];
+        let count = |k: usize, key: &str| rows[k][key].as_f64().unwrap();
+        let f1 = |k| {
+            let all = 2.0 * count(k, "tp") + count(k, "fp") + count(k, "fn");
+            if all > 0.0 { 2.0 * count(k, "tp") / all } else { 0.0 }
+        };
+        let mean = (f1(0) + f1(1) + f1(2)) / 3.0;
+        assert!((estimate(&found, table, row, 0) - mean).abs() < 1e-9, "{row}, {stage}: {mean}");
+    }
+}
+
 /// Every experiment of the paper, whole, on drawn slides with tiny networks: pseudo-labels, pretraining, probing and
 /// fine-tuning, detectors over three folds, slides, statistics. One number of each report is computed here again.
 #[cfg(feature = "train")]
@@ -179,14 +219,7 @@ fn every_experiment_runs_whole_on_drawn_slides() {
     let dir = dir.path();
     let args = ["all", "--shrink", "--device", "cpu", "--threads", "1", "--jobs", "2"];
     let (_, ended, printed) = run(dir, &args);
-    for step in ended["steps"].as_array().unwrap() {
-        let (name, end) = (step[0].as_str().unwrap(), &step[1]);
-        if name.contains("yolov10") {
-            assert!(end["reason"].as_str().unwrap().contains("another program"), "{step}");
-        } else {
-            assert_eq!(end["end"], "done", "{step}\n{printed}");
-        }
-    }
+    all_steps_ended(&ended, &printed);
     // No cell is empty but those of the other program, and of data sets that are not drawn.
     let not_drawn = ["yolov10", "MIDOG21", "TCGA-MF-Pseudo"];
     for folder in std::fs::read_dir(dir.join("report")).unwrap().map(|f| f.unwrap().path()) {
