@@ -213,7 +213,6 @@ fn detection_on_public_data_runs_whole_on_drawn_slides() {
 /// fine-tuning, detectors over three folds, slides, statistics. One number of each report is computed here again.
 #[cfg(feature = "train")]
 #[test]
-#[expect(clippy::too_many_lines, reason = "one run, and one number of each of its reports")]
 fn every_experiment_runs_whole_on_drawn_slides() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
