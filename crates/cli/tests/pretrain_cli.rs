@@ -1,5 +1,6 @@
 //! `mithras train pretrain` and `mithras embed` on a drawn corpus.
 
+#[cfg(feature = "train")]
 use std::path::Path;
 use std::process::Command;
 
@@ -9,6 +10,7 @@ fn mithras(args: &[&str]) -> (bool, String, String) {
     (out.status.success(), text(&out.stdout), text(&out.stderr))
 }
 
+#[cfg(feature = "train")]
 fn s(p: &Path) -> &str {
     p.to_str().unwrap()
 }
