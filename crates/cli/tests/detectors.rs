@@ -230,25 +230,6 @@ fn a_classifier_becomes_the_second_stage_of_a_detector() {
     assert_eq!(scores(&at("open"), &at("run-open")), plain);
     let record = fs::read_to_string(at("run-open/drawn/counts.json")).unwrap();
     assert!(record.contains("\"passes_from\""), "the screen is part of the record: {record}");
-    // One that counts with the second stage is named with its weight.
-    let weighed = made(
-        &first,
-        &first,
-        &at("weighed"),
-        &[
-            "--operating-point",
-            &own,
-            "--screen",
-            screen,
-            "--passes-from",
-            "0.3",
-            "--screen-weight",
-            "0.4",
-        ],
-    );
-    assert!(weighed.0, "{}", weighed.2);
-    let weighed = infer::ModelPackage::open(&at("weighed")).unwrap();
-    assert_eq!(weighed.card.screen.unwrap().weight, Some(0.4));
     let unlike = with(strict, "0.1", &at("strict"));
     assert!(!unlike.0 && unlike.2.contains("differs from the second stage in its"), "{}", unlike.2);
     assert!(!at("strict").exists());

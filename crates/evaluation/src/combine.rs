@@ -45,33 +45,14 @@ pub struct Stages {
     pub first: PathBuf,
     /// Packages with the classifier; of several the mean, as of the models of folds.
     pub second: Vec<PathBuf>,
-    /// A small classifier in front of the second stage; without it a single second stage keeps the screen of its own
-    /// package.
-    pub screen: Option<ScreenStage>,
+    /// Package with a small classifier, and the probability from which on it passes a crop on to the second stage.
+    /// Without it a single second stage keeps the screen of its own package.
+    pub screen: Option<(PathBuf, f32)>,
     /// Name of the detector.
     pub name: String,
     /// Its thresholds on `s_seg` and `s_cls`. Without them the first stage keeps its own, and the
     /// classifier accepts from its own threshold, else from even odds; the card marks them as not calibrated.
     pub point: Option<(Score, Score)>,
-}
-
-/// A small classifier in front of the second stage.
-#[derive(Clone, Debug)]
-pub struct ScreenStage {
-    /// Its package.
-    pub package: PathBuf,
-    /// Probability from which on it passes a crop on.
-    pub passes_from: f32,
-    /// What its log-odds count next to those of the second stage, above 0 and at most 10; `None`: nothing.
-    pub weight: Option<f64>,
-}
-
-impl ScreenStage {
-    /// Of its package, its bound and its weight.
-    #[must_use]
-    pub const fn new(package: PathBuf, passes_from: f32, weight: Option<f64>) -> Self {
-        Self { package, passes_from, weight }
-    }
 }
 
 /// Writes the detector into a folder. The resolutions of slides are the first package's, the licence is
@@ -100,7 +81,7 @@ pub fn combine(stages: &Stages, out: &Path) -> Result<ModelPackage, CombineError
         several => infer::ensemble::classifier(several)?,
     };
     let screen = match (&stages.screen, second.as_slice()) {
-        (Some(given), _) => Some(Screen::open(given, &of_second)?),
+        (Some((path, from)), _) => Some(Screen::open(path, *from, &of_second)?),
         (None, [one]) => Screen::of_package(one),
         (None, _) => None,
     };
@@ -180,11 +161,10 @@ impl Screen {
         Some(Self { card, onnx: onnx.to_vec(), package: None })
     }
 
-    fn open(given: &ScreenStage, second: &ClassifierCard) -> Result<Self, CombineError> {
-        let ScreenStage { package: path, passes_from, weight } = given;
+    fn open(path: &Path, passes_from: f32, second: &ClassifierCard) -> Result<Self, CombineError> {
         let package = ModelPackage::find(Some(path)).map_err(ImportError::from)?;
         let part = "classifier";
-        let lacks = || CombineError::Part { path: path.clone(), part };
+        let lacks = || CombineError::Part { path: path.to_owned(), part };
         let own = package.card.classifier.as_ref().ok_or_else(lacks)?;
         let onnx = package.classifier().ok_or_else(lacks)?.to_vec();
         let alike = [
@@ -196,7 +176,7 @@ impl Screen {
             ("interpolation", own.interpolation == Interpolation::Bilinear),
         ];
         if let Some((what, _)) = alike.into_iter().find(|a| !a.1) {
-            return Err(CombineError::Screen { path: path.clone(), what });
+            return Err(CombineError::Screen { path: path.to_owned(), what });
         }
         let card = ScreenCard {
             file: SCREEN.into(),
@@ -205,8 +185,7 @@ impl Screen {
             input: own.input,
             mean: own.mean,
             std: own.std,
-            passes_from: *passes_from,
-            weight: *weight,
+            passes_from,
         };
         Ok(Self { card, onnx, package: Some(package) })
     }

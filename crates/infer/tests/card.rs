@@ -94,26 +94,6 @@ fn a_screen_stands_in_front_of_a_classifier() {
         let why = with(wrong).unwrap_err().to_string();
         assert!(why.contains("screen.passes_from"), "{why}");
     }
-    // A weight is of the log-odds of two classes; the card has more.
-    let weighed = |weight: f64, classes: &[&str]| {
-        let mut card = card.clone();
-        let c = card.classifier.as_mut().unwrap();
-        c.classes = classes.iter().map(|&name| name.into()).collect();
-        (c.positive, c.outputs) = (c.classes[1].clone(), vec![]);
-        card.screen.as_mut().unwrap().weight = Some(weight);
-        card.check()
-    };
-    weighed(0.4, &["other", "figure"]).unwrap();
-    for (wrong, classes) in [
-        (0.0, &["other", "figure"][..]),
-        (-0.1, &["other", "figure"]),
-        (11.0, &["other", "figure"]),
-        (f64::NAN, &["other", "figure"]),
-        (0.4, &["other", "figure", "typical"]),
-    ] {
-        let why = weighed(wrong, classes).unwrap_err().to_string();
-        assert!(why.contains("screen.weight"), "{why}");
-    }
     let alone = ModelCard { classifier: None, ..card };
     assert!(alone.check().unwrap_err().to_string().contains("belongs to a [classifier]"));
 }

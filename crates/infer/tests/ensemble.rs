@@ -75,7 +75,6 @@ fn a_screen_keeps_what_is_clearly_no_figure_and_passes_the_rest_on() {
         mean: [0.5; 3],
         std: [0.5; 3],
         passes_from,
-        weight: None,
     };
     let crops = noise(own.crop, 6);
     let by_second = answers(
@@ -110,20 +109,6 @@ fn a_screen_keeps_what_is_clearly_no_figure_and_passes_the_rest_on() {
         }
     }
     assert_ne!(screened, by_second);
-
-    // With a weight, what passes has the log-odds of the classifier and so many times those of the screen.
-    let weight = Some(0.4);
-    let card = ModelCard { screen: Some(ScreenCard { weight, ..screen_of(least) }), ..card };
-    let weighed = answers(&written(&card, second.classifier().unwrap(), &folder), &crops);
-    let log_odds = |p: f32| f64::from(p / (1.0 - p)).ln();
-    for i in 0..crops.len() {
-        let [small, large] = [&by_small, &by_second].map(|all| all[2 * i + 1]);
-        let both = 1.0 / (1.0 + (-log_odds(large) - 0.4 * log_odds(small)).exp());
-        let wanted = if small >= least { both } else { f64::from(small) };
-        assert!((f64::from(weighed[2 * i + 1]) - wanted).abs() < 1e-5, "crop {i}: {weighed:?}");
-        assert!((weighed[2 * i] + weighed[2 * i + 1] - 1.0).abs() < 1e-6);
-    }
-    assert_ne!(weighed, screened);
 
     let timing = infer::timing::time(&both, &EngineOptions::default(), 1).unwrap();
     assert!(timing.screen_s.unwrap() > 0.0 && timing.crop_s.unwrap() > 0.0);

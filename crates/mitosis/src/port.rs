@@ -243,13 +243,12 @@ impl<C: Classifier> Classifier for Symmetric<C> {
 
 /// A second stage behind a small network, the screen: a crop to which the screen gives the positive class less than a
 /// least probability keeps that answer, and only the others are asked of the classifier. Each answer depends on its
-/// crop alone. [`weighing`](Self::weighing) makes one score of both.
+/// crop alone.
 pub struct Screened<S, C> {
     screen: S,
     classifier: C,
     positive: usize,
     passes_from: f32,
-    weight: f64,
 }
 
 impl<S: Classifier, C: Classifier> Screened<S, C> {
@@ -266,40 +265,8 @@ impl<S: Classifier, C: Classifier> Screened<S, C> {
         );
         let classes = classifier.class_names().len();
         assert!(positive < classes, "class {positive} of {classes}");
-        Self { screen, classifier, positive, passes_from, weight: 0.0 }
+        Self { screen, classifier, positive, passes_from }
     }
-
-    /// Adds `weight` times the log-odds of the screen to those of the classifier, where both are asked.
-    ///
-    /// # Panics
-    /// When there are more than two classes and the weight is not 0.
-    #[must_use]
-    pub fn weighing(self, weight: f64) -> Self {
-        let classes = self.class_names().len();
-        assert!(weight == 0.0 || classes == 2, "log-odds of {classes} classes");
-        Self { weight, ..self }
-    }
-
-    /// The answer for a crop that both were asked.
-    fn both(&self, screen: &ClassProbs, mut classifier: ClassProbs) -> ClassProbs {
-        if self.weight != 0.0 {
-            let [of_screen, own] = [screen, &classifier].map(|p| log_odds(p.0[self.positive]));
-            let p = probability(own + self.weight * of_screen);
-            classifier.0[self.positive] = p as f32;
-            classifier.0[1 - self.positive] = (1.0 - p) as f32;
-        }
-        classifier
-    }
-}
-
-/// Log-odds of a probability, finite at 0 and 1: what f32 cannot distinguish from them counts as 1e-7 away.
-fn log_odds(p: f32) -> f64 {
-    let p = f64::from(p).clamp(1e-7, 1.0 - 1e-7);
-    (p / (1.0 - p)).ln()
-}
-
-fn probability(log_odds: f64) -> f64 {
-    1.0 / (1.0 + (-log_odds).exp())
 }
 
 impl<S: Classifier, C: Classifier> Classifier for Screened<S, C> {
@@ -314,7 +281,7 @@ impl<S: Classifier, C: Classifier> Classifier for Screened<S, C> {
         let asked: Vec<RgbTile> = passed.iter().map(|&i| crops[i].clone()).collect();
         if !asked.is_empty() {
             for (i, p) in passed.into_iter().zip(self.classifier.classes(&asked)?) {
-                answers[i] = self.both(&answers[i], p);
+                answers[i] = p;
             }
         }
         Ok(answers)
@@ -354,7 +321,7 @@ impl<C: Classifier> Classifier for Scaled<C> {
             let found = f64::from(p.0[self.positive]);
             let logit = (found / (1.0 - found)).ln();
             // A probability of 0 or 1 stays what it is: its logit is infinite.
-            let scaled = probability(self.slope * logit + self.offset);
+            let scaled = 1.0 / (1.0 + (-self.slope * logit - self.offset).exp());
             p.0[self.positive] = scaled as f32;
             p.0[1 - self.positive] = (1.0 - scaled) as f32;
         }

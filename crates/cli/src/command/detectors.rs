@@ -3,7 +3,7 @@
 use super::detect::mpp;
 use super::engine;
 use evaluation::boxes::import;
-use evaluation::combine::{ScreenStage, Stages, combine};
+use evaluation::combine::{Stages, combine};
 use infer::boxes::BoxesDraft;
 use mithras::detector::Thresholds;
 use mitosis::{Mpp, OperatingPoint, Score};
@@ -36,15 +36,13 @@ struct Combine {
     /// probabilities, as of the models of folds, in as much time as all of them take
     #[arg(long, value_name = "PKG", required = true)]
     second: Vec<PathBuf>,
-    /// Small classifier in front of the second stage, which is asked from --passes-from on [default: that of --second]
+    /// Small classifier that is asked first: only candidates to which it gives --passes-from or more are asked of the
+    /// second stage [default: that of --second, if it has one]
     #[arg(long, value_name = "PKG", requires = "passes_from")]
     screen: Option<PathBuf>,
     /// Probability from which on the screen passes a candidate on
     #[arg(long, value_name = "P", requires = "screen")]
     passes_from: Option<f32>,
-    /// Add W times the screen's log-odds to those of the second stage, where both are asked [default: 0]
-    #[arg(long, value_name = "W", requires = "screen")]
-    screen_weight: Option<f64>,
     /// Package folder to make
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -121,9 +119,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
                 Some(_) => anyhow::bail!("--operating-point takes two numbers, as 0.5,0.3"),
                 None => None,
             };
-            let (screen, weight) = (a.screen.zip(a.passes_from), a.screen_weight);
-            let screen = screen.map(|(p, from)| ScreenStage::new(p, from, weight));
-            let stages = Stages { first: a.first, second: a.second, screen, name: a.name, point };
+            let Combine { first, second, screen, passes_from, name, .. } = a;
+            let stages = Stages { first, second, screen: screen.zip(passes_from), name, point };
             println!("{}", combine(&stages, &a.out)?.origin);
             return Ok(());
         }

@@ -303,10 +303,6 @@ pub struct ScreenCard {
     pub std: [f32; 3],
     /// Probability of the positive class from which on a crop is asked of the classifier, inside (0, 1).
     pub passes_from: f32,
-    /// Of two classes: the log-odds of a crop that is asked of the classifier are those of the classifier plus this
-    /// many times those of the screen, above 0 and at most 10; absent: the classifier's alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub weight: Option<f64>,
 }
 
 impl ScreenCard {
@@ -583,11 +579,6 @@ impl ModelCard {
             })?;
             ensure(s.passes_from > 0.0 && s.passes_from < 1.0, "screen.passes_from", || {
                 format!("{} is not inside (0, 1)", s.passes_from)
-            })?;
-            let two = self.classifier.as_ref().is_some_and(|c| c.classes.len() == 2);
-            let fits = |w: f64| two && w > 0.0 && w <= 10.0;
-            ensure(s.weight.is_none_or(fits), "screen.weight", || {
-                "belongs to two classes and is above 0 and at most 10".into()
             })?;
         }
         Ok(())

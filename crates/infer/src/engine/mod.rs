@@ -237,8 +237,7 @@ fn open_on(
             (Some(s), Some(bytes)) => {
                 let (screen, _) = load(&s.as_classifier(card), bytes, "screen")?;
                 let screen = screen.shown_as(card);
-                let screened = Screened::new(screen, network, positive, s.passes_from);
-                Box::new(screened.weighing(s.weight.unwrap_or(0.0)))
+                Box::new(Screened::new(screen, network, positive, s.passes_from))
             }
             _ => Box::new(network),
         };

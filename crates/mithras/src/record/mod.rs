@@ -113,14 +113,11 @@ pub struct ScreenEntry {
     pub sha256: String,
     /// Probability from which on it passes a candidate on.
     pub passes_from: f32,
-    /// What its log-odds count next to those of the second stage; none where they do not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub weight: Option<f64>,
 }
 
 impl From<&ScreenCard> for ScreenEntry {
     fn from(card: &ScreenCard) -> Self {
-        Self { sha256: card.sha256.clone(), passes_from: card.passes_from, weight: card.weight }
+        Self { sha256: card.sha256.clone(), passes_from: card.passes_from }
     }
 }
 
