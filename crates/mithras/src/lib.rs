@@ -58,7 +58,6 @@ pub mod record;
 pub mod regions;
 pub mod report;
 pub mod run;
-pub mod slide_info;
 pub mod subtypes;
 pub mod times;
 

@@ -427,7 +427,7 @@ fn no_crate_holds_more_than_its_share() {
         assert!(n * 100 <= all * 14, "{krate} holds {n} of {all} lines, more than 14 %");
     }
     // What a Rust user calls stays small enough to be read.
-    assert!(lines["mithras"] <= 9_600, "mithras holds {} lines", lines["mithras"]);
+    assert!(lines["mithras"] <= 9_500, "mithras holds {} lines", lines["mithras"]);
 }
 
 /// A dependency that no code of its crate names only costs time, and draws a false arrow.

@@ -21,6 +21,7 @@ mod file;
 mod format;
 mod former;
 mod icc;
+pub mod info;
 mod inventory;
 mod jpeg;
 mod limits;

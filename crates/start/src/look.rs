@@ -4,8 +4,8 @@ use crate::error::{PageError, words};
 use jpeg_encoder::{ColorType, Encoder};
 use mithras::detector::Opener;
 use mithras::input::Input;
-use mithras::slide_info::{ResolutionInfo, SlideInfo};
 use serde::Serialize;
+use slide::info::{ResolutionInfo, SlideInfo};
 
 /// Longer side of a picture, px.
 const SIDE: usize = 320;

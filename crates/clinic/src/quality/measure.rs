@@ -4,9 +4,9 @@ use super::stain::{Stains, density};
 use detect::FLAW_LIMITS;
 use image::codecs::jpeg::JpegEncoder;
 use image::{ExtendedColorType, ImageEncoder, RgbImage};
-use mithras::slide_info::Deidentified;
 use mitosis::{Level0, Mpp, Point, RgbTile};
 use serde::Serialize;
+use slide::info::Deidentified;
 use slide::{OpenOptions, Rect, Slide, SlideError, TissueMask};
 use std::path::Path;
 

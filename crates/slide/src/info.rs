@@ -1,13 +1,13 @@
 //! The properties of a slide's file, and its tissue.
 
-use base::text::{Many, Shown, plain};
-use mitosis::Mpp;
-use serde::Serialize;
-use slide::privacy::is_technical;
-use slide::{
+use crate::privacy::is_technical;
+use crate::{
     AssociatedImage, Inventory, Level, Rect, Slide, SlideError, TissueMask, TissueOptions,
     TissueRule,
 };
+use base::text::{Many, Shown, plain};
+use mitosis::Mpp;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
