@@ -120,4 +120,11 @@ fn the_wheel_of_the_tests_is_built_on_their_crates() {
         again.iter().all(|l| ours(l)),
         "`as-tested` of crates/python/Cargo.toml lacks features of the tests' crates: {again:?}"
     );
+    // The module alone, as maturin asks for it.
+    let module = built(false, &["--package", "mithras-python", "--features", features]);
+    let again: Vec<&String> = module.difference(&wheel).collect();
+    assert!(
+        again.is_empty(),
+        "`as-tested` of crates/python/Cargo.toml lacks features of the program's crates: {again:?}"
+    );
 }
