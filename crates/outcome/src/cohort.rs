@@ -140,10 +140,8 @@ impl Cohort {
                 let reason = format!("'{name}' is already in row {}", first + 1);
                 return Err(table.wrong(row, key, reason));
             }
-            let no_tissue = match analysed {
-                Some(a) if table.cell(row, a).is_some() => table.number(row, a)? <= 0.0,
-                _ => false,
-            };
+            let analysed_mm2 = table.number_if_any(row, analysed)?;
+            let no_tissue = analysed_mm2.is_some_and(|mm2| mm2 <= 0.0);
             if no_tissue || table.cell(row, hotspot).is_none() || table.cell(row, density).is_none()
             {
                 uncounted.push(name.to_owned());
@@ -155,17 +153,11 @@ impl Cohort {
             };
             by_prefix += usize::from(prefix);
             used.insert(found);
-            small += usize::from(match analysed {
-                Some(a) if table.cell(row, a).is_some() => table.number(row, a)? < 2.0,
-                _ => false,
-            });
+            small += usize::from(analysed_mm2.is_some_and(|mm2| mm2 < 2.0));
             meaningless += usize::from(
                 noted.and_then(|n| table.cell(row, n)).is_some_and(|t| t.contains(MEANINGLESS)),
             );
-            cut += usize::from(match on_slide {
-                Some(c) if table.cell(row, c).is_some() => table.number(row, c)? < 2.0,
-                _ => false,
-            });
+            cut += usize::from(table.number_if_any(row, on_slide)?.is_some_and(|mm2| mm2 < 2.0));
             let column = patient.unwrap_or(right);
             let id = clinical
                 .cell(found, column)

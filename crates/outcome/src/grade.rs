@@ -316,14 +316,9 @@ pub fn grade(table: &Table, plan: &GradePlan) -> Result<Grades> {
     let noted = table.first_of(&["notes"]);
     let analysed = table.first_of(&["analysed_mm2"]);
     let on_slide = table.first_of(&["hotspot_mm2"]);
-    // Of a column that the table may lack, and a cell that may be empty.
-    let number = |row, column: Option<_>| match column {
-        Some(c) if table.cell(row, c).is_some() => table.number(row, c).map(Some),
-        _ => Ok(None),
-    };
     for row in 0..table.len() {
         let name = table.cell(row, slide).unwrap_or("(unnamed)").to_owned();
-        let analysed_mm2 = number(row, analysed)?;
+        let analysed_mm2 = table.number_if_any(row, analysed)?;
         if analysed_mm2.is_some_and(|a| a <= 0.0) || table.cell(row, hotspot).is_none() {
             seen.missing += 1;
             continue;
@@ -340,7 +335,7 @@ pub fn grade(table: &Table, plan: &GradePlan) -> Result<Grades> {
         }
         seen.small += usize::from(analysed_mm2.is_some_and(|a| a < area));
         let whole = area.min(DENSEST_MM2) - 1e-9;
-        seen.cut += usize::from(number(row, on_slide)?.is_some_and(|mm2| mm2 < whole));
+        seen.cut += usize::from(table.number_if_any(row, on_slide)?.is_some_and(|mm2| mm2 < whole));
         let (count_in_scheme_area, grade) = rule.apply(count, area);
         *grades.entry(grade.to_owned()).or_insert(0) += 1;
         let grade = grade.to_owned();

@@ -280,6 +280,17 @@ impl Table {
             _ => Err(self.wrong(row, column, format!("'{cell}' is not a finite number"))),
         }
     }
+
+    /// The number of a column that the table may lack, in a cell that may be empty.
+    ///
+    /// # Errors
+    /// [`Error::Cell`] with the place.
+    pub fn number_if_any(&self, row: usize, column: Option<usize>) -> Result<Option<f64>> {
+        match column {
+            Some(c) if self.cell(row, c).is_some() => self.number(row, c).map(Some),
+            _ => Ok(None),
+        }
+    }
 }
 
 /// Refuses a table of more cells than fit into memory with room for the analysis.
