@@ -28,6 +28,9 @@ const SCRIPTS: [(&str, &str); 2] =
     [("start.js", include_str!("page/start.js")), ("common.js", pages::COMMON)];
 /// Folder of the reports, in that of the run.
 const REPORTS: &str = "reports";
+/// Folder of reviews in that of the run, and in it that of drawn regions.
+const REVIEWS: &str = "reviews";
+const DRAWN: &str = "regions";
 
 /// Settings of the command line.
 #[derive(Clone, Default)]
@@ -104,6 +107,13 @@ struct Reports {
 #[derive(Serialize)]
 struct Address {
     url: String,
+    /// Where the regions that are drawn on a slide without results will be.
+    regions: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Found {
+    found: bool,
 }
 
 #[derive(Serialize)]
@@ -156,6 +166,16 @@ enum Wish {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+struct ViewOf {
+    /// A run, or a slide.
+    path: PathBuf,
+    /// Of a slide that has no results as yet: the folder that they will be in, for what is drawn before.
+    #[serde(default)]
+    out: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct CountWith {
     path: PathBuf,
     reviewer: String,
@@ -169,10 +189,11 @@ struct ReportOf {
     field_diameter: Option<f64>,
 }
 
-/// A run under view.
+/// A run or slide under view.
 struct Viewed {
     id: usize,
     run: PathBuf,
+    reviews: Option<PathBuf>,
     viewer: Arc<Viewer>,
 }
 
@@ -292,6 +313,10 @@ impl Start {
                 Ok(Answer::json(200, &results(&c.path)?))
             }
             "api/view" => self.view(&request.json()?),
+            "api/drawn" => {
+                let at: At = request.json()?;
+                Ok(Answer::json(200, &Found { found: at.path.is_dir() }))
+            }
             "api/report" => self.report(&request.json()?),
             "api/reveal" => {
                 let at: At = request.json()?;
@@ -402,17 +427,24 @@ impl Start {
     }
 
     /// The address of the viewer of a run, or of a slide.
-    fn view(&self, at: &At) -> Result<Answer, Answer> {
-        let address = |id: usize| Answer::json(200, &Address { url: format!("view/{id}/") });
-        if let Some(v) = held(&self.viewers).0.iter().find(|v| v.run == at.path) {
-            return Ok(address(v.id));
+    fn view(&self, v: &ViewOf) -> Result<Answer, Answer> {
+        if let Some(out) = v.out.as_ref().filter(|out| !out.is_absolute()) {
+            return Err(PageError::PartialPath(out.clone()).into());
         }
-        let opened = open(std::slice::from_ref(&at.path), None, None);
+        let reviews = v.out.as_ref().map(|out| out.join(REVIEWS));
+        let regions = reviews.as_ref().map(|r| r.join(DRAWN).display().to_string());
+        let address =
+            |id: usize| Answer::json(200, &Address { url: format!("view/{id}/"), regions });
+        let is_same = |old: &&Viewed| old.run == v.path && old.reviews == reviews;
+        if let Some(old) = held(&self.viewers).0.iter().find(is_same) {
+            return Ok(address(old.id));
+        }
+        let opened = open(std::slice::from_ref(&v.path), None, reviews.as_deref());
         let viewer = Arc::new(Viewer::new(opened.map_err(|e| refusal(&words(&e)))?));
         let (viewers, next) = &mut *held(&self.viewers);
         let id = *next;
         *next += 1;
-        viewers.push(Viewed { id, run: at.path.clone(), viewer });
+        viewers.push(Viewed { id, run: v.path.clone(), reviews, viewer });
         Ok(address(id))
     }
 

@@ -32,6 +32,13 @@ try {
   assert.match(await p.run(text('chosen')), /broken\.svs.*900 × 700 px.*0\.2500/s);
   await p.until("document.querySelector('#chosen img').naturalWidth > 0", 'a picture');
   await judged(p, 'chosen slides, one of them broken');
+  // Numbers and the words of buttons are on one line.
+  const broken = `[...document.querySelectorAll('#chosen td:nth-child(3), #chosen td:nth-child(4), #chosen button')].filter((e) => {
+    const range = document.createRange();
+    range.selectNodeContents(e);
+    return new Set([...range.getClientRects()].map((r) => Math.round(r.top))).size > 1;
+  }).map((e) => e.textContent)`;
+  assert.deepEqual(await p.run(broken), []);
   // What was chosen is still there after a reload.
   await p.run("document.body.dataset.ready = 'false'; location.reload()");
   await p.until("document.body.dataset.ready === 'true' && !document.getElementById('start').disabled", 'the page again');

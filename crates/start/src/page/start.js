@@ -12,8 +12,10 @@ let shown = 0;
 let state = null;
 /** The run whose results are on the page. */
 let run = null;
-/** Whether the folder for results was typed. */
+/** Whether the folder for results was typed, or regions were drawn into it. */
 let typed = false;
+/** Folder of the regions that are drawn before anything is searched. */
+let drawn = null;
 
 const STATES = {
   waiting: 'waits', running: 'at work', finished: 'done', 'no-tissue': 'done, no tissue found', kept: 'done before',
@@ -173,7 +175,17 @@ function line(c) {
   const button = make('button', 'Take out', { type: 'button', ariaLabel: `Take ${c.name} out` });
   button.dataset.id = c.id;
   button.onclick = async () => { chosen = chosen.filter((o) => o !== c); keep(); table(); $('h-choose').focus(); await propose(); };
-  off.append(button);
+  const draw = make('button', 'Draw regions', { type: 'button', ariaLabel: `Draw regions on ${c.name}`, hidden: !l?.width });
+  draw.onclick = () => attempt('list-error', async () => {
+    const { url, regions } = await post('api/view', { path: c.path, out: $('out').value.trim() });
+    // They are in the folder for the results, which stays what it is.
+    [typed, drawn] = [true, regions];
+    sessionStorage.setItem('drawn', JSON.stringify({ out: $('out').value.trim(), regions }));
+    const a = link(`Draw regions on ${c.name}`, url);
+    $('list-note').replaceChildren(a);
+    a.click();
+  });
+  off.append(draw, button);
   const mpp = l?.mpp ? [...new Set(l.mpp.map((v) => v.toFixed(4)))].join(' × ') : l?.width ? 'not stated' : '';
   tr.append(picture, make('td', c.name, { title: c.path }), make('td', l?.width ? `${l.width} × ${l.height} px` : ''), make('td', mpp, { title: l?.mpp_source ?? '' }), make('td', l?.width ? l.scanner ?? 'not stated' : ''), remarks, off);
   return tr;
@@ -205,6 +217,10 @@ async function begin(existing) {
     };
     show(await post('api/start', ask));
     sessionStorage.setItem('ask', JSON.stringify(ask));
+    if (drawn) {
+      [typed, drawn] = [false, null];
+      sessionStorage.removeItem('drawn');
+    }
     $('h-run').focus();
     follow();
   });
@@ -305,9 +321,20 @@ function results_now(r) {
   if (r.reviewers.includes(was)) $('reviewer').value = was;
 }
 
-// Slides are reviewed in another tab: who comes back from there finds the names.
+/** Takes the regions that were drawn meanwhile, unless others are named. */
+async function take() {
+  if (!drawn || $('regions').value.trim()) return;
+  const { found } = await post('api/drawn', { path: drawn });
+  if (!found) return;
+  $('regions').value = drawn;
+  $('list-note').textContent = 'Only the regions that were drawn will be searched.';
+}
+
+// Slides are reviewed and regions drawn in another tab: who comes back from there finds the names.
 document.addEventListener('visibilitychange', async () => {
-  if (document.hidden || !run) return;
+  if (document.hidden) return;
+  await attempt('list-error', take);
+  if (!run) return;
   await attempt('results-error', async () => results_now(await post('api/results', { path: run })));
 });
 
@@ -326,7 +353,7 @@ function count(s) {
     for (const note of s.notes) remarks.append(make('div', note, { className: s.meaningless ? 'fault' : 'warning' }));
   }
   const by = s.reviewed;
-  tr.append(make('td', by ? `${by.figures}, hotspot ${by.placed ? `${by.placed.figures} in ${by.placed.area_mm2} mm²` : by.hotspot_count} (${by.reviewer})` : ''), remarks);
+  tr.append(make('td', by ? `${by.figures}, hotspot ${by.placed ? `${by.placed.figures} in ${Number(by.placed.area_mm2.toFixed(3))} mm²` : by.hotspot_count} (${by.reviewer})` : ''), remarks);
   return tr;
 }
 
@@ -403,6 +430,12 @@ const at = sessionStorage.getItem('at') ?? first.at;
 if (at) await list(at);
 show(state);
 follow();
+const before = JSON.parse(sessionStorage.getItem('drawn') ?? 'null');
+if (before) {
+  [typed, drawn] = [true, before.regions];
+  $('out').value = before.out;
+}
 const paths = JSON.parse(sessionStorage.getItem('chosen') ?? '[]');
 if (paths.length) await add(paths);
+await attempt('list-error', take);
 document.body.dataset.ready = 'true';
