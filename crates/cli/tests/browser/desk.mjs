@@ -99,6 +99,9 @@ try {
   // Fields apart: as many circles of their own.
   await a.run("(() => { for (const [id, v] of [['shape', 'circle'], ['fields', 2]]) document.getElementById(id).value = v; const c = document.getElementById('apart'); c.checked = true; c.dispatchEvent(new Event('change')); })()");
   await a.until(`${text('hotspot-count')} === '2 figures in 0.1 mm², the densest place'`, 'two fields apart');
+  // Fewer than asked for, where no figure is left to centre one on: nothing of them is off the slide.
+  await a.run("(() => { const f = document.getElementById('fields'); f.value = 10; f.dispatchEvent(new Event('change')); })()");
+  await a.until(`/^3 figures in 0\\.1[0-9]* mm².*, 3 of 10 fields, the densest place$/.test(${text('hotspot-count')})`, 'three of ten fields');
   // Smaller ones: the count follows. Moved by keys, put back by Escape.
   await a.run("(() => { const s = document.getElementById('preset'); s.value = 'melanoma'; s.dispatchEvent(new Event('change')); })()");
   await a.until(`/on the slide .the rule has 1 mm².,? the densest place/.test(${text('hotspot-count')})`, 'another rule');
@@ -122,6 +125,8 @@ try {
   for (let i = 1; i <= 10; i += 1) await mouse('mouseMoved', x + 5 + 4 * i, y + 5 + 3 * i);
   await mouse('mouseReleased', x + 45, y + 35);
   await a.until(`/placed by hand/.test(${text('hotspot-count')})`, 'dragged');
+  // The count by her hotspot is in the page's head, next to that of the densest square.
+  assert.match(await a.run(text('numbers')), / · hotspot 3 in .* · placed by hand [0-3] in 0\.[0-9]+ mm² on the slide/);
   await a.key('Enter');
   await a.until(`${text('hotspot-kept')}.startsWith('kept by anna')`, 'a kept hotspot');
   const { hotspot } = await desk();

@@ -112,6 +112,7 @@ function refresh() {
   const area = figures.analysed;
   const parts = [`${n} ${n === 1 ? 'figure' : 'figures'}${figures.searched ? '' : ' by the reviewer; the network has not searched this slide'}`];
   if (spot) parts.push(`hotspot ${spot.count} in ${hotspotArea(PAPER_RULE, spot.centres)}`);
+  if (state.spot?.placed) parts.push(`placed by hand ${countOf(counted, figures.mpp, state.rule, state.spot.centres)} in ${hotspotArea(state.rule, state.spot.centres)}`);
   if (area > 0) parts.push(`${((20 * n) / area).toFixed(1)} per 20 mm² on ${area.toFixed(2)} mm²${area < 2 ? ' (less than a hotspot)' : ''}`);
   // Counts that mean nothing are never shown without saying so.
   const warned = shownCaveats(state.index.slides[state.slide]);
@@ -222,11 +223,16 @@ function setRule(rule, spot = null) {
 
 const same = (a, b) => a.length === b.length && a.every((p, i) => p[0] === b[i][0] && p[1] === b[i][1]);
 
-/** The area of a hotspot: the part on the slide, with all of it where some hangs over the edge. */
+/**
+ * The area of a hotspot: the part on the slide, with all of it where some hangs over the edge. Fields that may be apart are as many as have
+ * a figure to be centred on.
+ */
 function hotspotArea(rule, centres) {
   const part = mm2Text(onSlideMm2(rule, centres, state.figures.mpp, slideSize()));
-  const whole = mm2Text(rule.fields * rule.field_mm2);
-  return part === whole ? `${whole} mm²` : `${part} mm² on the slide (the rule has ${whole} mm²)`;
+  const n = rule.apart ? centres.length : rule.fields;
+  const whole = mm2Text(n * rule.field_mm2);
+  const fields = n < rule.fields ? `, ${n} of ${rule.fields} fields` : '';
+  return `${part === whole ? `${whole} mm²` : `${part} mm² on the slide (the rule has ${whole} mm²)`}${fields}`;
 }
 
 /** The hotspot that is shown: where the reviewer put it, else the densest place; its count follows the figures. */
