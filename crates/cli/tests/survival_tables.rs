@@ -261,7 +261,8 @@ fn rows_without_a_valid_count_have_no_grade() {
         folder.path(),
         "counts.csv",
         "slide,hotspot_count,hotspot_mm2,analysed_mm2,notes\na,25,2,30,\nb,0,,0,no tissue\n\
-         c,25,2,30,2 um/px is outside the model's range: the counts mean nothing\nd,15,0.5,30,\na,3,2,30,\n",
+         c,25,2,30,2 um/px is outside the model's range: the counts mean nothing\nd,15,0.5,30,\
+         \"0.45 um/px is coarser than 0.36 um/px, beyond which the model misses figures\"\na,3,2,30,\n",
     );
     let base = ["survival", "grade", "--counts", &counts, "--scheme", "who-net", "--json"];
     let (good, out, err) = mithras(&base);
@@ -276,6 +277,7 @@ fn rows_without_a_valid_count_have_no_grade() {
         "1 of 5 slides have no grade: their notes state",
         "1 slides have more than one row, the first 'a'",
         "1 of 5 slides have a hotspot that hangs over the edge",
+        "1 of 5 slides have notes that figures are missed: their grades are lower bounds",
     ] {
         assert!(notes.contains(words), "{words}: {notes}");
     }
@@ -516,6 +518,32 @@ fn rows_of_one_patient_become_one_or_are_refused() {
     ok(run("km", &case, &["--covariates", "group", "--json"]));
     let named = write(folder.path(), "named.csv", &rows.replace("yes", "c1").replace("no", "c2"));
     assert!(!run("km", &named, &["--covariates", "group"]).0);
+}
+
+/// The list of a run names the patients of its slides, so that `counts.csv` joins by them.
+#[test]
+fn slides_of_one_patient_join_by_the_patient() {
+    let folder = tempfile::tempdir().unwrap();
+    let (counts, clinical) = cohort(folder.path());
+    let text = std::fs::read_to_string(&counts).unwrap();
+    let named = |line: &str| match line.split_once('-') {
+        Some((patient, _)) => format!("{line},{patient}\n"),
+        None => format!("{line},who\n"),
+    };
+    let named: String = text.lines().map(named).collect();
+    let named = write(folder.path(), "named.csv", &named);
+    let results = |name: &str, counts: &str, join: &str| -> Value {
+        let out = folder.path().join(name);
+        let (good, _, err) = study(counts, &clinical, &out, &["--join", join]);
+        assert!(good, "{err}");
+        serde_json::from_slice(&std::fs::read(out.join("results.json")).unwrap()).unwrap()
+    };
+    let (by_slide, by_patient) =
+        (results("a", &counts, "slide=id"), results("b", &named, "who=id"));
+    assert_eq!((&by_patient["slides"], &by_patient["patients"]), (&7.into(), &6.into()));
+    for field in ["features", "patient_level", "p_values"] {
+        assert_eq!(by_patient[field], by_slide[field], "{field}");
+    }
 }
 
 /// The cases of a run as they are, without a join by hand; a row that adjusted models drop is a note.

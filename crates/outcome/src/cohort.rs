@@ -125,6 +125,8 @@ impl Cohort {
                 return Err(clinical.wrong(row, right, reason));
             }
         }
+        // Slides of one patient may share its key; their own column distinguishes them.
+        let own = table.first_of(&["slide"]).unwrap_or(key);
         let mut seen = HashMap::new();
         let (mut slides, mut notes) = (Vec::new(), Vec::new());
         let noted = table.first_of(&["notes"]);
@@ -136,9 +138,10 @@ impl Cohort {
             let Some(name) = table.cell(row, key) else {
                 return Err(table.wrong(row, key, "the slide has no name"));
             };
-            if let Some(first) = seen.insert(name.to_owned(), row) {
-                let reason = format!("'{name}' is already in row {}", first + 1);
-                return Err(table.wrong(row, key, reason));
+            let slide = table.cell(row, own).unwrap_or(name);
+            if let Some(first) = seen.insert(slide.to_owned(), row) {
+                let reason = format!("'{slide}' is already in row {}", first + 1);
+                return Err(table.wrong(row, own, reason));
             }
             let analysed_mm2 = table.number_if_any(row, analysed)?;
             let no_tissue = analysed_mm2.is_some_and(|mm2| mm2 <= 0.0);
@@ -167,7 +170,7 @@ impl Cohort {
                 v => Err(table.wrong(row, column, format!("{v} is negative"))),
             };
             slides.push(Slide {
-                slide: name.to_owned(),
+                slide: slide.to_owned(),
                 patient: id.to_owned(),
                 clinical: found,
                 hotspot: non_negative(hotspot)?,

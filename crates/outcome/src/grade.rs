@@ -240,6 +240,9 @@ impl Rule {
 /// Words in the notes of `counts.csv` on a slide whose resolution is outside the model's range.
 pub(crate) const MEANINGLESS: &str = "the counts mean nothing";
 
+/// Words in the notes on a slide that is coarse, or out of focus.
+const MISSED: [&str; 2] = ["the model misses figures", "where figures are missed"];
+
 /// The area of the program's own hotspot, mm2.
 const DENSEST_MM2: f64 = 2.0;
 
@@ -254,6 +257,8 @@ struct Seen {
     small: usize,
     /// Rows whose hotspot hangs over the slide's edge.
     cut: usize,
+    /// Rows whose notes state that figures are missed.
+    missed: usize,
     /// How many rows a slide has.
     rows_of: BTreeMap<String, usize>,
 }
@@ -273,6 +278,8 @@ impl Seen {
         note(self.small, format!("have less than {area} {small}"));
         let cut = "have a hotspot that hangs over the edge of the slide (hotspot_mm2): their grades are lower bounds";
         note(self.cut, cut.into());
+        let missed = "have notes that figures are missed: their grades are lower bounds";
+        note(self.missed, missed.into());
         let twice: Vec<&String> = self.rows_of.iter().filter(|r| *r.1 > 1).map(|r| r.0).collect();
         if let Some(first) = twice.first() {
             let n = twice.len();
@@ -333,6 +340,8 @@ pub fn grade(table: &Table, plan: &GradePlan) -> Result<Grades> {
         if count < 0.0 {
             return Err(table.wrong(row, hotspot, format!("count {count} is negative")));
         }
+        let is_missed = |text: &str| MISSED.iter().any(|words| text.contains(words));
+        seen.missed += usize::from(notes_of_row.is_some_and(is_missed));
         seen.small += usize::from(analysed_mm2.is_some_and(|a| a < area));
         let whole = area.min(DENSEST_MM2) - 1e-9;
         seen.cut += usize::from(table.number_if_any(row, on_slide)?.is_some_and(|mm2| mm2 < whole));
