@@ -219,7 +219,7 @@ fn words_about_a_slide_under_a_former_name_are_named() {
     assert_ne!(log, words.repeat(2));
     fs::write(at.join("run/reviews/anna.jsonl"), log).unwrap();
     let printed = ends(at, 0, &["recount", "run", "--reviews", "anna"]);
-    let note = "note: 1 word about this file under its former name `old`, left out";
+    let note = "note: 1 verdict about this file under its former name `old`, left out";
     assert!(printed.contains(note), "{printed}");
     assert!(fs::read_to_string(at.join("run/recount.csv")).unwrap().contains("former name `old`"));
 }
@@ -345,7 +345,7 @@ fn a_damaged_or_foreign_result_is_named_done_again_and_stops_no_other() {
     assert!(refused.contains("use the version that wrote it"), "{refused}");
 }
 
-/// A run of two different slides with a reviewer's words on both, and a truth of each slide.
+/// A run of two different slides with a reviewer's verdicts on both, and a truth of each slide.
 fn two_different() -> tempfile::TempDir {
     let (dir, model) = (former(), tiny());
     let at = dir.path();

@@ -65,7 +65,7 @@ pub struct Slide {
     pub file: Option<PathBuf>,
     /// Its candidates.
     pub rows: Vec<DetectionRow>,
-    /// The same with a reviewer's words.
+    /// The same with a reviewer's verdicts.
     pub reviewed: Option<Reviewed>,
     /// Places of the reviewer's figures; none where the log is not in the run, or was changed after the recount.
     pub reviewed_places: Option<Vec<Point<Level0>>>,
@@ -172,7 +172,7 @@ impl Case {
         Ok(cases)
     }
 
-    /// The slide with the highest hotspot, of equal ones the first: by the reviewer's words where all slides were
+    /// The slide with the highest hotspot, of equal ones the first: by the reviewer's verdicts where all slides were
     /// reviewed, else by the network.
     #[must_use]
     pub fn best(&self) -> Option<&Slide> {
@@ -222,14 +222,14 @@ impl Case {
         Some(other.unwrap_or(headline.slide))
     }
 
-    /// Whether the reviewer's words count in what the page shows of a slide: where they do on all, and where the
+    /// Whether the reviewer's verdicts count in what the page shows of a slide: where they do on all, and where the
     /// hotspot that gives the number was placed on it.
     #[must_use]
     pub fn shows_review(&self, slide: &Slide) -> bool {
         self.is_reviewed() || slide.reviewed.as_ref().is_some_and(|r| r.placed.is_some())
     }
 
-    /// Whether one reviewer's words count on all slides.
+    /// Whether one reviewer's verdicts count on all slides.
     #[must_use]
     pub fn is_reviewed(&self) -> bool {
         let mut all = self.slides.iter().map(|s| s.reviewed.as_ref().map(|r| r.reviewer.as_str()));

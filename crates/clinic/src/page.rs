@@ -118,14 +118,12 @@ fn head(case: &Case, figures: usize) -> Block {
     if case.slides.iter().all(|s| !s.counts.has_tissue) {
         return Block::Main("no tissue".into(), "nothing was found to count on".into());
     }
-    // On a slide that is too coarse figures are missed.
-    let coarse = case.slides.iter().any(|s| s.counts.resolution_note.is_some());
     let headline = case.headline();
     // The hotspot is on one slide: its tissue is what the count is of.
     let short = headline
         .as_ref()
         .is_some_and(|h| h.slide.counts.analysed_mm2 < h.whole_mm2 || h.mm2 < h.whole_mm2);
-    let at_least = if short || coarse { "at least " } else { "" };
+    let at_least = if short || is_undercounted(case) { "at least " } else { "" };
     let who = if case.is_reviewed() { "reviewed" } else { "by the network, not reviewed" };
     let what = match headline.as_ref().and_then(|h| h.placed) {
         Some(p) => format!(
@@ -140,6 +138,29 @@ fn head(case: &Case, figures: usize) -> Block {
         }
     };
     Block::Main(format!("{at_least}{}", headline.map_or(0, |h| h.figures)), what)
+}
+
+/// Whether a denser place may have been missed: on a slide on which figures are missed, or on one without a result. A
+/// place that a reviewer chose is what it is, on a slide on which figures are found.
+fn is_undercounted(case: &Case) -> bool {
+    let missed = |s: &Slide| s.counts.misses_figures();
+    match case.headline() {
+        Some(h) if h.placed.is_some() => missed(h.slide),
+        _ => !case.missing.is_empty() || case.slides.iter().any(missed),
+    }
+}
+
+/// What the scheme gives for a case, or why it gives nothing.
+fn score(case: &Case, g: &Grading, h: &Headline<'_>) -> String {
+    if case.slides.iter().any(|s| s.counts.is_outside_range()) {
+        return "not given: a slide's resolution is outside the model's range".to_owned();
+    }
+    if !h.slide.counts.has_tissue {
+        return "not given: no tissue was found".to_owned();
+    }
+    let score = g.score(h.figures, h.mm2, &h.slide.counts);
+    let bound = is_undercounted(case) && !score.starts_with("at least ");
+    format!("{}{score} ({})", if bound { "at least " } else { "" }, g.title)
 }
 
 /// The area of a hotspot, and how much of it hangs over the edge of the slide.
@@ -231,27 +252,17 @@ fn numbers(case: &Case, count: &Total, grading: Option<&Grading>) -> Vec<(String
         add("Placed by hand", text);
     }
     if let Some((g, h)) = grading.zip(headline.as_ref()) {
-        let value = match valid {
-            false => "not given: a slide's resolution is outside the model's range".to_owned(),
-            true => {
-                let analysed_mm2 = h.slide.counts.analysed_mm2;
-                format!("{} ({})", g.score(h.figures, h.mm2, analysed_mm2), g.title)
-            }
-        };
         let mut name = g.gives.clone();
         name[..1].make_ascii_uppercase();
-        add(&name, value);
+        add(&name, score(case, g, h));
     }
+    let mark = if valid { "" } else { "not valid: " };
     if let Some(density) = density_per_20_mm2(count.figures as f64, Mm2(count.analysed_mm2)) {
-        add(
-            "Density",
-            format!("{density:.1} per 20 mm\u{b2}{}", interval(count.figures, count.analysed_mm2)),
-        );
+        let interval = interval(count.figures, count.analysed_mm2);
+        add("Density", format!("{mark}{density:.1} per 20 mm\u{b2}{interval}"));
     }
-    add(
-        "Figures",
-        format!("{} on {:.2} mm\u{b2} of analysed tissue", count.figures, count.analysed_mm2),
-    );
+    let (figures, mm2) = (count.figures, count.analysed_mm2);
+    add("Figures", format!("{mark}{figures} on {mm2:.2} mm\u{b2} of analysed tissue"));
     rows
 }
 
@@ -572,6 +583,39 @@ mod tests {
         fewer.counts.hotspot.as_mut().unwrap().centre_px = [0.0, 20_000.0];
         let (_, _, rows) = shown(&case(vec![fewer]));
         assert!(rows.iter().any(|(_, v)| v.starts_with("at least G2 (")), "{rows:?}");
+    }
+
+    /// What the number leaves out makes it and the score a lower bound; without tissue there is no score.
+    #[test]
+    fn a_count_that_misses_figures_or_slides_is_at_least_so_many() {
+        let score = |rows: &[(String, String)]| value(rows, "Grade by mitoses alone").to_owned();
+        let (number, _, rows) = shown(&case(vec![slide("a", 3.0, 5), slide("b", 3.0, 4)]));
+        assert_eq!((number.as_str(), score(&rows).starts_with("G2 (")), ("5", true), "{rows:?}");
+        let mut coarse = slide("a", 3.0, 5);
+        coarse.counts.resolution_note = Some("0.45 um/px is coarser than 0.36 um/px".into());
+        let mut blurred = slide("a", 3.0, 5);
+        blurred.counts.out_of_focus_mm2 = 1.0;
+        let mut lost = case(vec![slide("a", 3.0, 5)]);
+        lost.missing.push(("b".into(), "cannot be read".into()));
+        for case in [case(vec![coarse]), case(vec![blurred]), lost] {
+            let (number, _, rows) = shown(&case);
+            assert_eq!(number, "at least 5");
+            assert!(score(&rows).starts_with("at least G2 ("), "{rows:?}");
+        }
+        let mut empty = slide("a", 0.0, 0);
+        (empty.counts.has_tissue, empty.counts.hotspot) = (false, None);
+        let (number, _, rows) = shown(&case(vec![empty]));
+        assert_eq!(
+            (number.as_str(), score(&rows).as_str()),
+            ("no tissue", "not given: no tissue was found")
+        );
+        let mut far = slide("a", 3.0, 5);
+        far.counts.resolution_note = Some("2 um/px: the counts mean nothing".into());
+        let (number, _, rows) = shown(&case(vec![far]));
+        assert_eq!(number, "not valid");
+        for name in ["Density", "Figures"] {
+            assert!(value(&rows, name).starts_with("not valid: "), "{rows:?}");
+        }
     }
 
     #[test]

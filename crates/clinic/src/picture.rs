@@ -39,7 +39,7 @@ pub struct Spot {
 }
 
 impl Spot {
-    /// The one that counts on the page. `reviewed`: a reviewer's words count.
+    /// The one that counts on the page. `reviewed`: a reviewer's verdicts count.
     #[must_use]
     pub fn find(slide: &Slide, reviewed: bool) -> Option<Self> {
         if let Some(p) = &slide.placed {

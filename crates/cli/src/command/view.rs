@@ -57,7 +57,7 @@ pub fn run(a: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Count a run again with a reviewer's words on top
+/// Count a run again with a reviewer's verdicts on top
 ///
 /// Shows figures, hotspot and density side by side, as the network has them and as reviewed, each with
 /// its exact 95 % Poisson interval. The density has one over resampled windows of tissue, too, and slides

@@ -162,7 +162,7 @@ fn a_region_in_another_is_named_where_it_is_drawn_and_searched() {
     assert!(figures(0) >= figures(1), "{counts}");
 }
 
-/// Regions that were drawn in the viewer, the run that they limit, the reviewer's words in it, and its report.
+/// Regions that were drawn in the viewer, the run that they limit, the reviewer's verdicts in it, and its report.
 #[test]
 #[expect(clippy::too_many_lines, reason = "one run whose later steps need the earlier ones")]
 fn from_a_drawn_region_to_the_report() {
@@ -209,7 +209,12 @@ fn from_a_drawn_region_to_the_report() {
         .unwrap()
         .iter()
         .find(|f| f["properties"]["classification"]["name"] == "Region");
-    assert_eq!(outline.unwrap()["properties"]["name"], "front", "{qupath}");
+    let outline = &outline.unwrap()["properties"];
+    assert_eq!(outline["name"], "front", "{qupath}");
+    let measured = &outline["measurements"];
+    assert_eq!(measured["Mitotic figures"].as_f64(), some["figures"].as_f64(), "{measured}");
+    assert_eq!(measured["Analysed mm²"], some["analysed_mm2"], "{measured}");
+    assert_eq!(measured["Per 20 mm²"], some["density_per_20_mm2"], "{measured}");
     assert!(read("summary.html").contains("front"));
 
     // A figure that a reviewer adds outside is not part of what was searched: refused, and never counted.
@@ -283,6 +288,41 @@ fn from_a_drawn_region_to_the_report() {
         refused.contains("drawn on the file") && !at("none/other/detections.csv").exists(),
         "{refused}"
     );
+}
+
+/// Two outlines of one name are two objects of QuPath, each with its own figures.
+#[test]
+fn regions_of_one_name_stay_two_in_qupath() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    common::draw(&at("s.tiff"), 1500, 1100, 4, 5);
+    let feature = |[x0, y0, x1, y1]: [u32; 4]| {
+        let ring = [[x0, y0], [x1, y0], [x1, y1], [x0, y1], [x0, y0]];
+        json!({
+            "type": "Feature",
+            "geometry": {"type": "Polygon", "coordinates": [ring]},
+            "properties": {"objectType": "annotation", "name": "front"},
+        })
+    };
+    let drawn = [feature([0, 0, 700, 1100]), feature([720, 0, 1500, 1100])];
+    let drawn = json!({"type": "FeatureCollection", "features": drawn});
+    std::fs::write(at("r.geojson"), drawn.to_string()).unwrap();
+    let file = at("r.geojson");
+    let counts = detect(&at("s.tiff"), &at("out"), &["--regions", text(&file)]).unwrap();
+    let file = std::fs::read(at("out/s/qupath.geojson")).unwrap();
+    let qupath: Value = serde_json::from_slice(&file).unwrap();
+    let all = qupath["features"].as_array().unwrap();
+    let ids: std::collections::BTreeSet<&str> =
+        all.iter().map(|f| f["id"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), all.len(), "{qupath}");
+    let measured = |name: &str| -> Vec<Value> {
+        let regions = all.iter().filter(|f| f["properties"]["classification"]["name"] == "Region");
+        regions.map(|f| f["properties"]["measurements"][name].clone()).collect()
+    };
+    let list = counts["regions"]["list"].as_array().unwrap();
+    let areas: Vec<Value> = list.iter().map(|r| r["analysed_mm2"].clone()).collect();
+    assert_eq!(measured("Analysed mm²"), areas);
+    assert_ne!(areas[0], areas[1], "two numbers");
 }
 
 /// Outside the model's range nothing is a number: no score, and every place that shows a count marks it.

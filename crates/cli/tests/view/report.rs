@@ -397,6 +397,9 @@ fn a_placed_hotspot_counts_wherever_the_count_is_shown() {
         "{inside} figures in the hotspot of 0.01 mm² that anna placed (circle of 0.01 mm²)"
     );
     assert!(summary.contains(&words.replace("1 figures", "1 figure")), "{words}: {summary}");
+    // In the line of the slide, and in that of its case.
+    let short = format!("{inside} in 0.01 mm²");
+    assert_eq!(summary.matches(&short).count(), 2, "{summary}");
     let now = page(&[]);
     let head = format!(
         "<p class=\"main\"><b>{inside}</b>mitotic figures in 0.01 mm², the hotspot that anna placed (circle of 0.01 mm²)"
@@ -412,6 +415,39 @@ fn a_placed_hotspot_counts_wherever_the_count_is_shown() {
     recount(&[]);
     assert!(!std::fs::read_to_string(at("counts.csv")).unwrap().contains("placed_by"));
     assert!(page(&[]).contains("the densest square of any slide"));
+}
+
+/// A case of which nothing was looked at has no figures, which is not the count 0.
+#[test]
+fn a_case_without_a_result_is_not_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = searched(dir.path(), &[("one", "A", 3)]);
+    let list = dir.path().join("list.csv");
+    let text = std::fs::read_to_string(&list).unwrap() + "two.tiff,A\ngone.tiff,B\n";
+    std::fs::write(&list, text).unwrap();
+    let model = testkit::workspace().join("crates/infer/tests/golden/tiny");
+    let done = Command::new(crate::program())
+        .args(["detect", "--resume", "--operating-point", "0.3,0.1", "--engine", "rten"])
+        .args(["--threads", "1", "--out", &run, "--quiet", "--model"])
+        .arg(model)
+        .arg("--list")
+        .arg(&list)
+        .output()
+        .unwrap();
+    let words = String::from_utf8_lossy(&done.stdout);
+    assert!(words.contains("case B: not counted, 1 slide without a result"), "{words}");
+    let cases = cells(&Path::new(&run).join("cases.csv"));
+    let cell = |case: usize, name: &str| cases[case][name].clone();
+    assert_eq!((cell(0, "not_counted").as_str(), cell(0, "figures").is_empty()), ("1", false));
+    let lost = ["figures", "hotspot_count", "density_per_20_mm2", "analysed_mm2"];
+    assert_eq!(lost.map(|name| cell(1, name)), ["", "", "", "0"]);
+    let summary = std::fs::read_to_string(Path::new(&run).join("summary.html")).unwrap();
+    let row = summary.split_once("<tr><td>B").unwrap().1.split_once("</tr>").unwrap().0;
+    assert!(
+        row.contains("<td class=\"n\">0</td><td class=\"n\">–</td><td class=\"n\">–</td>"),
+        "{row}"
+    );
+    assert!(!row.contains("-0"), "{row}");
 }
 
 /// What the program writes of a run's cases is what a study reads.

@@ -84,6 +84,14 @@ pub fn labels(caveats: &[Caveat]) -> String {
 }
 
 impl CountsFile {
+    /// Whether figures are missed on much of the slide, so that its counts are at least so many: it is coarser than
+    /// the model was made for, or out of focus.
+    #[must_use]
+    pub fn misses_figures(&self) -> bool {
+        let misses = |c: &Caveat| matches!(c.kind, CaveatKind::Coarse | CaveatKind::OutOfFocus);
+        self.caveats().iter().any(misses)
+    }
+
     /// What a reader of the numbers must know, what makes them meaningless first; empty for a sound slide.
     #[must_use]
     pub fn caveats(&self) -> Vec<Caveat> {

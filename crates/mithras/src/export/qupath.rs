@@ -3,6 +3,7 @@
 
 use super::counts::CountsFile;
 use super::kind::{Export, ExportError};
+use super::region_counts::RegionCount;
 use crate::record::{COLUMNS, DetectionRow, SlideRecord};
 use crate::regions::RegionOutline;
 use mitosis::{Level0, Point, Score};
@@ -107,6 +108,41 @@ fn ascii(json: &str) -> String {
     })
 }
 
+/// What was counted in a region.
+fn measurements_of(region: &RegionCount) -> Map<String, serde_json::Value> {
+    let mut all = Map::new();
+    all.insert("Mitotic figures".into(), (region.figures as f64).into());
+    all.insert("Hotspot 2 mm²".into(), (region.hotspot_count as f64).into());
+    all.insert("Analysed mm²".into(), region.analysed_mm2.into());
+    region.density_per_20_mm2.map(|d| all.insert("Per 20 mm²".into(), d.into()));
+    all
+}
+
+/// The outlines of what was searched, with the numbers of each region; of one in several parts the first has them.
+fn region_features(counts: &CountsFile, regions: &[RegionOutline]) -> Vec<Feature> {
+    let list = counts.regions.as_ref().map_or(&[][..], |r| &r.list);
+    let mut all = Vec::new();
+    for (i, RegionOutline { name, area }) in regions.iter().enumerate() {
+        let mut measurements = list.get(i).map(measurements_of).unwrap_or_default();
+        for (k, polygon) in area.closed().into_iter().enumerate() {
+            let shift = |ring: roi::Ring| {
+                ring.into_iter().map(|[x, y]| from_bounds(counts, Point::new(x, y))).collect()
+            };
+            let properties = Properties {
+                object_type: "annotation",
+                name: Some(name.clone()),
+                is_locked: Some(true),
+                classification: Class { name: REGION, color: [124, 58, 237] },
+                measurements: std::mem::take(&mut measurements),
+            };
+            let rings = polygon.into_iter().map(shift).collect();
+            let id = id(&counts.slide.digest, &format!("region/{name}/{k}"));
+            all.push(Feature::new(id, rings, properties));
+        }
+    }
+    all
+}
+
 /// The file of a slide with these candidates and the regions that were searched, by name. One feature a line.
 ///
 /// # Errors
@@ -169,21 +205,8 @@ pub fn features(
         };
         push(&Feature::new(id(digest, "hotspot"), vec![ring], properties))?;
     }
-    for RegionOutline { name, area } in regions {
-        for (k, polygon) in area.closed().into_iter().enumerate() {
-            let shift = |ring: roi::Ring| {
-                ring.into_iter().map(|[x, y]| from_bounds(counts, Point::new(x, y))).collect()
-            };
-            let properties = Properties {
-                object_type: "annotation",
-                name: Some(name.clone()),
-                is_locked: Some(true),
-                classification: Class { name: REGION, color: [124, 58, 237] },
-                measurements: Map::new(),
-            };
-            let rings = polygon.into_iter().map(shift).collect();
-            push(&Feature::new(id(digest, &format!("region/{name}/{k}")), rings, properties))?;
-        }
+    for region in region_features(counts, regions) {
+        push(&region)?;
     }
     // A member that GeoJSON leaves to the writer.
     let point = Used {

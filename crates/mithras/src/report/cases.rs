@@ -55,7 +55,7 @@ pub struct CaseLine {
     pub without_result: Vec<String>,
     /// Its count by the network.
     pub model: CaseCount,
-    /// Its count with a reviewer's words on top; none unless all its slides were recounted with the words of one
+    /// Its count with a reviewer's verdicts on top; none unless all its slides were recounted with the verdicts of one
     /// reviewer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reviewed: Option<CaseCount>,
@@ -168,7 +168,8 @@ fn line(case: &str, slides: &[&SlideLine], under_way: Vec<String>) -> CaseLine {
     let done: Vec<_> = slides.iter().filter_map(|s| Some((*s, s.counts.as_ref()?))).collect();
     let failed = slides.iter().filter(|s| s.counts.is_none()).map(|s| s.name.clone());
     let without_result: Vec<String> = failed.chain(under_way).collect();
-    let analysed: f64 = done.iter().map(|(_, c)| c.analysed_mm2).sum();
+    // A sum of nothing is -0.
+    let analysed = done.iter().fold(0.0, |sum, (_, c)| sum + c.analysed_mm2);
     let analysed_mm2 = (analysed * 1e6).round() / 1e6;
     let model: Vec<_> = done
         .iter()
@@ -250,12 +251,14 @@ pub(super) fn write(path: &Path, cases: &[CaseLine]) -> Result<(), WriteError> {
     let number = |v: Option<f64>| v.map_or_else(String::new, |v| v.to_string());
     for c in cases {
         let (m, r) = (&c.model, c.reviewed.as_ref());
+        // Of no slide is not the count 0.
+        let count = |n: usize| if c.slides.is_empty() { String::new() } else { n.to_string() };
         let mut cells = vec![
             c.case.clone(),
             c.slides.len().to_string(),
             c.without_result.len().to_string(),
-            m.figures.to_string(),
-            m.hotspot_count.to_string(),
+            count(m.figures),
+            count(m.hotspot_count),
             m.hotspot_slide.clone().unwrap_or_default(),
             HOTSPOT_RULE.to_owned(),
             number(m.density_per_20_mm2),

@@ -33,7 +33,15 @@ pub struct PlacedCount {
     pub model_figures: usize,
 }
 
-/// A slide's numbers with a reviewer's words on top.
+impl PlacedCount {
+    /// Its area to the third digit, mm2.
+    #[must_use]
+    pub fn mm2(&self) -> f64 {
+        (self.area_mm2 * 1e3).round() / 1e3
+    }
+}
+
+/// A slide's numbers with a reviewer's verdicts on top.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reviewed {

@@ -49,7 +49,7 @@ pub(super) struct SlideFolder {
     pub kept: bool,
     /// Its count, where it is done.
     pub counts: Option<CountsFile>,
-    /// The same with a reviewer's words on top.
+    /// The same with a reviewer's verdicts on top.
     pub reviewed: Option<Reviewed>,
 }
 

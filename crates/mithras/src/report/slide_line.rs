@@ -37,7 +37,7 @@ pub struct SlideLine {
     pub engine: Option<String>,
     /// Its count, also in its own `counts.json`.
     pub counts: Option<CountsFile>,
-    /// The same with a reviewer's words on top, where it was recounted (`mithras recount`).
+    /// The same with a reviewer's verdicts on top, where it was recounted (`mithras recount`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reviewed: Option<Reviewed>,
 }

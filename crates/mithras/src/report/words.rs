@@ -71,6 +71,11 @@ impl fmt::Display for RunFile {
             }
         }
         for case in &run.cases {
+            if case.slides.is_empty() {
+                let n = Many(case.without_result.len(), "slide");
+                writeln!(f, "case {}: not counted, {n} without a result", plain(&case.case))?;
+                continue;
+            }
             let density = case.model.density_per_20_mm2.map_or("-".into(), |d| format!("{d:.1}"));
             writeln!(
                 f,

@@ -117,7 +117,7 @@ pub struct Counted {
     /// figures cluster; none with fewer than ten windows of tissue.
     pub density_resampled_95: Option<[f64; 2]>,
     /// What a scheme gives for the hotspot that counts, the placed one before the densest, where one was asked for;
-    /// `at least` in front where less tissue was looked at than the scheme's area.
+    /// `at least` in front where less tissue was looked at than the scheme's area, or figures are missed.
     pub mitotic_score: Option<String>,
 }
 
@@ -149,11 +149,12 @@ impl Grading {
         Ok(Self { scheme, title, gives, area_mm2: rule.area_mm2, rule })
     }
 
-    /// What the scheme gives for this many figures in a hotspot of so many mm2, on a slide with so much analysed
-    /// tissue. Where less than the scheme's area was looked at, or a smaller place was chosen by hand, the count is
-    /// not taken up to that area: that it is as dense in the rest is not known, and `at least` would be wrong.
+    /// What the scheme gives for this many figures in a hotspot of so many mm2 on a slide. Where less than the
+    /// scheme's area was looked at, or a smaller place was chosen by hand, the count is not taken up to that area:
+    /// that it is as dense in the rest is not known, and `at least` would be wrong.
     #[must_use]
-    pub fn score(&self, figures: usize, hotspot_mm2: f64, analysed_mm2: f64) -> String {
+    pub fn score(&self, figures: usize, hotspot_mm2: f64, slide: &CountsFile) -> String {
+        let analysed_mm2 = slide.analysed_mm2;
         let small = hotspot_mm2 < self.area_mm2.min(SQUARE_MM2);
         let short = small || analysed_mm2 < self.area_mm2.max(hotspot_mm2);
         let of_mm2 = match short {
@@ -161,7 +162,10 @@ impl Grading {
             false => hotspot_mm2,
         };
         let (_, score) = self.rule.apply(figures as f64, of_mm2);
-        if short { format!("at least {score}") } else { score.to_owned() }
+        match short || slide.misses_figures() {
+            true => format!("at least {score}"),
+            false => score.to_owned(),
+        }
     }
 }
 
@@ -297,7 +301,7 @@ impl Source {
 }
 
 impl Source {
-    /// Remarks on words about a slide's file under a name that no slide of the run has: it was renamed.
+    /// Remarks on verdicts about a slide's file under a name that no slide of the run has: it was renamed.
     fn renamed(&self, counts: &CountsFile, names: &BTreeSet<String>) -> Vec<String> {
         let all = match self {
             Self::Log(verdicts) => verdicts,
@@ -312,7 +316,7 @@ impl Source {
         let one = |(of, own): (&SlideKey, &SlideVerdicts)| {
             format!(
                 "{} about this file under its former name `{}`, left out: recount the run of that name",
-                Many(own.entries.len(), "word"),
+                Many(own.entries.len(), "verdict"),
                 of.slide
             )
         };
@@ -499,8 +503,7 @@ impl RecountRow {
         if counts.is_outside_range() || !counts.has_tissue {
             return self.notes.push(format!("no {}: see the notes on this slide", grading.gives));
         }
-        let score =
-            |figures: usize, mm2: f64| Some(grading.score(figures, mm2, counts.analysed_mm2));
+        let score = |figures: usize, mm2: f64| Some(grading.score(figures, mm2, counts));
         let densest = |c: &Counted| score(c.hotspot_count, c.hotspot_mm2.unwrap_or(SQUARE_MM2));
         (self.model.mitotic_score, self.reviewed.mitotic_score) = match &self.placed_hotspot {
             Some(p) => (score(p.model_figures, p.area_mm2), score(p.figures, p.area_mm2)),
@@ -521,14 +524,15 @@ fn row(
         if of.slide_digest == counts.slide.digest {
             judged.extend(verdicts.entries.iter().map(|(k, e)| (k.as_str(), e)));
         } else if !verdicts.entries.is_empty() {
-            let n = verdicts.entries.len();
-            notes.push(format!("{n} words are about another file of this name and left out"));
+            let n = Many(verdicts.entries.len(), "verdict");
+            notes.push(format!("{n} about another file of this name, left out"));
         }
     }
     let keys: BTreeSet<String> = rows.iter().map(|r| Entry::key_of(r.x_px, r.y_px)).collect();
     let lost = judged.values().filter(|e| !e.added && !keys.contains(&e.key)).count();
     if lost > 0 {
-        notes.push(format!("{lost} words are about candidates that this run lacks and left out"));
+        let n = Many(lost, "verdict");
+        notes.push(format!("{n} about candidates that this run lacks, left out"));
     }
     notes.extend(counts.notes());
     let (mut taken_out, mut taken_in) = (0, 0);
@@ -767,7 +771,7 @@ impl fmt::Display for Recount {
                     None => writeln!(f),
                 }
             };
-            writeln!(f, "{} ({} of {})", s.slide, Many(s.judged, "word"), self.reviewer)?;
+            writeln!(f, "{} ({} of {})", s.slide, Many(s.judged, "verdict"), self.reviewer)?;
             line(f, "network ", &s.model)?;
             line(f, "reviewed", &s.reviewed)?;
             if let Some(p) = &s.placed_hotspot {
@@ -776,7 +780,7 @@ impl fmt::Display for Recount {
                     "  hotspot placed by {}: {} in {} mm2 ({} by the network)",
                     p.reviewer,
                     Many(p.figures, "figure"),
-                    p.area_mm2,
+                    p.mm2(),
                     p.model_figures
                 )?;
             }
