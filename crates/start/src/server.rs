@@ -112,7 +112,7 @@ struct Address {
 }
 
 #[derive(Serialize)]
-struct Found {
+struct FolderExists {
     found: bool,
 }
 
@@ -315,7 +315,7 @@ impl Start {
             "api/view" => self.view(&request.json()?),
             "api/drawn" => {
                 let at: At = request.json()?;
-                Ok(Answer::json(200, &Found { found: at.path.is_dir() }))
+                Ok(Answer::json(200, &FolderExists { found: at.path.is_dir() }))
             }
             "api/report" => self.report(&request.json()?),
             "api/reveal" => {
