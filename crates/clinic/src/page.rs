@@ -65,7 +65,9 @@ pub fn page(case: &Case, grading: Option<&Grading>) -> Page {
     if !notes.is_empty() {
         blocks.push(Block::Notes(notes));
     }
-    blocks.push(Block::Rows(numbers(case, &count, grading)));
+    if !case.slides.is_empty() {
+        blocks.push(Block::Rows(numbers(case, &count, grading)));
+    }
     if !case.fields.is_empty() {
         blocks.push(Block::Heading("Case".into()));
         let short = |(name, value): &(String, String)| (cut(name), cut(value));
@@ -114,6 +116,9 @@ fn head(case: &Case, figures: usize) -> Block {
                 Many(figures, "figure")
             ),
         );
+    }
+    if case.slides.is_empty() {
+        return Block::Main("not counted".into(), "no slide of this case has a result".into());
     }
     if case.slides.iter().all(|s| !s.counts.has_tissue) {
         return Block::Main("no tissue".into(), "nothing was found to count on".into());

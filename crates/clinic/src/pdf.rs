@@ -170,11 +170,13 @@ impl Sheet<'_, '_> {
             Block::Rows(rows) => {
                 for (name, value) in rows {
                     let top = self.y;
-                    let name = self.face(true).lines(name, 9.0 * s, NAMES - 6.0).swap_remove(0);
-                    self.y += 9.0 * 1.35 * s;
-                    self.line(MARGIN, 9.0 * s, true, &name);
-                    self.y = top;
+                    for part in self.face(true).lines(name, 9.0 * s, NAMES - 6.0) {
+                        self.y += 9.0 * 1.35 * s;
+                        self.line(MARGIN, 9.0 * s, true, &part);
+                    }
+                    let named = std::mem::replace(&mut self.y, top);
                     self.paragraph(MARGIN + NAMES, 9.0 * s, false, value);
+                    self.y = self.y.max(named);
                 }
             }
             Block::Table(head, rows) => self.table(head, rows),

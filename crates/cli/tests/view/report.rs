@@ -448,6 +448,16 @@ fn a_case_without_a_result_is_not_counted() {
         "{row}"
     );
     assert!(!row.contains("-0"), "{row}");
+    let pages = dir.path().join("pages");
+    let to = ["--out", pages.to_str().unwrap(), "--mitotic-score", "who-net"];
+    mithras(&[&["report", &run][..], &to].concat());
+    let page = std::fs::read_to_string(pages.join("B.html")).unwrap();
+    assert!(page.contains("<b>not counted</b>no slide of this case has a result"), "{page}");
+    let body = page.rsplit("</style>").next().unwrap();
+    assert!(!body.contains("tissue") && !body.contains("-0.00"), "{body}");
+    // What the scheme gives is named in full on paper, too.
+    let (text, _) = read_back(&std::fs::read(pages.join("A.pdf")).unwrap());
+    assert!(text.contains("Grade by") && text.contains("mitoses alone"), "{text}");
 }
 
 /// What the program writes of a run's cases is what a study reads.
