@@ -107,7 +107,11 @@ fi
 mithras recount "$(drive "$work/lauf")" --operating-point 0.5,0.5 --into neu >/dev/null
 [ -s neu/counts.csv ] || fail "recount wrote no counts"
 ok "recount at another operating point"
+mithras report "$(drive "$work/lauf")" --out "$(drive "$work/berichte")" >/dev/null
+[ "$(head -c 4 berichte/svs_jpeg_420.pdf)" = %PDF ] || fail "report wrote no PDF"
+ok "report"
 
+# What curl writes is read to the end: `grep -q` stops early, and curl then fails.
 # served NAME ARGUMENTS: starts a page and sets `url`; the first line of the output is its address.
 served() {
     local log=$base/$1.log
@@ -127,7 +131,7 @@ ended() {
 
 # What a double click does: no argument. The browser of Wine is not there, so the address is taken from the output.
 served double
-curl -fsS "$url" | grep -qi "<html" || fail "a double click has no page"
+curl -fsS "$url" | grep -i "<html" >/dev/null || fail "a double click has no page"
 ended
 ok "a double click: the start page"
 
@@ -153,7 +157,14 @@ assert "svs_jpeg_420.svs" in names, names
 chosen = ask("api/choose", {"paths": [slides + "\\svs_jpeg_420.svs"]})
 ids = [s["id"] for s in chosen["slides"]]
 model = ask("api/begin")["models"][0]["name"]
-plan = {"slides": ids, "regions": None, "model": model, "point": None, "mpp": 0.25, "out": out, "existing": "refuse"}
+# Regions that are drawn before anything is searched, kept below the folder for the results.
+viewer = ask("api/view", {"path": slides + "\\svs_jpeg_420.svs", "out": out})
+one = ask(viewer["url"] + "api/index")["slides"][0]
+ring = [[0, 0], [one["width"], 0], [one["width"], one["height"] / 2], [0, one["height"] / 2]]
+region = {"name": "oben", "class": "", "exclude": False, "ring": ring}
+ask(viewer["url"] + "api/regions", {"reviewer": "anna", "slide": 0, "regions": [region]})
+assert ask("api/drawn", {"path": viewer["regions"]})["found"], viewer
+plan = {"slides": ids, "regions": viewer["regions"], "model": model, "point": None, "mpp": 0.25, "out": out, "existing": "refuse"}
 ask("api/start", plan)
 for _ in range(3000):
     now = ask("api/run")
@@ -164,11 +175,12 @@ assert now["phase"] == "done", now
 P
 ended
 [ -n "$(find von-der-seite -name detections.csv)" ] || fail "the page's run wrote no detections"
-ok "start: a run from the page"
+grep -q oben von-der-seite/lauf/regions.csv || fail "the page's run was not in the drawn regions"
+ok "start: regions drawn, and a run in them"
 
 served view view "$(drive "$work/lauf")" --slides "$(drive "$work/nur-lesen")" --port 0 --no-browser
-curl -fsS "$url" | grep -qi "<html" || fail "the viewer has no page"
-curl -fsS "${url%/}/api/index" | grep -q svs_jpeg_420 || fail "the viewer does not list the slide"
+curl -fsS "$url" | grep -i "<html" >/dev/null || fail "the viewer has no page"
+curl -fsS "${url%/}/api/index" | grep svs_jpeg_420 >/dev/null || fail "the viewer does not list the slide"
 id=$(curl -fsS "${url%/}/api/index" | python3 -c 'import json, sys
 slides = json.load(sys.stdin)["slides"]
 print(next(i for i, s in enumerate(slides) if "svs_jpeg_420" in json.dumps(s)))')
