@@ -313,6 +313,28 @@ def contradiction(d):
     )
 
 
+def two_mpp(path, words):
+    return dict(
+        file=path.name, command=["slide", "tissue"], exit=1, words=["contradict", "--mpp", *words], remedy=None,
+        flags=["--mpp", "0.25", "--force-mpp"],
+    )
+
+
+@case("descriptions put together by scripts", "two MPP in one description")
+def mpp_twice(d):
+    p = d / "mpp_twice.svs"
+    pages(p, (BASE, dict(TILED, description=f"{SVS}|MPP = 0.5")))
+    return two_mpp(p, ["0.25", "0.5"])
+
+
+@case("levels taken over from another slide", "another MPP in a level's description")
+def mpp_level(d):
+    p = d / "mpp_level.svs"
+    level = SVS.replace(f"MPP = {MPP}", "MPP = 0.7")
+    pages(p, (BASE, dict(TILED, description=SVS)), (LEVELS[1], dict(TILED, description=level)))
+    return two_mpp(p, ["0.25", "0.7", "image 1"])
+
+
 @case("cropped OME-TIFF", "SizeX against the image")
 def ome_size(d):
     p = d / "ome_size.ome.tif"

@@ -72,8 +72,13 @@ pub fn end(code: ExitCode) -> ! {
 pub fn print_message(kind: &str, text: &str) {
     match JSON.get() {
         Some(log) => log.write(&Event::Message { kind, text }),
-        None => eprintln!("{kind}: {text}"),
+        None => print_progress(&format!("{kind}: {text}")),
     }
+}
+
+/// Prints a line on standard error. Where that is full or closed, work continues: a log on a full disk costs no result.
+pub fn print_progress(line: &str) {
+    let _ = writeln!(stderr(), "{line}");
 }
 
 /// How often a plain line is written.
@@ -120,7 +125,7 @@ impl Meter {
             bar.set_message(format!("{} {status}", self.unit));
         } else if !self.quiet && self.printed.elapsed() >= EVERY {
             self.printed = Instant::now();
-            eprintln!("{}: {done}/{total} {}, {status}", self.label, self.unit);
+            print_progress(&format!("{}: {done}/{total} {}, {status}", self.label, self.unit));
         }
     }
 
@@ -182,7 +187,7 @@ impl Listener for Terminal {
 
     fn report(&mut self, line: &str) {
         if !self.quiet {
-            self.above(|| eprintln!("{line}"));
+            self.above(|| print_progress(line));
         }
     }
 

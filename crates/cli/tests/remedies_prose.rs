@@ -14,6 +14,7 @@ const VERBS: &[&str] = &[
     "change",
     "check",
     "choose",
+    "close",
     "convert",
     "copy",
     "delete",
@@ -79,6 +80,7 @@ const PROSE: &[(&str, &str, How)] = &[
         MayNot("a table above the limit may be a mistake that no part of it mends"),
     ),
     ("put cells that hold the delimiter into quotation marks", "base", Case),
+    ("close the mark where the cell ends", "base", Case),
     (
         "set `candidates.threshold` in the preset",
         "construct",
@@ -154,6 +156,7 @@ const PROSE: &[(&str, &str, How)] = &[
         MayNot("the platform gives the files"),
     ),
     ("name one", "mithras", Test(REMEDIES.0, REMEDIES.1)),
+    ("remove one", "mithras", Case),
     ("choose an empty folder", "mithras", Case),
     (
         "detect again at this operating point",
@@ -320,6 +323,74 @@ const CASES: &[Followed] = &[
         "printf 'time,event,note\\n1,1,a\\n2,0,b, c\\n3,1,d\\n' >cells.csv; $KM cells.csv",
         "sed -i 's/b, c/\"b, c\"/' cells.csv",
         "$KM cells.csv",
+    ),
+    case(
+        "close the mark where the cell ends",
+        "printf 'time,event,note\\n1,1,\"5 cm\\n2,0,b\\n3,1,9 cm\"\\n4,1,c\\n' >open.csv; $KM open.csv",
+        "sed -i 's/\"5 cm/\"5 cm\"/; s/9 cm\"/9 cm/' open.csv",
+        "$KM open.csv",
+    ),
+    case(
+        "close it or remove it",
+        "printf 'time,event,note\\n1,1,\"5 cm\\n2,0,b\\n3,1,c\\n' >never.csv; $KM never.csv",
+        "sed -i 's/\"5 cm/5 cm/' never.csv",
+        "$KM never.csv",
+    ),
+    case(
+        "close the mark before the `,`",
+        "printf 'time,event,note\\n1,1,\"5\" wide\\n2,0,b\\n3,1,c\\n' >wide5.csv; $KM wide5.csv",
+        "sed -i 's/\"5\" wide/\"5 wide\"/' wide5.csv",
+        "$KM wide5.csv",
+    ),
+    case(
+        "take the # off the header",
+        "printf '#slide,mpp\\nflat,0.25\\n' >hash.csv; $M detect flat.png $Q --model m --out hash --mpp-table hash.csv",
+        "sed -i 's/^#//' hash.csv",
+        "$M detect flat.png $Q --model m --out hash --mpp-table hash.csv",
+    ),
+    case("save it as a file first", "$KM <(cat km.csv)", "cat km.csv >saved.csv", "$KM saved.csv"),
+    case(
+        "is spelt in several ways in this column ('Dead', 'dead'); make them one",
+        "printf 'time,event\\n1,Dead\\n2,Alive\\n3,dead\\n' >spelt.csv; $KM spelt.csv --event-value Dead",
+        "sed -i 's/dead/Dead/' spelt.csv",
+        "$KM spelt.csv --event-value Dead",
+    ),
+    case(
+        "spells one value in several ways ('A' (3), 'a' (3)); make them one; taken as categorical, they count apart",
+        "{ echo time,event,g; for i in 1 2 3; do echo $i,1,a; echo $((i + 2)),1,A; echo $((i * 3)),0,b; \
+         echo $((i * 2)),1,b; done; } >levels.csv; $M survival cox --time time --event event --covariates g \
+         --table levels.csv",
+        "sed 's/,A/,a/' levels.csv >one.csv",
+        "cox=\"$M survival cox --time time --event event --covariates g --table\"; $cox one.csv && \
+         $cox levels.csv --categorical g",
+    ),
+    case(
+        "write all decimals in one way",
+        "printf 'slide;mpp\\nsmall;0,5\\nflat;0.250\\n' >points.csv; \
+         $M detect flat.png $Q --model m --out pts --mpp-table points.csv",
+        "sed -i 's/0.250/0,250/' points.csv",
+        "$M detect flat.png $Q --model m --out pts --mpp-table points.csv",
+    ),
+    case(
+        "are stated twice: 0.25 um/px for `flat`, 0.5 um/px for `flat.png`; remove one",
+        "printf 'slide,mpp\\nflat,0.25\\nflat.png,0.5\\n' >twice.csv; \
+         $M detect flat.png $Q --model m --out twice --mpp-table twice.csv",
+        "sed -i /png/d twice.csv",
+        "$M detect flat.png $Q --model m --out twice --mpp-table twice.csv",
+    ),
+    case(
+        "its folder has other counts than run.json; gather the run again",
+        "cp -r run twofold; sed -i 's/\"candidates\": [0-9][0-9]*/\"candidates\": 77/' twofold/run.json; \
+         $M report twofold --out pages",
+        "true",
+        "$M gather twofold && $M report twofold --out pages",
+    ),
+    case(
+        "and so is `flat`: one name each",
+        "printf 'image,x,y,label\\nflat,90,90,mf\\nflat.png,190,90,mf\\n' >names.csv; \
+         $M corpus import --format csv names.csv --images twin --mpp 0.25 --crop 64 --out names",
+        "sed -i 's/flat,/flat.png,/' names.csv",
+        "$M corpus import --format csv names.csv --images twin --mpp 0.25 --crop 64 --out names",
     ),
     case(
         "restore it from a copy or rebuild the corpus",

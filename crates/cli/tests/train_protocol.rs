@@ -48,7 +48,7 @@ fn folders_to_folds_to_test_to_package() {
     let run = dir.path().join("run");
     let text = |p: &Path| p.to_str().unwrap().to_owned();
     let (preset, data, run_dir) = (text(&preset), text(&data), text(&run));
-    let train = |more: &[&str]| {
+    let words = |more: &[&str]| {
         let mut args = vec!["train", "finetune", "--preset", &preset, "--data", &data];
         if !more.contains(&"--out") {
             args.extend(["--out", &run_dir]);
@@ -68,7 +68,11 @@ fn folders_to_folds_to_test_to_package() {
             args.extend(["--set", set]);
         }
         args.extend(more);
-        mithras(&args)
+        args.into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let train = |more: &[&str]| {
+        let words = words(more);
+        mithras(&words.iter().map(String::as_str).collect::<Vec<_>>())
     };
     let (ok, printed) = train(&["--fold", "0"]);
     assert!(ok && printed.contains("1 of 3 folds"), "{printed}");
@@ -130,6 +134,32 @@ fn folders_to_folds_to_test_to_package() {
     }
     let (ok, printed) = mithras(&[&test[..], &["--again"]].concat());
     assert!(ok, "{printed}");
+    // A full output is an error of these verbs, too.
+    #[cfg(target_os = "linux")]
+    for line in [
+        [&test[..], &["--again"]].concat().iter().map(|w| (*w).to_owned()).collect(),
+        words(&["--resume"]),
+        [
+            "train",
+            "package",
+            "--run",
+            &run_dir,
+            "--fold",
+            "1",
+            "--license",
+            "none",
+            "--name",
+            "n",
+            "--out",
+            "full",
+        ]
+        .map(str::to_owned)
+        .into(),
+    ] {
+        let line: Vec<std::ffi::OsString> = line.into_iter().map(Into::into).collect();
+        let program = env!("CARGO_BIN_EXE_mithras");
+        assert_eq!(crate::special::full_in(program, dir.path(), &line), None);
+    }
     // Weights to start from, where the preset asks for some.
     let started = text(&dir.path().join("started"));
     let weights = text(&run.join("final/model.safetensors"));

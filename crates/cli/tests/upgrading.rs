@@ -327,6 +327,15 @@ fn a_damaged_or_foreign_result_is_named_done_again_and_stops_no_other() {
         (2, state.replace("\"slide\": \"one\"", "\"slide\": \"two\"").into_bytes(), "slide `two`"),
     ] {
         fs::write(one.join(whole[i].0), bytes).unwrap();
+        // No page counts it, and no sample is drawn without it.
+        let _ = fs::remove_dir_all(at.join("pages"));
+        let pages = ends(at, 3, &["report", "run", "--out", "pages", "--json"]);
+        assert!(pages.contains(words), "report, {words}: {pages}");
+        let page = fs::read_to_string(at.join("pages/one.html")).unwrap();
+        assert!(page.contains("one is not counted: "), "report, {words}");
+        let sample = ends(at, 1, &["audit", "sample", "run", "--out", "sample", "--allow-short"]);
+        assert!(sample.contains(words) && !at.join("sample").exists(), "audit, {words}: {sample}");
+
         let gathered = ends(at, 3, &["gather", "run", "--json"]);
         assert!(gathered.contains(words), "{words}: {gathered}");
         let run = json(&at.join("run/run.json"));
@@ -434,6 +443,7 @@ fn every_reader_of_a_run_names_a_cut_or_foreign_result_and_takes_the_others() {
             false => whole[..whole.len() / 2].to_vec(),
         };
         assert_ne!(bytes, whole, "{file}: the slides do not differ");
+        ends(at, 0, &["gather", "run"]);
         fs::write(one.join(file), bytes).unwrap();
         readers(at, words);
         fs::write(one.join(file), whole).unwrap();
@@ -445,6 +455,7 @@ fn every_reader_of_a_run_names_a_cut_or_foreign_result_and_takes_the_others() {
     failed["status"] = "failed".into();
     failed["reason"] = "read error at byte 17".into();
     failed["results"] = Value::Null;
+    ends(at, 0, &["gather", "run"]);
     fs::write(&state, failed.to_string()).unwrap();
     readers(at, "read error at byte 17");
     fs::write(&state, whole).unwrap();

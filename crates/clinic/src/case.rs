@@ -1,7 +1,7 @@
 //! A run's results and reviews by case.
 
 use base::remedy::{Remedied, Remedy};
-use mithras::export::{CountsFile, HOTSPOT_MM2, read_detections};
+use mithras::export::{CountsFile, HOTSPOT_MM2};
 use mithras::record::DetectionRow;
 use mithras::report::{PlacedCount, Results, Reviewed, case_of};
 use mitosis::hotspots::HotspotRule;
@@ -18,9 +18,6 @@ pub enum CaseError {
     /// `run.json` is missing or damaged.
     #[error(transparent)]
     Run(#[from] base::json::JsonError),
-    /// A slide's detections.
-    #[error(transparent)]
-    Table(#[from] base::table::TableError),
     /// Reviews.
     #[error(transparent)]
     Review(#[from] review::view::ReviewError),
@@ -28,10 +25,12 @@ pub enum CaseError {
     #[error(transparent)]
     Open(#[from] review::view::OpenError),
     /// No slide is done.
-    #[error("{}: no slide of this run is finished", path.display())]
+    #[error("{}: no slide of this run is finished{}", path.display(), reason(first))]
     Nothing {
         /// Folder of the run.
         path: PathBuf,
+        /// The first slide that is not, with the reason.
+        first: Option<(String, String)>,
     },
 }
 
@@ -162,12 +161,28 @@ impl Case {
                 case.missing.push((line.name, line.reason.unwrap_or(line.status)));
                 continue;
             };
+            // What is there now may be damaged, or not what the numbers of the run were gathered from.
+            let found = match mithras::report::results(&run.join(&line.name)) {
+                Ok(found) if same(&found.counts, &counts) => Ok(found),
+                Ok(_) => {
+                    Err("its folder has other counts than run.json; gather the run again".into())
+                }
+                Err(e) => Err(e.to_string()),
+            };
+            let found = match found {
+                Ok(found) => found,
+                Err(reason) => {
+                    case.missing.push((line.name, reason));
+                    continue;
+                }
+            };
             let file = files.remove(&line.name).flatten();
-            case.slides.push(slide(run, line.name, line.reviewed, counts, file)?);
+            case.slides.push(slide(run, line.name, line.reviewed, found, file)?);
         }
         let cases: Vec<Self> = cases.into_values().collect();
         if cases.iter().all(|c| c.slides.is_empty()) {
-            return Err(CaseError::Nothing { path: run.to_owned() });
+            let first = cases.into_iter().flat_map(|c| c.missing).next();
+            return Err(CaseError::Nothing { path: run.to_owned(), first });
         }
         Ok(cases)
     }
@@ -238,16 +253,26 @@ impl Case {
     }
 }
 
+/// The first slide that is not there, as the end of a sentence.
+fn reason(first: &Option<(String, String)>) -> String {
+    first.as_ref().map(|(name, why)| format!(": {name}: {why}")).unwrap_or_default()
+}
+
+/// Whether two counts are of one file and one detection.
+fn same(a: &CountsFile, b: &CountsFile) -> bool {
+    let numbers = |c: &CountsFile| (c.candidates, c.figures, c.hotspot_count);
+    let of = |c: &CountsFile| (c.slide.digest.clone(), c.model.clone(), c.thresholds.clone());
+    numbers(a) == numbers(b) && of(a) == of(b)
+}
+
 fn slide(
     run: &Path,
     name: String,
     reviewed: Option<Reviewed>,
-    counts: CountsFile,
+    found: Results,
     file: Option<PathBuf>,
 ) -> Result<Slide, CaseError> {
     let (folder, reviews) = (run.join(&name), run.join("reviews"));
-    let rows = read_detections(&folder.join("detections.csv"))?;
-    let found = Results { counts, rows };
     let this = SlideFile { name: &name, digest: &found.counts.slide.digest };
     let placed = match reviewed.as_ref().and_then(|r| r.placed.clone()) {
         Some(p) => Some(p.into()),

@@ -65,6 +65,8 @@ pub struct Written {
     pub folder: PathBuf,
     /// The cases, each with the name of its files without suffix.
     pub cases: Vec<(String, String)>,
+    /// Slides that are in no page, each with the reason.
+    pub missing: Vec<(String, String)>,
     /// Files of an earlier report of the same run that were taken away: their cases are gone, or have another name now.
     pub removed: Vec<String>,
     /// Files of an earlier report that are left, each with the reason.
@@ -75,6 +77,9 @@ impl fmt::Display for Written {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (case, file) in &self.cases {
             writeln!(f, "{}: {file}.pdf, {file}.html", base::text::plain(case))?;
+        }
+        for (slide, why) in &self.missing {
+            writeln!(f, "{} is not counted: {}", base::text::plain(slide), base::text::plain(why))?;
         }
         for file in &self.removed {
             writeln!(f, "removed, as its case is gone: {}", base::text::plain(file))?;
@@ -126,7 +131,8 @@ pub fn report(
         written.push((case.name.clone(), name));
     }
     let earlier::Removed { removed, left } = earlier.replace(out, run, &pages)?;
-    Ok(Written { folder: out.to_owned(), cases: written, removed, left })
+    let missing = cases.into_iter().flat_map(|c| c.missing).collect();
+    Ok(Written { folder: out.to_owned(), cases: written, missing, removed, left })
 }
 
 impl Remedied for ReportError {

@@ -31,6 +31,9 @@ fn external_weights(place: &str) -> Option<Cow<'static, [u8]>> {
     base::file::read_whole(folder.join(place)).ok().map(Cow::Owned)
 }
 
+/// Largest card, bytes.
+const LARGEST_CARD: u64 = 16 << 20;
+
 /// A card with its networks, each equal to the card's SHA-256.
 #[derive(Clone)]
 pub struct ModelPackage {
@@ -123,7 +126,9 @@ impl ModelPackage {
             base::file::read_whole(&path).map_err(|source| PackageError::Read { path, source })
         };
         let path = dir.join("card.toml");
-        let text = String::from_utf8_lossy(&read(path.clone())?).into_owned();
+        let text = base::file::read(&path, LARGEST_CARD)
+            .map_err(|e| PackageError::Read { path: e.path, source: e.source })?;
+        let text = String::from_utf8_lossy(&text).into_owned();
         Self::assemble(&path.display().to_string(), &text, |file| {
             read(dir.join(file)).map(Cow::Owned)
         })

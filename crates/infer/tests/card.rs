@@ -183,6 +183,15 @@ fn a_classifier_alone_is_a_package_but_no_detector() {
 }
 
 #[test]
+fn a_card_of_gigabytes_is_not_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let card = std::fs::File::create(dir.path().join("card.toml")).unwrap();
+    card.set_len(3 << 30).unwrap();
+    let error = ModelPackage::open(dir.path()).err().unwrap().to_string();
+    assert!(error.contains("card.toml") && error.contains("larger than the 16 MiB"), "{error}");
+}
+
+#[test]
 fn a_network_of_another_card_is_refused_with_both_digests() {
     let dir = tempfile::tempdir().unwrap();
     for file in ["card.toml", "segmenter.onnx", "classifier.onnx"] {

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use base::panics::{Stopped, catch_panic};
-use base::table::{Format, LARGEST, Table as Text, TableError, decimal_comma, is_missing};
+use base::table::{COMMA, Format, LARGEST, Table as Text, TableError, decimal_comma, is_missing};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -56,7 +56,9 @@ impl Table {
         let columns = (0..names.len())
             .map(|column| {
                 let cells = (0..text.len()).map(|row| text.cell(row, column));
-                let commas = text.decimal_commas() && has_decimal_commas(cells.clone());
+                let commas = text.decimal_commas()
+                    && !text.has_two_points(column)
+                    && has_decimal_commas(cells.clone());
                 cells.map(|c| if commas { c.replacen(',', ".", 1) } else { c.to_owned() }).collect()
             })
             .collect();
@@ -277,7 +279,10 @@ impl Table {
         };
         match value {
             Some(v) if v.is_finite() => Ok(v),
-            _ => Err(self.wrong(row, column, format!("'{cell}' is not a finite number"))),
+            _ => {
+                let comma = if decimal_comma(cell) { COMMA } else { "" };
+                Err(self.wrong(row, column, format!("'{cell}' is not a finite number{comma}")))
+            }
         }
     }
 
@@ -345,6 +350,9 @@ mod tests {
         let t = parse("\"x\"\t\"y\"\n\"1\"\t5\t7\n\"2\"\t6\t8\n").unwrap();
         assert_eq!(t.names(), ["", "x", "y"]);
         assert_eq!(t.number(1, t.column("y").unwrap()).unwrap(), 8.0);
+        // Rows that end with a delimiter have no names: every cell would move to the next column.
+        let error = parse("time,event,male\n325,1,0,\n200,0,1,\n").unwrap_err().to_string();
+        assert!(error.contains("line 2: 4 cells, where the header has 3"), "{error}");
     }
 
     #[test]

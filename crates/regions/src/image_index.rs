@@ -72,6 +72,18 @@ impl ImageIndex {
             ),
         })
     }
+
+    /// Names that mean the file of a name before them: labels of one image, dealt as those of two.
+    pub fn shared<'a>(&self, names: impl Iterator<Item = &'a str>) -> Vec<Problem> {
+        let mut name_of = HashMap::new();
+        let second = |name: &'a str| {
+            let file = self.get(name)?;
+            let first = *name_of.entry(file).or_insert(name);
+            let reason = format!("is {}, and so is `{first}`: one name each", file.display());
+            (first != name).then(|| Problem { record: name.to_owned(), reason })
+        };
+        names.filter_map(second).collect()
+    }
 }
 
 /// Every file below a folder, sorted.

@@ -104,6 +104,13 @@ impl Slide {
             .any(|row| columns.clone().any(|column| self.opened.source.absent(level, column, row)))
     }
 
+    /// That it has no colour, in a sentence, where the file has one channel alone.
+    #[must_use]
+    pub fn colour_note(&self) -> Option<String> {
+        let note = "no colour: the file has one channel of grey, and the networks know colour";
+        self.opened.source.is_grey().then(|| note.to_owned())
+    }
+
     /// What a reader of the slide's numbers must know of its levels, in sentences.
     #[must_use]
     pub fn level_notes(&self) -> Vec<String> {

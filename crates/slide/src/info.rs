@@ -98,6 +98,7 @@ fn level_notes(slide: &Slide) -> Vec<String> {
         Ok(_) => slide.level_notes(),
         Err(e) => vec![format!("levels cannot be compared: {e}")],
     };
+    notes.extend(slide.colour_note());
     for level in 0..slide.levels().len() {
         let (lost, filled) = (slide.absent_tiles(level).len(), slide.filled_tiles(level));
         if filled > 0 {

@@ -258,11 +258,38 @@ pub(crate) const APERIO_TECHNICAL: [&str; 29] = [
     "totaldepth",
 ];
 
-/// The kind of a field of a description: by its name, and as free text where nobody knows the name and the
-/// value has letters.
+/// Those of them whose value is a word; the others are numbers.
+const APERIO_WORDS: [&str; 11] = [
+    "scanscope id",
+    "parmset",
+    "icc profile",
+    "sessonmode",
+    "sessionmode",
+    "time zone",
+    "scannertype",
+    "scanner type",
+    "rack",
+    "slide",
+    "intended use",
+];
+
+/// Whether a field is one of [`APERIO_TECHNICAL`] with a value as such a field has: a number, or words without a
+/// second description behind a semicolon.
+fn is_technical_field(key: &str, value: &str) -> bool {
+    let key = key.to_lowercase();
+    let number = || value.chars().all(|c| c.is_ascii_digit() || " .,+-eE".contains(c));
+    let fits = match APERIO_WORDS.contains(&key.as_str()) {
+        true => !value.contains(';'),
+        false => number(),
+    };
+    APERIO_TECHNICAL.contains(&key.as_str()) && fits
+}
+
+/// The kind of a field of a description: by its name, and as free text where nobody knows the name, or the value is
+/// none of it, and has letters.
 fn of_field(key: &str, value: &str) -> Option<Personal> {
     personal(key).or_else(|| {
-        let known = APERIO_TECHNICAL.contains(&key.to_lowercase().as_str());
+        let known = is_technical_field(key, value);
         (!known && value.chars().any(char::is_alphabetic)).then_some(Personal::Text)
     })
 }
@@ -324,8 +351,7 @@ pub(crate) fn without_persons(text: &str) -> String {
     for field in fields.split('|') {
         let Some((key, value)) = field.split_once('=') else { continue };
         let (key, value) = (key.trim(), value.trim());
-        let known = APERIO_TECHNICAL.contains(&key.to_lowercase().as_str());
-        if known && personal(key).is_none() {
+        if is_technical_field(key, value) && personal(key).is_none() {
             out.push_str(&format!("|{key} = {value}"));
         }
     }
@@ -480,6 +506,21 @@ mod tests {
         assert!(is_technical("tiff.ImageDescription", "Aperio Image Library v11"));
         for read_by_somebody in ["case of Mrs. Doe", "{\"a\": 1}", "<OME></OME>", "a|b=c"] {
             assert!(!is_technical("tiff.ImageDescription", read_by_somebody), "{read_by_somebody}");
+        }
+    }
+
+    #[test]
+    fn a_technical_field_holds_a_technical_value() {
+        let head = "Aperio Image Library v11.2.1\r\n1024x1024 (256x256) JPEG/RGB Q=70";
+        let sound =
+            format!("{head}|AppMag = 40|MPP = 0,2500|ScanScope ID = SS1302|Time Zone = GMT-05:00");
+        assert_eq!(personal_parts("tiff.ImageDescription", &sound), []);
+        assert_eq!(without_persons(&sound), sound);
+        for fields in ["MPP = 0.25;Smith 2020-01-01", "Left = Smith", "Parmset = USM;Smith"] {
+            let text = format!("{head}|AppMag = 40|{fields}");
+            let found = personal_parts("tiff.ImageDescription", &text);
+            assert_eq!(found.iter().map(|f| f.1).collect::<Vec<_>>(), [Personal::Text], "{fields}");
+            assert_eq!(without_persons(&text), format!("{head}|AppMag = 40"));
         }
     }
 

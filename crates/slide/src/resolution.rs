@@ -69,7 +69,7 @@ impl Claim {
 fn show(c: &Claim) -> String {
     if let (true, Some(text)) = (c.x.is_nan() || c.y.is_nan(), &c.written) {
         let text = base::text::plain(text);
-        format!("{} = `{text}`, which is not a number", c.source)
+        format!("{} = `{text}`, which is not a number of micrometres", c.source)
     } else if c.x == c.y {
         format!("{} = {} um/px", c.source, c.x)
     } else {
@@ -77,7 +77,7 @@ fn show(c: &Claim) -> String {
     }
 }
 
-fn differ(a: f64, b: f64, share: f64) -> bool {
+pub(crate) fn differ(a: f64, b: f64, share: f64) -> bool {
     (a - b).abs() > share * a.max(b)
 }
 

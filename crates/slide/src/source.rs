@@ -121,6 +121,11 @@ pub(crate) trait Source: Send + Sync {
         Vec::new()
     }
 
+    /// Whether the pixels are one channel of grey.
+    fn is_grey(&self) -> bool {
+        false
+    }
+
     /// Rules that earlier versions of the numbers did not have and that this file needs, in sentences.
     fn later_rules(&self) -> Vec<String> {
         Vec::new()

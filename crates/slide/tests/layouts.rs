@@ -466,6 +466,28 @@ fn focal_planes_and_channels_are_refused_in_every_format() {
     refused(&drawn.tiff("stack.tif", &[stack]), &["3 images of ImageJ"]);
 }
 
+/// One channel is read in every format, but never without a word: what stains in colour is not seen in it.
+#[test]
+fn a_slide_without_colour_is_named() {
+    let drawn = Drawn::new();
+    let page = |samples: u16| Page { samples, ..Page::tissue((512, 512), 4, Some(256)) };
+    let mut files = vec![
+        (drawn.tiff("grey.tif", &[page(1).um(0.25)]), true),
+        (drawn.tiff("grey.svs", &[page(1).text(270, &described(512))]), true),
+        (drawn.tiff("colour.tif", &[page(3).um(0.25)]), false),
+    ];
+    for name in ["flat.png", "flat.jpg"] {
+        let (grey, colour) = (drawn.file(&format!("grey-{name}"), b""), drawn.file(name, b""));
+        image::GrayImage::from_pixel(40, 30, image::Luma([90])).save(&grey).unwrap();
+        image::RgbImage::from_pixel(40, 30, image::Rgb([90; 3])).save(&colour).unwrap();
+        files.extend([(grey, true), (colour, false)]);
+    }
+    for (path, grey) in files {
+        let note = Slide::open(&path).unwrap().colour_note();
+        assert_eq!(note.is_some_and(|n| n.contains("one channel of grey")), grey, "{path:?}");
+    }
+}
+
 #[test]
 fn masks_and_damaged_images_beside_a_slide_do_not_refuse_it() {
     let drawn = Drawn::new();
@@ -500,6 +522,32 @@ fn what_an_ome_tiff_states_twice_is_compared() {
     assert!(text.contains("512 x 400") && text.contains("512 x 512"), "{text}");
 }
 
+/// An Aperio description repeats its fields in every level; one that states two um/px is not believed.
+#[test]
+fn two_resolutions_in_descriptions_contradict_each_other() {
+    let drawn = Drawn::new();
+    let svs = |base: &str, level: &str| {
+        let page = |side: u32, shrunk, text: &str| {
+            let text = described(512).replace("512", &side.to_string()).replace("MPP = 0.25", text);
+            Page::tissue((side, side), shrunk, Some(256)).text(270, &text)
+        };
+        let path = drawn.tiff("two.svs", &[page(512, 4, base), page(256, 8, level)]);
+        let slide = Slide::open(path).unwrap();
+        slide.resolution().map(|r| r.x.get()).map_err(|e| e.to_string())
+    };
+    for level in ["MPP = 0.25", "MPP = 0.5", "AppMag = 40"] {
+        assert_eq!(svs("MPP = 0.25", level), Ok(0.25), "{level}");
+    }
+    for (base, level, other) in [
+        ("MPP = 0.25|MPP = 0.5", "MPP = 0.25", "0.5"),
+        ("MPP = 0.5|MPP = 0.25", "AppMag = 40", "0.25"),
+        ("MPP = 0.25", "MPP = 0.7", "aperio.MPP of image 1 = 0.7"),
+    ] {
+        let text = svs(base, level).unwrap_err();
+        assert!(text.contains("contradicting") && text.contains(other), "{text}");
+    }
+}
+
 #[test]
 fn decimal_commas_are_read_and_words_are_quoted() {
     let drawn = Drawn::new();
@@ -527,6 +575,7 @@ fn files_that_are_not_slides_are_named_with_what_helps() {
         (b"\x1f\x8b\x08\0 packed", ["gzip", "unpack"]),
         (b"<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code></Error>", ["XML", "slide"]),
         (b"%PDF-1.7 a report", ["PDF", "slide"]),
+        (&[0; 4096], ["zeros", "copy it again"]),
     ] {
         let path = drawn.file("case.svs", bytes);
         refused(&path, &words);

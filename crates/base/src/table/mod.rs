@@ -10,7 +10,7 @@ mod write;
 
 pub use cell::{cell, uncell};
 pub use join::Unmatched;
-pub use words::{EventCell, MISSING, event, is_missing, yes_no};
+pub use words::{EventCell, MISSING, bare, event, is_missing, may_mean_missing, yes_no};
 pub use write::Writer;
 
 use crate::file::{self, ReadError};
@@ -64,6 +64,21 @@ pub enum TableError {
     NoRows {
         /// Path of the table.
         path: PathBuf,
+    },
+    /// Rows that a quotation mark takes for the text of one cell.
+    #[error(
+        "{}: line {line}: a cell in quotation marks takes the {} for its own text, though each looks like a \
+         row; close the mark where the cell ends, or write its text in one line",
+        path.display(),
+        match lines { 1 => "next line".to_owned(), n => format!("next {n} lines") }
+    )]
+    Swallowed {
+        /// Path of the table.
+        path: PathBuf,
+        /// Line in the file, from 1, on which the row begins.
+        line: u64,
+        /// Lines that the cell takes besides.
+        lines: usize,
     },
     /// A row of another width.
     #[error(
@@ -140,6 +155,8 @@ pub struct Table {
     ends: Vec<u32>,
     lines: Vec<u64>,
     delimiter: u8,
+    /// Columns whose numbers have both a decimal comma and a point.
+    two_points: Vec<bool>,
     /// Comments above the header.
     comments: Vec<String>,
 }
@@ -206,7 +223,20 @@ impl Table {
         }
         let keys = names.iter().map(|n| normal(n)).collect();
         let (path, delimiter) = (path.to_owned(), scanner.delimiter());
-        Ok(Self { path, names, keys, text, ends, lines, delimiter, comments })
+        let two_points = Vec::new();
+        let mut table =
+            Self { path, names, keys, text, ends, lines, delimiter, two_points, comments };
+        if table.decimal_commas() {
+            table.two_points = (0..table.names.len()).map(|c| table.finds_two_points(c)).collect();
+        }
+        Ok(table)
+    }
+
+    /// Whether some numbers of a column have a decimal comma and others a point: one of the two may part thousands.
+    fn finds_two_points(&self, column: usize) -> bool {
+        let cells = || (0..self.len()).map(|row| self.cell(row, column));
+        let point = |c: &str| c.contains('.') && c.parse::<f64>().is_ok();
+        cells().any(decimal_comma) && cells().any(point)
     }
 
     /// Path of the table, as it was opened.
@@ -374,6 +404,9 @@ impl Table {
     /// [`TableError::Cell`].
     pub fn number(&self, row: usize, column: usize) -> Result<f64, TableError> {
         let cell = self.cell(row, column);
+        if self.has_two_points(column) && cell.contains(['.', ',']) {
+            return Err(self.wrong(row, column, format!("'{cell}' {TWO_POINTS}")));
+        }
         let parsed = match cell.split_once(',') {
             Some((whole, part)) if self.decimal_commas() && decimal_comma(cell) => {
                 format!("{whole}.{part}").parse::<f64>()
@@ -398,6 +431,12 @@ impl Table {
         self.delimiter == b';'
     }
 
+    /// Whether some numbers of a column have a decimal comma and others a point, so that neither can be read.
+    #[must_use]
+    pub fn has_two_points(&self, column: usize) -> bool {
+        self.two_points.get(column) == Some(&true)
+    }
+
     /// A whole number, 0 or more.
     ///
     /// # Errors
@@ -419,6 +458,18 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
+    /// Further lines that a cell of the last row takes for its own text, if they look like rows.
+    fn swallowed(&self, before: usize, delimiter: u8) -> Option<usize> {
+        let mut start = before.checked_sub(1).map_or(0, |i| self.ends[i] as usize);
+        self.ends[before..].iter().enumerate().find_map(|(column, &end)| {
+            let cell = &self.text[start..end as usize];
+            start = end as usize;
+            let columns = self.names.len();
+            (cell.contains(['\n', '\r']) && column < columns)
+                .then(|| rows_in_cell(cell, column, columns, delimiter))?
+        })
+    }
+
     fn bad(&self, Bad { line, reason }: Bad) -> TableError {
         TableError::Text { path: self.path.to_owned(), line, reason }
     }
@@ -464,7 +515,10 @@ impl Rows<'_> {
         let Some(line) = read.map_err(|b| self.bad(b))? else { return Ok(false) };
         self.lines.push(line);
         let mut cells = self.ends.len() - before;
-        if self.format.row_names && self.lines.len() == 1 && cells == self.names.len() + 1 {
+        // A delimiter at the end of each row leaves an empty last cell instead.
+        let named = self.ends.len() > 1 && self.ends[self.ends.len() - 2] < self.text.len() as u32;
+        let first = self.lines.len() == 1 && cells == self.names.len() + 1;
+        if self.format.row_names && first && named {
             self.names.insert(0, String::new());
         }
         let columns = self.names.len();
@@ -481,6 +535,10 @@ impl Rows<'_> {
                 cells = columns;
             }
         }
+        if let Some(lines) = self.swallowed(before, scanner.delimiter()) {
+            let path = self.path.to_owned();
+            return Err(TableError::Swallowed { path, line, lines });
+        }
         if cells != columns {
             let first = if self.format.headless { "first row" } else { "header" };
             let path = self.path.to_owned();
@@ -491,6 +549,24 @@ impl Rows<'_> {
         }
         Ok(true)
     }
+}
+
+/// Lines that a cell takes although each is a row by its delimiters: what two quotation marks in different rows leave,
+/// neither of which is closed. A blank behind every delimiter makes it prose.
+fn rows_in_cell(cell: &str, column: usize, columns: usize, delimiter: u8) -> Option<usize> {
+    let text = cell.replace("\r\n", "\n").replace('\r', "\n");
+    let of = |line: &str| line.bytes().filter(|b| *b == delimiter).count();
+    let lines: Vec<usize> = text.split('\n').map(of).collect();
+    let (first, rest) = lines.split_first()?;
+    let (last, between) = rest.split_last()?;
+    let rows = *first == columns - 1 - column
+        && *last == column
+        && between.iter().all(|n| *n == columns - 1);
+    let prose = text
+        .match_indices(char::from(delimiter))
+        .all(|(i, _)| text[i + 1..].starts_with([' ', '\n']) || text.len() == i + 1);
+    let enough = columns > 2 || (columns == 2 && !between.is_empty());
+    (rows && enough && !prose).then_some(rest.len())
 }
 
 /// The delimiter that a first line `sep=;` names, and the text behind that line.
@@ -521,8 +597,11 @@ fn delimiter(text: &str) -> u8 {
     DELIMITERS[best]
 }
 
+/// Why a number is not read whose column has numbers with a decimal comma and others with a point.
+const TWO_POINTS: &str = "is in a column of numbers with commas and numbers with points, one of which may part \
+                          thousands: write all decimals in one way";
 /// Why a number with a comma is not read where commas part the cells.
-const COMMA: &str = "; its comma may part thousands or be a decimal point: write it without, or with a \
+pub const COMMA: &str = "; its comma may part thousands or be a decimal point: write it without, or with a \
                      point";
 
 /// Whether text is a number with one comma in it.
@@ -566,6 +645,35 @@ mod tests {
         let t = parse("a,b\n\"1,5\",2\n", Format::default()).unwrap();
         let error = t.number(0, 0).unwrap_err().to_string();
         assert!(error.contains("'1,5' is not") && error.contains("thousands"), "{error}");
+    }
+
+    #[test]
+    fn a_column_with_decimal_commas_and_points_is_not_guessed() {
+        let t = parse("days;um\n3,5;1.5\n1.200;2.25\n7;3\n", Format::default()).unwrap();
+        for row in [0, 1] {
+            let error = t.number(row, 0).unwrap_err().to_string();
+            assert!(error.contains("thousands") && error.contains("one way"), "{error}");
+        }
+        assert_eq!((t.number(2, 0).unwrap(), t.number(1, 1).unwrap()), (7.0, 2.25));
+    }
+
+    #[test]
+    fn two_open_quotation_marks_take_no_rows_between_them() {
+        for text in [
+            "a,b,c\n1,\"5 cm,x\n2,y,z\n3,w\",v\n",
+            "a;b;c\r\n1;2;\"x\r\n2;3;y\"\r\n",
+            "slide,note\na.svs,\"near edge\nb.svs,ok\nc.svs,edge\"\n",
+        ] {
+            let error = parse(text, Format::default()).unwrap_err().to_string();
+            assert!(error.contains("line 2") && error.contains("looks like a row"), "{error}");
+        }
+        for (text, rows) in [
+            ("a,b,c\n1,\"HER2, ER\nPR, Ki67\",x\n", 1),
+            ("a,b\n1,\"Main Street\nLyon,France\"\n2,y\n", 2),
+            ("a,b,c\n1,\"x\ny\",z\n", 1),
+        ] {
+            assert_eq!(parse(text, Format::default()).unwrap().len(), rows, "{text}");
+        }
     }
 
     #[test]

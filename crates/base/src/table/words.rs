@@ -55,6 +55,39 @@ pub fn is_missing(cell: &str) -> bool {
     MISSING.contains(&cell)
 }
 
+/// Further words that people type for "missing", in lower case.
+const MAYBE_MISSING: &[&str] =
+    &["na", "n.a.", "n.d.", "nd", "not known", "not applicable", "unk.", "?", "-"];
+
+/// Whether a cell that is a value may have been meant as "missing": one of [`MISSING`] but for case, a word that
+/// leaves open what happened, or one that people type.
+#[must_use]
+pub fn may_mean_missing(cell: &str) -> bool {
+    let word = cell.trim().to_lowercase();
+    let same = || MISSING.iter().any(|m| !m.is_empty() && m.to_lowercase() == word);
+    let listed = |list: &[&str]| list.contains(&word.as_str());
+    !is_missing(cell) && (listed(OPEN) || listed(MAYBE_MISSING) || same())
+}
+
+/// A word of a category without what spellings of one differ by: case, blanks, a hyphen or an underscore between
+/// words, the form of a number (`1` and `1.0`).
+#[must_use]
+pub fn bare(word: &str) -> String {
+    let word = word.trim();
+    if let Ok(number) = word.parse::<f64>() {
+        return number.to_string();
+    }
+    let letters: Vec<char> = word.chars().flat_map(char::to_lowercase).collect();
+    let is_word =
+        |i: Option<usize>| i.and_then(|i| letters.get(i)).is_some_and(|c| c.is_alphanumeric());
+    let parts = |(i, c): (usize, &char)| match c {
+        '-' | '_' if is_word(i.checked_sub(1)) && is_word(Some(i + 1)) => ' ',
+        c => *c,
+    };
+    let text: String = letters.iter().enumerate().map(parts).collect();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// Words for yes, in lower case; the comments name who writes them.
 const YES: &[&str] = &[
     // R, pandas, SQL, Excel and LibreOffice (`TRUE`, `True`, `true`).
@@ -157,6 +190,28 @@ mod tests {
         }
         for word in ["0", "Stage I", "-", "no", "Unknown primary"] {
             assert!(!is_missing(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn values_that_may_mean_missing() {
+        for word in ["na", "Na", "N/a", "unknown", "NOT REPORTED", "none", "-", "?"] {
+            assert!(may_mean_missing(word) && !is_missing(word), "{word}");
+        }
+        for word in ["NA", "", "a", "Stage I", "no"] {
+            assert!(!may_mean_missing(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn spellings_of_one_word() {
+        for (a, b) in
+            [("Male", " MALE"), ("1", "01.0"), ("Non-mitotic", "non mitotic"), ("a_b", "A  b")]
+        {
+            assert_eq!(bare(a), bare(b), "{a}");
+        }
+        for (a, b) in [("I-II", "III"), ("ER-", "ER"), ("ER+", "ER-"), ("1-2", "12"), ("-", "")] {
+            assert_ne!(bare(a), bare(b), "{a}");
         }
     }
 

@@ -9,9 +9,8 @@ use std::path::PathBuf;
 
 /// Do one job of a challenge on Grand Challenge: MIDOG 2025, Track 1 or 2
 ///
-/// Reads the image in the platform's input folder and writes the file that the platform expects.
-/// Without --model: the package in /opt/ml/model, or the bundled one if that folder is empty. See
-/// docs/challenge.md.
+/// Reads the image in the platform's input folder and writes the file that the platform expects. Without --model: the
+/// package in /opt/ml/model, or the bundled one if that folder is empty. See docs/challenge.md.
 #[derive(clap::Args)]
 pub struct Args {
     /// The task

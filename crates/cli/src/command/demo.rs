@@ -15,10 +15,9 @@ use std::process::ExitCode;
 
 /// Draw an H&E-like slide and run the whole job on it
 ///
-/// Draws a seeded, pyramidal slide with tissue, stroma, nuclei, mitotic figures of every phase and
-/// mimickers; every figure's place is known (`truth.csv`). Then finds the figures with the bundled
-/// weights, counts them, writes every export and compares them with the truth. Nothing is
-/// downloaded.
+/// Draws a seeded, pyramidal slide with tissue, stroma, nuclei, mitotic figures of every phase and mimickers; every
+/// figure's place is known (`truth.csv`). Then finds the figures with the bundled weights, counts them, writes every
+/// export and compares them with the truth. Nothing is downloaded.
 #[derive(ClapArgs, Debug)]
 pub struct Args {
     /// Folder for the slide, its truth and the results; made if missing

@@ -93,8 +93,7 @@ pub struct Args {
     /// Run every slide again, even where results exist
     #[arg(long)]
     overwrite: bool,
-    /// Print the run as JSON on standard output (the content of run.json); progress stays on
-    /// standard error
+    /// Print the run as JSON on standard output (the content of run.json); progress stays on standard error
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -56,10 +56,9 @@ struct Combine {
 
 /// Make a package for `detect --model`, and try it on every available engine
 ///
-/// The file takes one image f32 [N, 3, S, S], RGB in 0 to 1. It gives boxes f32 [N, boxes, 6] (x0 y0 x1
-/// y1 score class) or [N, 4 + classes, boxes] (centre, width, height, a score per class). Side and class
-/// names are read from the file if it has them. A box becomes its centre, and its score `s_seg`; of
-/// close ones the highest counts. docs/training.md
+/// The file takes one image f32 [N, 3, S, S], RGB in 0 to 1. It gives boxes f32 [N, boxes, 6] (x0 y0 x1 y1 score class)
+/// or [N, 4 + classes, boxes] (centre, width, height, a score per class). Side and class names are read from the file
+/// if it has them. A box becomes its centre, and its score `s_seg`; of close ones the highest counts. docs/training.md
 #[derive(clap::Args, Debug)]
 struct Import {
     /// The network

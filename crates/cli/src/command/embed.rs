@@ -23,8 +23,7 @@ pub struct Args {
     /// Slide files, folders of slides, or patterns
     #[arg(value_name = "SLIDE")]
     slides: Vec<PathBuf>,
-    /// List of slides instead: CSV with the columns slide (path or address) and mpp (optional), as detect
-    /// reads it
+    /// List of slides instead: CSV with the columns slide (path or address) and mpp (optional), as detect reads it
     #[arg(long, value_name = "CSV")]
     list: Option<PathBuf>,
     /// A corpus, a regions dataset, AMi-Br's folder, or a folder of images

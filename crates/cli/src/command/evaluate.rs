@@ -39,15 +39,13 @@ struct Detections {
     /// Column with the kind of a row [default: label, else kind]
     #[arg(long, value_name = "COLUMN")]
     label_column: Option<String>,
-    /// Words of that column that mean a mitotic figure [default: mf, mitotic, mitotic figure, mitosis,
-    /// figure]
+    /// Words of that column that mean a mitotic figure [default: mf, mitotic, mitotic figure, mitosis, figure]
     #[arg(long, value_name = "WORDS", value_delimiter = ',')]
     figures: Vec<String>,
     /// Evaluate these slides alone
     #[arg(long, value_name = "SLIDES", value_delimiter = ',')]
     only: Vec<String>,
-    /// Write the curve over all thresholds: STEM.csv and STEM.svg (with two rules STEM-midog.csv and so
-    /// on)
+    /// Write the curve over all thresholds: STEM.csv and STEM.svg (with two rules STEM-midog.csv and so on)
     #[arg(long, value_name = "STEM")]
     curve: Option<PathBuf>,
     /// Package whose card is asked whether it was trained on these slides [default: the bundled one of

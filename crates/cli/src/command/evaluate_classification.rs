@@ -29,8 +29,7 @@ pub struct Args {
     /// Column of true classes (default: truth, label, target, true_class or y_true)
     #[arg(long, value_name = "COLUMN")]
     truth: Option<String>,
-    /// Column of predicted classes (default: class, predicted, prediction, pred or y_pred; else the
-    /// largest p_<class>)
+    /// Column of predicted classes (default: class, predicted, prediction, pred or y_pred; else the largest p_<class>)
     #[arg(long, value_name = "COLUMN")]
     predicted: Option<String>,
     /// The positive class of precision, recall and F1

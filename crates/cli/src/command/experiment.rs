@@ -193,14 +193,14 @@ fn perform(run: &RunArgs, log: &LogArgs) -> Result<ExitCode> {
         println!("{}", serde_json::to_string_pretty(&summary)?);
     } else {
         let count = |fits: fn(&Ended) -> bool| summary.count(fits);
-        eprintln!(
+        crate::progress::print_progress(&format!(
             "{} steps: {} done, {} done before, {} failed, {} not run",
             summary.steps.len(),
             count(|e| matches!(e, Ended::Done { .. })),
             count(|e| matches!(e, Ended::Before)),
             count(|e| matches!(e, Ended::Failed { .. })),
             count(|e| matches!(e, Ended::Blocked { .. } | Ended::Cancelled)),
-        );
+        ));
         println!("{}", page.display());
     }
     Ok(super::exit(summary.not_done(), summary.steps.len()))

@@ -32,7 +32,9 @@ pub struct Args {
 }
 
 /// Runs `report`.
-pub fn run(a: Args) -> anyhow::Result<()> {
+pub fn run(a: Args) -> anyhow::Result<std::process::ExitCode> {
     let grading = a.mitotic_score.map(|s| Grading::load(&s, a.field_diameter)).transpose()?;
-    result(a.json, &clinic::report(&a.run, &a.out, a.slides.as_deref(), grading.as_ref())?)
+    let written = clinic::report(&a.run, &a.out, a.slides.as_deref(), grading.as_ref())?;
+    result(a.json, &written)?;
+    Ok(super::exit(written.missing.len(), written.missing.len() + 1))
 }

@@ -49,7 +49,8 @@ pub fn run(a: Args) -> anyhow::Result<()> {
     let server = web::Server::bind(a.host, a.port)
         .with_context(|| format!("{}:{}: choose another --port", a.host, a.port))?;
     if !a.host.is_loopback() {
-        eprintln!("warning: every machine that reaches {} and has the address can look", a.host);
+        let text = format!("every machine that reaches {} and has the address can look", a.host);
+        crate::progress::print_message("warning", &text);
     }
     let slides = Many(viewer.slides(), "slide");
     print_line(&format!("{}\n{slides}; Ctrl-C ends the server", server.url()?));

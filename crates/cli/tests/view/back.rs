@@ -414,6 +414,17 @@ fn trained_on(dir: &Path, set: &Path) {
     let answer = mithras(&train).unwrap();
     let package = trained.join("package");
     assert_eq!(answer.trim(), text(&package));
+    // A full output is an error: of a run that is done, of its plan, and of a package of its networks.
+    #[cfg(target_os = "linux")]
+    {
+        let full = |words: &[&str]| {
+            let words: Vec<std::ffi::OsString> = words.iter().map(Into::into).collect();
+            let program = env!("CARGO_BIN_EXE_mithras");
+            assert_eq!(crate::special::full_in(program, dir, &words), None);
+        };
+        full(&train);
+        full(&[&train[..], &["--dry-run"]].concat());
+    }
     let card = infer::ModelPackage::open(&package).unwrap().card;
     let (bundled, point) =
         (infer::ModelPackage::bundled().unwrap().card, card.operating_point.unwrap());

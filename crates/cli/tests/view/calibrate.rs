@@ -16,6 +16,7 @@ fn logit(p: f32) -> f64 {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one review, whose package is used in what follows")]
 fn judged_candidates_set_the_scale_and_the_points_of_a_package() {
     let dir = tempfile::tempdir().unwrap();
     let (run, ours) = (dir.path().join("run"), dir.path().join("ours"));
@@ -73,6 +74,14 @@ fn judged_candidates_set_the_scale_and_the_points_of_a_package() {
     assert_eq!(point.cls, card.operating_point.as_ref().unwrap().cls);
     let used = card.training.unwrap()["calibration_slides"].as_array().unwrap().clone();
     assert_eq!(used[0]["name"].as_str(), Some("drawn"));
+
+    // A full output is an error of this verb as of every other.
+    #[cfg(target_os = "linux")]
+    for (out, more) in [("full", &[][..]), ("full-2", &["--json"])] {
+        let own = ["calibrate", "--data", "run", "--reviews", "anna", "--out", out];
+        let words: Vec<_> = own.iter().chain(more).map(|w| (*w).into()).collect();
+        assert_eq!(crate::special::full_in(crate::program(), dir.path(), &words), None);
+    }
 
     // The package detects, on its own scale, and the run keeps that scale in mind.
     let again = dir.path().join("again");

@@ -149,6 +149,20 @@ pub enum InputError {
         /// What either side has.
         join: Box<Unmatched>,
     },
+    /// A table states two um/px for one slide.
+    #[error(
+        "the um/px of {file} are stated twice: {own} for `{name}`, {with} for `{file}`; remove one"
+    )]
+    TwoMpp {
+        /// Name of the slide.
+        name: String,
+        /// Name of its file.
+        file: String,
+        /// What is stated for the name.
+        own: Mpp,
+        /// What is stated for the file.
+        with: Mpp,
+    },
     /// Something like an address that cannot be read.
     #[error(transparent)]
     Address(#[from] AddressError),
@@ -212,7 +226,14 @@ pub fn find(
             found.unread.push(first.clone());
         }
         names.insert(name.clone(), path.clone());
-        let own = table.get(&name).or_else(|| table.get(&file_name(&path))).copied();
+        let file = file_name(&path);
+        let (own, with) = (table.get(&name).copied(), table.get(&file).copied());
+        if let (Some(own), Some(with)) = (own, with)
+            && own != with
+        {
+            return Err(InputError::TwoMpp { name, file, own, with });
+        }
+        let own = own.or(with);
         let (mpp, own_mpp) = (own.or(mpp), own.is_some());
         found.slides.push(Input { path, name, mpp, own_mpp, columns: Vec::new(), regions: None });
     }
@@ -431,6 +452,15 @@ mod tests {
         assert_eq!(mpp("a.svs").unwrap().get(), 0.5);
         assert_eq!(mpp("b.tiff").unwrap().get(), 0.23);
         assert_eq!(mpp("c.tiff").unwrap().get(), 0.25);
+        let two = dir.path().join("two.csv");
+        std::fs::write(&two, "slide,mpp\na,0.5\na.svs,0.25\n").unwrap();
+        let two = read_mpp_table(&two).unwrap();
+        let error = find(&["a.svs".into()], None, &two).unwrap_err().to_string();
+        assert!(
+            error.contains("0.5") && error.contains("0.25") && error.contains("`a.svs`"),
+            "{error}"
+        );
+        assert!(find(&["a.tif".into()], None, &two).is_ok(), "another file of the name");
         for bad in ["slide,mpp\na,NaN\n", "slide,mpp\na,0.2\na,0.3\n", "file,mpp\na,0.2\n"] {
             let path = dir.path().join("bad.csv");
             std::fs::write(&path, bad).unwrap();

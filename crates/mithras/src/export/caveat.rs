@@ -30,6 +30,8 @@ pub enum CaveatKind {
     Regions,
     /// Levels of the file that contradict each other.
     Levels,
+    /// One channel of grey.
+    NoColour,
     /// Tissue that could not be read.
     Unread,
     /// Pixels that the file leaves out.
@@ -53,6 +55,7 @@ impl CaveatKind {
             Self::FlawedFigures => "flawed figures",
             Self::Regions => "regions",
             Self::Levels => "levels differ",
+            Self::NoColour => "no colour",
             Self::Unread => "unread tissue",
             Self::Absent => "missing tiles",
             Self::Suspect => "doubtful pixels",
@@ -124,7 +127,13 @@ impl CountsFile {
             );
             add(CaveatKind::CutHotspot, text);
         }
-        self.level_notes.iter().for_each(|n| add(CaveatKind::Levels, n.clone()));
+        for note in &self.level_notes {
+            let kind = match note.starts_with("no colour") {
+                true => CaveatKind::NoColour,
+                false => CaveatKind::Levels,
+            };
+            add(kind, note.clone());
+        }
         if self.unread_mm2 > 0.0 {
             let text = format!("{:.3} mm2 of tissue could not be read", self.unread_mm2);
             add(CaveatKind::Unread, text);

@@ -5,6 +5,7 @@
 mod fuzz;
 
 mod events;
+mod levels;
 mod patients;
 
 use crate::cohort::PatientRule;
@@ -181,6 +182,12 @@ impl Frame {
         }
         patients::refuse_repeats(table, roles, &rows)?;
         notes.extend(patients::copies(table, &rows));
+        for &j in groups.iter().chain(&strata) {
+            notes.extend(
+                levels::spellings(table, &rows, j).map(|all| levels::apart(table, j, &all)),
+            );
+            notes.extend(levels::doubtful(table, &rows, j));
+        }
         let survival = outcomes(table, &rows, time, &events, &mut notes)?;
         let (x, names, terms) = design(table, &rows, &covariates, roles, &mut notes)?;
         let (group, group_names) = combine(table, &rows, &groups);
@@ -375,6 +382,14 @@ fn design(
                 } else {
                     notes.push(format!("'{name}' is categorical; reference '{}'", levels[0]));
                 }
+                match levels::spellings(table, rows, j) {
+                    Some(all) if roles.categorical.contains(name) => {
+                        notes.push(levels::apart(table, j, &all));
+                    }
+                    Some(all) => return Err(levels::several(table, j, &all)),
+                    None => {}
+                }
+                notes.extend(levels::doubtful(table, rows, j));
                 for level in &levels[1..] {
                     let is = |&r: &usize| f64::from(u8::from(table.cell(r, j) == Some(level)));
                     columns.push(rows.iter().map(is).collect());

@@ -112,8 +112,9 @@ pub fn cut(
         return records(problems.collect(), missing.len());
     }
     // Also when lenient: a wrong picture under a right label is worse than none.
-    let two: Vec<Problem> =
-        by_image.keys().filter_map(|&i| found.two(&annotations.images[i].name)).collect();
+    let names = || by_image.keys().map(|&i| annotations.images[i].name.as_str());
+    let mut two: Vec<Problem> = names().filter_map(|name| found.two(name)).collect();
+    two.extend(found.shared(names()));
     if !two.is_empty() {
         let total = two.len();
         return records(two.into_iter().take(20).collect(), total);

@@ -7,7 +7,7 @@ mod score;
 
 pub use crate::agreement::Agreement;
 pub use desk::Desk;
-pub use sample::{SampleError, SampleRequest, sample};
+pub use sample::{SampleError, SampleRequest, Sampled, sample};
 pub use score::{
     AuditError, AuditScores, Boxes, CohortShare, Part, PoolWeighted, Ratio, Reviewer, Scored,
     Share, score_counts, score_reviews,

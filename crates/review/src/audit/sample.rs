@@ -1,6 +1,6 @@
 //! A blinded sample of a corpus or of a detection run, with the surroundings of every crop.
 
-use crate::view::{Item, OpenError, open, opened, patient, run_folders};
+use crate::view::{Item, OpenError, is_counted, open, opened, patient, run_folders};
 use base::digest::sha256;
 use base::remedy::{Remedied, Remedy};
 use base::text::Shown;
@@ -68,6 +68,9 @@ pub enum SampleError {
     /// The folder of slides.
     #[error(transparent)]
     Input(#[from] InputError),
+    /// A slide's results that cannot be used: the sample would not be one of the run.
+    #[error("{0}")]
+    Unsound(String),
     /// A slide that was drawn from and is not where it was, or is another one.
     #[error("{slide}: {reason}")]
     Gone {
@@ -94,6 +97,21 @@ pub enum SampleError {
     },
 }
 
+/// What was drawn.
+#[derive(Debug)]
+pub struct Sampled {
+    /// What the pictures are, by number.
+    pub key: Key,
+    /// Slides of a run that have no result, each with the reason.
+    pub left_out: Vec<String>,
+}
+
+impl From<Key> for Sampled {
+    fn from(key: Key) -> Self {
+        Self { key, left_out: Vec::new() }
+    }
+}
+
 /// Draws a sample of `from`, a corpus or a folder that `mithras detect` wrote, into `out/package` and
 /// `out/key.json`.
 ///
@@ -102,7 +120,11 @@ pub enum SampleError {
 ///
 /// # Errors
 /// [`SampleError`].
-pub fn sample(from: &Path, out: &Path, request: &SampleRequest<'_>) -> Result<Key, SampleError> {
+pub fn sample(
+    from: &Path,
+    out: &Path,
+    request: &SampleRequest<'_>,
+) -> Result<Sampled, SampleError> {
     let folders = run_folders(from)?;
     if !folders.is_empty() {
         return of_run(from, out, request);
@@ -116,13 +138,14 @@ pub fn sample(from: &Path, out: &Path, request: &SampleRequest<'_>) -> Result<Ke
         allow_short: request.allow_short,
     };
     let Some(folder) = request.slides else {
-        return Ok(crops::audit::sample(&corpus, out, &options)?);
+        return Ok(crops::audit::sample(&corpus, out, &options)?.into());
     };
     let mut around = Surroundings::new(folder, request.mpp)?;
-    sample_wider(&corpus, out, &options, |meta, crop| around.cut(meta, crop).map(Some))
+    let key = sample_wider(&corpus, out, &options, |meta, crop| around.cut(meta, crop).map(Some));
+    Ok(key?.into())
 }
 
-fn of_run(run: &Path, out: &Path, request: &SampleRequest<'_>) -> Result<Key, SampleError> {
+fn of_run(run: &Path, out: &Path, request: &SampleRequest<'_>) -> Result<Sampled, SampleError> {
     let asked = match request {
         SampleRequest { question: Question::Tumour, .. } => Some("a question about tissue"),
         SampleRequest { by: StratumBy::Subtype, .. } => Some("a stratum by subtype"),
@@ -131,8 +154,17 @@ fn of_run(run: &Path, out: &Path, request: &SampleRequest<'_>) -> Result<Key, Sa
     if let Some(asked) = asked {
         return Err(SampleError::NeedsCorpus { run: run.to_owned(), asked });
     }
-    let mut items = open(&[run.to_owned()], request.slides, None)?.items;
-    items.retain(|i| i.counts.is_some());
+    let (items, without): (Vec<_>, Vec<_>) = open(&[run.to_owned()], request.slides, None)?
+        .items
+        .into_iter()
+        .partition(|i| i.counts.is_some());
+    let lost = |i: &&Item| i.unsound.is_some() || i.folder.as_deref().is_some_and(is_counted);
+    if let Some(item) = without.iter().find(lost) {
+        let unread = || format!("{}: {}", item.name, item.note);
+        return Err(SampleError::Unsound(item.unsound.clone().unwrap_or_else(unread)));
+    }
+    let left_out =
+        without.into_iter().map(|i| format!("{} is left out: {}", i.name, i.note)).collect();
     let cohort = run.canonicalize().ok();
     let cohort = cohort.as_deref().and_then(Path::file_name).unwrap_or("run".as_ref());
     let cohort = cohort.to_string_lossy().into_owned();
@@ -156,7 +188,7 @@ fn of_run(run: &Path, out: &Path, request: &SampleRequest<'_>) -> Result<Key, Sa
     for (item, start) in items.iter().zip(starts) {
         put(&mut package, item, start, &cohort, &drawn)?;
     }
-    Ok(package.finish(drawn.strata)?)
+    Ok(Sampled { key: package.finish(drawn.strata)?, left_out })
 }
 
 /// A candidate of a run.

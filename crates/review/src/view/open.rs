@@ -142,7 +142,7 @@ pub(crate) fn run_folders(argument: &Path) -> Result<Vec<PathBuf>, OpenError> {
 
 /// Whether a folder has a `counts.json`, of whatever kind: one that is a folder or a pipe is a result that cannot be
 /// read, not a slide that was never counted.
-fn is_counted(folder: &Path) -> bool {
+pub(crate) fn is_counted(folder: &Path) -> bool {
     folder.join("counts.json").symlink_metadata().is_ok()
 }
 

@@ -3,7 +3,7 @@
 use super::pyramid;
 use super::roles::{Arranged, Entry, Rule, arrange, entries, named};
 use super::{Format, Probe};
-use crate::resolution::{Claim, decimal};
+use crate::resolution::{CONTRADICTION, Claim, decimal, differ};
 use crate::source::Opened;
 use crate::tiff::tag;
 use crate::{OpenOptions, SlideError};
@@ -72,21 +72,45 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
     for (key, value) in fields(&text) {
         properties.insert(format!("aperio.{key}"), value);
     }
-    let mut claims = Vec::new();
-    if let Some(v) = properties.get("aperio.MPP") {
-        let mpp = decimal(v);
-        claims.push(Claim::vendor("aperio.MPP", mpp, mpp).written(v));
+    let levels = source.levels();
+    let mut claims = stated_mpp(&text, "aperio.MPP");
+    let sizes: Vec<_> = levels.iter().skip(1).map(|l| (l.width, l.height)).collect();
+    if let [Claim { x: mpp, .. }, ..] = claims[..] {
+        for (i, ifd) in tiff.ifds.iter().enumerate().filter(|(_, i)| i.has(tag::TILE_WIDTH)) {
+            let side = |tag: u16| ifd.uint(tag).ok().flatten();
+            let size = side(tag::WIDTH).zip(side(tag::HEIGHT));
+            let Some(at) = sizes.iter().position(|s| size == Some(*s)) else { continue };
+            let own = stated_mpp(&ifd.text(tag::DESCRIPTION).unwrap_or_default(), "");
+            let shrunk = mpp * levels[at + 1].downsample_x;
+            // Scanners repeat the slide's own; a level's size allows one more.
+            claims.extend(own.into_iter().filter(|c| differ(c.x, mpp, CONTRADICTION)).filter_map(
+                |c| {
+                    let field = format!("aperio.MPP of image {i}");
+                    differ(c.x, shrunk, CONTRADICTION).then(|| Claim::vendor(&field, c.x, c.y))
+                },
+            ));
+        }
     }
     claims.extend(pyramid::density(&base, true));
     Ok(Opened {
         vendor: "aperio".into(),
-        levels: source.levels(),
+        levels,
         properties,
         claims,
         bounds: None,
         associated: source.associated_list(),
         source: Box::new(source),
     })
+}
+
+/// Every um/px of a description, more than one where it states several.
+fn stated_mpp(text: &str, field: &str) -> Vec<Claim> {
+    let stated = fields(text).filter(|(key, _)| key == "MPP");
+    let claim = |(_, v): (String, String)| {
+        let mpp = decimal(&v);
+        Claim::vendor(field, mpp, mpp).written(&v)
+    };
+    stated.map(claim).collect()
 }
 
 /// The name that Aperio's scanners give a directory: from the second line of its description; without a

@@ -44,6 +44,8 @@ struct Header {
     height: u64,
     /// Why the pixels cannot be read, although the file may be sound.
     unread: Option<String>,
+    /// Whether it has no colour.
+    grey: bool,
     /// EXIF's orientation: 1 is upright.
     orientation: u16,
     /// Field and pixels per metre, horizontally and vertically.
@@ -54,6 +56,7 @@ struct Flat {
     file: Arc<SlideFile>,
     kind: Kind,
     size: (usize, usize),
+    grey: bool,
     limits: Limits,
 }
 
@@ -109,6 +112,7 @@ fn open(probe: &Probe, kind: Kind, limits: &Limits) -> Result<Opened, SlideError
         file: Arc::clone(&probe.file),
         kind,
         size: (header.width as usize, header.height as usize),
+        grey: header.grey,
         limits: limits.clone(),
     };
     Ok(Opened {
@@ -123,6 +127,10 @@ fn open(probe: &Probe, kind: Kind, limits: &Limits) -> Result<Opened, SlideError
 }
 
 impl Source for Flat {
+    fn is_grey(&self) -> bool {
+        self.grey
+    }
+
     fn tile(&self, _: usize, _: u64, _: u64) -> Result<Decoded, Fault> {
         let (width, height) = self.size;
         let mut data = Vec::with_capacity(3 * width * height);
@@ -248,6 +256,7 @@ fn png_header(b: &[u8]) -> Result<Header, String> {
         width: be32(&ihdr[8..12]),
         height: be32(&ihdr[12..16]),
         unread: None,
+        grey: matches!(ihdr[17], 0 | 4),
         orientation: 1,
         density: None,
     };
@@ -302,7 +311,8 @@ fn jpeg_header(b: &[u8]) -> Result<Header, String> {
                     (process, ..) => Some(format!("a JPEG of coding process {process:#x}")),
                 };
                 let (height, width) = (be32(&f[1..3]), be32(&f[3..5]));
-                return Ok(Header { height, width, unread, orientation, density });
+                let grey = body.get(5) == Some(&1);
+                return Ok(Header { height, width, unread, grey, orientation, density });
             }
             0xE0 if body.starts_with(b"JFIF\0") && body.len() >= 12 => {
                 let per_metre = match body[7] {

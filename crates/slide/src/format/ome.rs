@@ -47,12 +47,13 @@ impl OmeImage<'_> {
         self.number(name).filter(|n| *n >= 1.0 && *n < 1e9).map_or(1, |n| n as usize)
     }
 
-    /// um per px, across and down; the text of the first for errors.
-    fn mpp(&self) -> Option<(f64, f64, &str)> {
+    /// um per px, across and down; the text of the first for errors, with its unit.
+    fn mpp(&self) -> Option<(f64, f64, String)> {
         let um = |axis: &str| {
             let text = attribute(self.pixels, &format!("PhysicalSize{axis}"))?;
-            let unit = attribute(self.pixels, &format!("PhysicalSize{axis}Unit")).unwrap_or("µm");
-            Some((decimal(text) * micrometres(unit), text))
+            let unit = attribute(self.pixels, &format!("PhysicalSize{axis}Unit"));
+            let shown = unit.map_or_else(|| text.to_owned(), |u| format!("{text} {u}"));
+            Some((decimal(text) * micrometres(unit.unwrap_or("µm")), shown))
         };
         let (x, text) = um("X")?;
         Some((x, um("Y").map_or(x, |y| y.0), text))
@@ -137,7 +138,7 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
         }
     }
     if let Some((x, y, text)) = slide.and_then(OmeImage::mpp) {
-        claims.push(Claim::vendor("ome.PhysicalSizeX", x, y).written(text));
+        claims.push(Claim::vendor("ome.PhysicalSizeX", x, y).written(&text));
     }
     claims.extend(pyramid::density(&base, !claims.is_empty()));
     Ok(Opened {

@@ -190,10 +190,15 @@ const NOT_SLIDES: &[(&[u8], &str, &str)] = &[
     (b"BM", "a Windows bitmap", "save it as PNG or TIFF"),
     (b"\x89HDF", "an HDF5 file", "name the slide file itself"),
 ];
+const ZEROS: &str = "zeros where a slide begins, as a copy leaves them that was interrupted";
 const DOWNLOAD: &str = "download the slide again, with the permissions that it needs";
 
 /// What a file is that no slide format begins like, and what helps.
 fn not_a_slide(probe: &Probe) -> Option<(&'static str, &'static str)> {
+    // DICOM begins with 128 of them.
+    if probe.start(132).is_ok_and(|s| s.len() == 132 && s.iter().all(|b| *b == 0)) {
+        return Some((ZEROS, "copy it again from its source"));
+    }
     let start = probe.head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&probe.head);
     let blank = start.iter().take_while(|b| b.is_ascii_whitespace()).count();
     let found = NOT_SLIDES.iter().find(|(magic, ..)| start[blank..].starts_with(magic));

@@ -78,6 +78,10 @@ impl Source for Pyramid {
         self.notes.clone()
     }
 
+    fn is_grey(&self) -> bool {
+        self.images.first().is_some_and(TiffImage::is_grey)
+    }
+
     fn later_rules(&self) -> Vec<String> {
         let mut rules = Vec::new();
         if self.index != 0 {

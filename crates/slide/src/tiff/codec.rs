@@ -120,6 +120,11 @@ impl Coding {
         self.alpha == Alpha::Unspecified
     }
 
+    /// Whether it has one channel, of grey values and not of indices of colours.
+    pub(crate) fn is_grey(&self) -> bool {
+        matches!(self.colour, Colour::Grey | Colour::GreyInverted)
+    }
+
     /// Whether a piece is decoded row by row, in little memory.
     pub(crate) fn by_rows(&self) -> bool {
         !matches!(self.compression, Compression::Jpeg | Compression::Jpeg2000 { .. })

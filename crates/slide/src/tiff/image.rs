@@ -125,6 +125,11 @@ impl TiffImage {
         self.coding.has_undeclared_opacity()
     }
 
+    /// Whether it has no colour.
+    pub(crate) fn is_grey(&self) -> bool {
+        self.coding.is_grey()
+    }
+
     /// Whether both images are the same bytes of the file.
     pub(crate) fn is_same_data(&self, other: &Self) -> bool {
         self.offsets == other.offsets && self.counts == other.counts

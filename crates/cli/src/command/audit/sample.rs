@@ -3,15 +3,14 @@
 use base::text::Many;
 use crops::audit::{Question, StratumBy};
 use mitosis::Mpp;
-use review::audit::{SampleRequest, sample};
+use review::audit::{SampleRequest, Sampled, sample};
 use std::path::PathBuf;
 
 /// Draws a blinded, seeded, stratified sample of a corpus, or of a run of `detect`.
 ///
-/// By default 30 mitotic figures and 20 mimickers per cohort; of a run 30 accepted candidates and 20
-/// rejected ones, with 96 um of tissue around each. For tissue tiles whose subtype is
-/// the filter that kept them: `--question tumour --by subtype --per both=25 --per a-only=25 --per
-/// b-only=25`.
+/// By default 30 mitotic figures and 20 mimickers per cohort; of a run 30 accepted candidates and 20 rejected ones,
+/// with 96 um of tissue around each. For tissue tiles whose subtype is the filter that kept them: `--question tumour
+/// --by subtype --per both=25 --per a-only=25 --per b-only=25`.
 #[derive(clap::Args)]
 pub struct Args {
     /// Corpus folder, or a run of `detect`.
@@ -54,7 +53,8 @@ pub fn run(a: &Args) -> anyhow::Result<()> {
         slides: a.slides.as_deref(),
         mpp: a.mpp,
     };
-    let key = sample(&a.from, &a.out, &request)?;
+    let Sampled { key, left_out } = sample(&a.from, &a.out, &request)?;
+    crate::show::print_messages("note", &left_out);
     key.strata.iter().for_each(|s| println!("{s}"));
     println!("{} in {}", Many(key.items.len(), "picture"), a.out.join("package").display());
     println!("review: mithras audit serve {}", a.out.join("package").display());

@@ -22,8 +22,7 @@ pub struct Args {
     /// Slides, folders or patterns.
     #[arg(required_unless_present = "list")]
     slides: Vec<PathBuf>,
-    /// List of slides instead: CSV with the columns slide (path or address) and mpp (optional), as
-    /// detect reads it.
+    /// List of slides instead: CSV with the columns slide (path or address) and mpp (optional), as detect reads it.
     #[arg(long, value_name = "CSV", conflicts_with_all = ["slides", "mpp_table"])]
     list: Option<PathBuf>,
     /// Bundled preset (tcga-mf-pseudo, tcga-unlabeled, tumour-tiles) or a preset file.

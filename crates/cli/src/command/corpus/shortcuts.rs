@@ -28,8 +28,6 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let report = check(&items);
     let warnings = report.warnings();
     crate::show::result(args.json, &report)?;
-    for warning in &warnings {
-        eprintln!("warning: {warning}");
-    }
+    crate::show::print_messages("warning", &warnings);
     Ok(if args.strict && !warnings.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -10,10 +10,9 @@ use training::folds::{Calibrate, calibrate};
 
 /// Choose the operating point over the left-out folds and report what it reaches
 ///
-/// Every held-out frame goes through the models that never saw its slide. One threshold pair is
-/// chosen for all folds together by the largest F1, for segmentation alone and for each second
-/// stage. Weights that were trained on slides or patients of the fold they are used on are refused.
-/// Writes calibration.json, calibration.md and candidates.csv.
+/// Every held-out frame goes through the models that never saw its slide. One threshold pair is chosen for all folds
+/// together by the largest F1, for segmentation alone and for each second stage. Weights that were trained on slides or
+/// patients of the fold they are used on are refused. Writes calibration.json, calibration.md and candidates.csv.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Weights of the segmenters; {fold} is replaced by the fold left out

@@ -10,9 +10,8 @@ use training::chain::{Chain, ChainOptions, DetectorPreset};
 
 /// Train a detector on a regions dataset, from folds to a package that `detect --model` takes
 ///
-/// Folds, first stage, hard negatives, second stage, one operating point over all folds, final models,
-/// export, parity check, package. To continue a run that was killed, give the same
-/// command again. docs/training.md
+/// Folds, first stage, hard negatives, second stage, one operating point over all folds, final models, export, parity
+/// check, package. To continue a run that was killed, give the same command again. docs/training.md
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Regions dataset (mithras corpus import --kind regions)

@@ -91,7 +91,10 @@ fn finish(run: &Path) -> Result<()> {
     for judged in protocol::finish(run)? {
         match &judged.figures {
             Some(figures) => print!("{}", in_words(&judged.name, folds, figures)),
-            None => eprintln!("{}: {} of {folds} folds are done", judged.name, judged.done),
+            None => crate::progress::print_progress(&format!(
+                "{}: {} of {folds} folds are done",
+                judged.name, judged.done
+            )),
         }
     }
     Ok(())

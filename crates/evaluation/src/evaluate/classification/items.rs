@@ -2,7 +2,7 @@
 
 use super::plan::{ClassificationError, ClassificationPlan, LargestF1, Result};
 use base::remedy::Setting;
-use base::table::{Unmatched, yes_no};
+use base::table::{Unmatched, bare, yes_no};
 use outcome::Table;
 use stats::metrics::f1_threshold;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -167,14 +167,6 @@ fn few(path: &Path, classes: &[String]) -> Result<()> {
 
 /// Refuses classes that are one but for case, blanks or the form of a number: `1` and `1.0`.
 fn check_spelling(path: &Path, truth: &[String], predicted: &[String]) -> Result<()> {
-    let bare = |class: &str| match class.trim().parse::<f64>() {
-        Ok(number) => number.to_string(),
-        Err(_) => class
-            .chars()
-            .filter(|c| !c.is_whitespace() && !"-_".contains(*c))
-            .flat_map(char::to_lowercase)
-            .collect(),
-    };
     let mut seen: BTreeMap<String, &str> = BTreeMap::new();
     let count = |class: &str, of: &[String]| of.iter().filter(|c| *c == class).count();
     for class in truth.iter().chain(predicted) {
@@ -192,6 +184,19 @@ fn check_spelling(path: &Path, truth: &[String], predicted: &[String]) -> Result
         }
     }
     Ok(())
+}
+
+/// What to know about classes of which none is both true and predicted.
+fn disjoint(truth: &[String], predicted: &[String]) -> Option<String> {
+    let set = |all: &[String]| all.iter().cloned().collect::<BTreeSet<_>>();
+    let (truth, predicted) = (set(truth), set(predicted));
+    let keys = || (truth.iter().map(String::as_str), predicted.iter().map(String::as_str));
+    let names = ("the true classes", "the predicted ones");
+    let join =
+        Unmatched::between(names, keys().0, keys().1).filter(|_| truth.is_disjoint(&predicted));
+    join.map(|join| {
+        format!("no predicted class is a true one, so that every item counts as wrong: {join}")
+    })
 }
 
 /// What to know about names that occur more than once: each of their rows counts.
@@ -305,6 +310,7 @@ pub(super) fn read(
         }
     };
     check_spelling(&plan.predictions, &truth, &predicted)?;
+    notes.extend(disjoint(&truth, &predicted));
     notes.extend(repeated(&names(plan, table)?, &truth));
     let mut set: BTreeSet<String> = truth.iter().chain(&predicted).cloned().collect();
     set.extend(known);
@@ -507,6 +513,19 @@ mod tests {
             let error = run(text);
             assert!(error.contains(words), "{words}: {error}");
         }
+    }
+
+    #[test]
+    fn classes_of_two_codings_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let notes = |text: &str| {
+            let predictions = put(dir.path(), "p.csv", text);
+            let plan = ClassificationPlan { predictions, ..ClassificationPlan::default() };
+            classification(&plan).unwrap().notes.join("; ")
+        };
+        let two = notes("truth,class\nmitosis,1\nother,0\n");
+        assert!(two.contains("every item counts as wrong") && two.contains("'mitosis'"), "{two}");
+        assert!(!notes("truth,class\na,b\nb,b\n").contains("wrong"));
     }
 
     #[test]
