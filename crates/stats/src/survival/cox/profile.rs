@@ -190,6 +190,28 @@ impl Search<'_> {
                 side = -1;
             }
         }
-        low
+        // It ended where numbers do, and not where the likelihood falls.
+        if under == f64::NEG_INFINITY { step.signum() * f64::INFINITY } else { low }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::survival::data::Survival;
+
+    #[test]
+    fn a_flat_likelihood_has_no_finite_limit() {
+        // The covariate is that of a patient who is alone in the stratum: no comparison knows of it.
+        let survival = Survival::exact(&[1.0, 2.0, 3.0], &[true; 3]).unwrap();
+        let data = CoxData::new(&survival, &[0.0, 0.0, 1.0], 1).unwrap();
+        let data = data.with_strata(&[0, 0, 1]).unwrap();
+        let sorted = Sorted::new(&data, &[0], &[0.0], &[1.0]);
+        let search = Search { sorted: &sorted, ties: Ties::Efron, at: 0 };
+        let top = search.maximise(vec![0.0], None);
+        for sign in [1.0, -1.0] {
+            let limit = search.limit(&top, sign, top.loglik - 1.92);
+            assert_eq!(limit, sign * f64::INFINITY);
+        }
     }
 }
