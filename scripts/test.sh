@@ -70,13 +70,10 @@ fi
 mkdir -p "$target/trains"
 cp "$target/debug/mithras" "$target/trains/mithras"
 
-# What keeps one core busy, two at a time: a minute of the campaigns of scripts/attack.sh and the wheel; and the site
+# What keeps one core busy, side by side: a minute of the campaigns of scripts/attack.sh; the wheel; and the site
 # (`--quick` leaves out training a detector), odd files and doctests.
-attack_and_wheel() {
-    scripts/attack.sh --minutes 1 --binary "$MITHRAS_TEST_PROGRAM"
-    [ $wheel = no ] || scripts/wheel.sh --profile dev --out "$target/wheels"
-}
-in_background "attack and wheel" attack_and_wheel
+in_background attack scripts/attack.sh --minutes 1 --binary "$MITHRAS_TEST_PROGRAM"
+[ $wheel = no ] || in_background wheel scripts/wheel.sh --profile dev --out "$target/wheels"
 
 step "site"
 python3 scripts/site_test.py
@@ -88,4 +85,5 @@ step "odd files"
 step "doctests"
 cargo test --workspace --doc --features mithras-cli/train --locked
 
-ended "attack and wheel"
+[ $wheel = no ] || ended wheel
+ended attack
