@@ -450,7 +450,7 @@ fn a_case_without_a_result_is_not_counted() {
     assert!(!row.contains("-0"), "{row}");
     let pages = dir.path().join("pages");
     let to = ["--out", pages.to_str().unwrap(), "--mitotic-score", "who-net"];
-    // The pages are there, and the exit code says that slides are missing.
+    // The pages are there; slides are missing.
     let report = Command::new(crate::program()).args(["report", &run]).args(to).output().unwrap();
     let words = String::from_utf8_lossy(&report.stdout);
     assert!(report.status.code() == Some(3) && words.contains("gone is not counted: "), "{words}");
