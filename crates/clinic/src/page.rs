@@ -590,7 +590,7 @@ mod tests {
         assert!(rows.iter().any(|(_, v)| v.starts_with("at least G2 (")), "{rows:?}");
     }
 
-    /// What the number leaves out makes it and the score a lower bound; without tissue there is no score.
+    /// A number that leaves out figures or slides is a lower bound, and so is its score.
     #[test]
     fn a_count_that_misses_figures_or_slides_is_at_least_so_many() {
         let score = |rows: &[(String, String)]| value(rows, "Grade by mitoses alone").to_owned();

@@ -36,5 +36,6 @@ pub fn run(a: Args) -> anyhow::Result<std::process::ExitCode> {
     let grading = a.mitotic_score.map(|s| Grading::load(&s, a.field_diameter)).transpose()?;
     let written = clinic::report(&a.run, &a.out, a.slides.as_deref(), grading.as_ref())?;
     result(a.json, &written)?;
-    Ok(super::exit(written.missing.len(), written.missing.len() + 1))
+    let (missing, cases) = (written.missing.len(), written.cases.len());
+    Ok(super::exit(missing, missing + cases))
 }
