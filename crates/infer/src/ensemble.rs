@@ -62,6 +62,7 @@ pub fn classifier(members: &[ModelPackage]) -> Result<(ClassifierCard, Vec<u8>),
             ("positive class", c.positive == card.positive),
             ("symmetries", c.symmetries == card.symmetries),
             ("symmetries_from", c.symmetries_from == card.symmetries_from),
+            ("bf16", c.bf16 == card.bf16),
             // A mean is not scaled as its members are.
             ("scale", c.scale.is_none() && card.scale.is_none()),
         ];

@@ -298,7 +298,15 @@ fn engines_agree_on_real_frames() {
             // `s_seg` is a mean over a region; single pixels on a slope move further.
             assert_eq!(m.report.segmenter_precision, "bf16");
             assert!(seg_mean <= 0.1 * allowed && seg <= 10.0 * allowed, "{}: {seg}", m.report);
-            assert!(cls <= 1e-3, "{}: the classifier stays in f32, {cls}", m.report);
+            assert_eq!(m.report.classifier_precision, "bf16");
+            assert!(cls > 0.0 && cls <= 2.0 * allowed, "{}: {cls}", m.report);
+            // One whose card does not allow it stays in f32.
+            let mut other = package.clone();
+            other.card.classifier.as_mut().unwrap().bf16 = false;
+            let mut m = open(&other, &options).unwrap();
+            assert_eq!(m.report.classifier_precision, "f32");
+            let cls = largest(&classify(&mut m, &crops), &probs);
+            assert!(cls <= 1e-3, "{}: {cls}", m.report);
         } else {
             assert!(seg <= allowed && cls <= allowed, "{}: {seg} {cls}", m.report);
         }

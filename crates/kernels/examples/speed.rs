@@ -25,7 +25,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         bf16_from: from.as_deref(),
         ..PlanOptions::new("image", [3, side, side], &output)
     };
+    let start = Instant::now();
     let network = Network::plan(&file, &options)?;
+    let planned = start.elapsed().as_secs_f64();
     let input: Vec<f32> = (0..together * network.input_len())
         .map(|i| ((i as u32).wrapping_mul(2_654_435_761) >> 16) as f32 / 65_536.0 - 0.5)
         .collect();
@@ -43,7 +45,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let gmac = network.macs() as f64 / 1e9;
     println!(
-        "{isa}: {:.2} ms per image, {gmac:.3} GMAC, {:.1} GFLOP/s; {:?}; {:.1} MB weights, {:.1} MB values",
+        "{isa}: planned in {:.0} ms, {:.2} ms per image, {gmac:.3} GMAC, {:.1} GFLOP/s; {:?}; {:.1} MB weights, {:.1} MB \
+         values",
+        planned * 1e3,
         best * 1e3,
         2.0 * gmac / best,
         network.describe(),

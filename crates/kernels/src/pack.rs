@@ -72,6 +72,19 @@ pub(crate) fn parts(runs: &[Run]) -> Vec<Vec<Run>> {
     all
 }
 
+/// `[depth][columns]` of the values at each depth and column. Some columns at once: each is a filter, which is read from
+/// one end to the other.
+pub(crate) fn matrix(depth: usize, columns: usize, at: impl Fn(usize, usize) -> f32) -> Vec<f32> {
+    let mut all = vec![0.0; depth * columns];
+    for first in (0..columns).step_by(SIDE) {
+        let some = first..columns.min(first + SIDE);
+        for (k, row) in all.chunks_exact_mut(columns).enumerate() {
+            row[some.clone()].iter_mut().zip(some.clone()).for_each(|(v, n)| *v = at(k, n));
+        }
+    }
+    all
+}
+
 /// A matrix `[depth][columns]` in panels of one to three registers, `[panel][depth][registers * lanes]`.
 #[derive(Clone, Debug)]
 pub(crate) struct Packed {

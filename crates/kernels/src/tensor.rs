@@ -1,6 +1,7 @@
 //! Constants of a file.
 
 use crate::error::PlanError;
+use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 use proto::TensorProto;
 
@@ -40,6 +41,12 @@ impl Tensor {
         }
     }
 
+    /// Whether it is of an ONNX type already. f16 weights were widened when they were read; a conversion to f16 would
+    /// have to round.
+    pub(crate) fn is_of(&self, onnx_type: i64) -> bool {
+        matches!((&self.data, onnx_type), (Data::F32(_), 1) | (Data::I64(_), 6 | 7))
+    }
+
     /// Reads a stored tensor; f16, bf16 and f64 become f32, whole numbers i64.
     ///
     /// # Errors
@@ -61,7 +68,8 @@ impl Tensor {
             ),
             10 => {
                 let list = stored.int32_data.iter().map(|v| f16::from_bits(*v as u16));
-                (decode(raw, f16::from_le_bytes).chain(list).map(f16::to_f32).collect(), vec![])
+                let halves: Vec<f16> = decode(raw, f16::from_le_bytes).chain(list).collect();
+                (halves.to_f32_vec(), vec![])
             }
             16 => {
                 let list = stored.int32_data.iter().map(|v| bf16::from_bits(*v as u16));

@@ -279,6 +279,7 @@ pub fn package(p: &Package, out: &Path) -> Result<()> {
             folds: vec![],
             symmetries: settled.symmetries,
             symmetries_from: None,
+            bf16: false,
             threshold: None,
         }),
         screen: None,

@@ -306,11 +306,9 @@ pub fn package(p: &PartPackage, out: &Path) -> Result<()> {
     if coarser.is_some() != p.coarse {
         return Err(TrainingError::Invalid("the run's task has no coarser one".into()));
     }
+    let words = |all: Vec<&str>| all.into_iter().map(str::to_owned).collect::<Vec<String>>();
     let (classes, outputs) = match coarser {
-        Some(c) => (
-            c.classes.iter().map(ToString::to_string).collect(),
-            c.of.iter().map(|i| c.classes[*i].to_string()).collect(),
-        ),
+        Some(c) => (words(c.classes.to_vec()), words(c.of.iter().map(|i| c.classes[*i]).collect())),
         None => (spec.classes.clone(), vec![]),
     };
     let bytes = onnx::classifier(model.net(), i64::from(spec.input), &options)?;
@@ -364,6 +362,7 @@ pub fn package(p: &PartPackage, out: &Path) -> Result<()> {
             folds: vec![],
             symmetries: about.symmetries,
             symmetries_from: None,
+            bf16: false,
             threshold: threshold.map(|t| t as f32),
         }),
         screen: None,

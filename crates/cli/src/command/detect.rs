@@ -128,7 +128,8 @@ pub struct EngineArgs {
     model: Option<PathBuf>,
     #[command(flatten)]
     run: RunArgs,
-    /// Arithmetic; auto is f32, bf16 (OpenVINO, libtorch) takes bf16 for the segmenter's decoder
+    /// Arithmetic; auto is f32, bf16 (native, OpenVINO, libtorch) takes bf16 for the segmenter's decoder, and for a
+    /// classifier whose card allows it
     #[arg(long, value_name = "P", default_value = "auto", value_parser = words::<Precision>(Precision::WORDS))]
     precision: Precision,
     /// Windows per run of the first stage [default: what suits the engine]

@@ -270,6 +270,10 @@ pub struct ClassifierCard {
     /// more, inside (0, 1); absent: always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub symmetries_from: Option<f32>,
+    /// Whether it computes in bf16 where that precision is asked for: measured to move the probabilities of this
+    /// network little; absent: in f32 always.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bf16: bool,
     /// Of two classes: how the probabilities that the network gives are moved, after a calibration on
     /// a laboratory's own labels; absent: not at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -324,6 +328,7 @@ impl ScreenCard {
             positive: second.positive.clone(),
             symmetries: 1,
             symmetries_from: None,
+            bf16: false,
             scale: None,
             folds: vec![],
             threshold: None,

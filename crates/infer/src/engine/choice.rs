@@ -52,8 +52,8 @@ pub enum Precision {
     Auto,
     /// f32.
     F32,
-    /// bf16 in the segmenter's decoder, f32 in its encoder and in the classifier, which bf16
-    /// would move too far; all of a package's encoder. An error where engine or processor have no bf16.
+    /// bf16 in the segmenter's decoder, in a classifier whose card allows it, and in all of a package's encoder; f32
+    /// elsewhere, where bf16 would move scores too far. An error where engine or processor have no bf16.
     Bf16,
 }
 

@@ -216,13 +216,19 @@ fn open_on(
     let mut classifier = None;
     let mut classifier_batch = 0;
     if let (Some(card), Some(bytes)) = (&package.card.classifier, package.classifier()) {
+        if bf16 && card.bf16 {
+            loader.report.classifier_precision = Precision::Bf16.word().into();
+        }
         let load = |card: &ClassifierCard, bytes, name| {
             let output = Output { name: OUTPUT, shape: &[card.width()] };
             let signature =
                 onnx::signature(bytes, card.input, output).map_err(|e| misfit(name, e))?;
             let batch = signature.fixed_batch.unwrap_or(batch(options.classifier_batch, 32, crops));
             let shape = [batch, 3, card.input, card.input];
-            let session = loader.load(&f32_network(bytes, &shape, OUTPUT, &signature.symbols))?;
+            let bf16_from = (bf16 && card.bf16).then_some(INPUT);
+            let network =
+                Network { bf16_from, ..f32_network(bytes, &shape, OUTPUT, &signature.symbols) };
+            let session = loader.load(&network)?;
             let engine = loader.report.engine.clone();
             Ok::<_, EngineError>((OnnxClassifier::new(session, engine, card, batch), batch))
         };

@@ -58,7 +58,7 @@ pub struct EngineReport {
     pub version: String,
     /// `f32`, or `bf16` for a segmenter whose decoder computes in bf16, and for an encoder.
     pub segmenter_precision: String,
-    /// `f32`, or `bf16` for an encoder.
+    /// `f32`, or `bf16` for a classifier whose card allows it, and for an encoder.
     pub classifier_precision: String,
     /// Threads inside one session.
     pub threads: usize,

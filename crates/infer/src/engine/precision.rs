@@ -3,12 +3,13 @@
 use super::loader::Backend;
 use super::{EngineError, Precision};
 
-/// Whether the segmenter's decoder computes in bf16, or the whole of a package that is an encoder.
+/// Whether the segmenter's decoder computes in bf16, a classifier whose card allows it, and the whole of a package that
+/// is an encoder.
 ///
-/// The segmenter's encoder and the classifier stay in f32. In bf16 that encoder alone moves `s_seg` of real regions
-/// by up to 0.6 and the classifier `s_cls` by up to 0.11; the decoder, about half of the time, by
-/// 0.006 on the steepest of 134 regions and 0.0007 in the median. Features keep a cosine of
-/// 0.997 and more to those in f32 (both `docs/results/speed.md`).
+/// The segmenter's encoder stays in f32: in bf16 it alone moves `s_seg` of real regions by up to 0.6; the decoder, about
+/// half of the time, by 0.006 on the steepest of 134 regions and 0.0007 in the median. Classifiers differ: one moved
+/// `s_cls` by up to 0.11, another by 0.007, so a card has to say so. Features keep a cosine of 0.997 and more to those in
+/// f32 (`docs/notes/bf16.md`).
 ///
 /// # Errors
 /// [`EngineError::Options`] where engine or processor have no bf16.

@@ -236,9 +236,13 @@ pub(super) fn finish(f: &mut Finish<'_>) {
         let v = if v < low { low } else { v };
         if v > high { high } else { v }
     };
+    let far = |places: Option<&[u32]>, x: usize, step: usize| match places {
+        Some(p) => p[x] as usize,
+        None => x * step,
+    };
     for x in 0..f.pixels {
         let sums = &f.sums[x * f.wide..x * f.wide + n];
-        let out = &mut f.out[f.out_at + x * f.out_step..][..n];
+        let out = &mut f.out[f.out_at + far(f.places, x, f.out_step)..][..n];
         match f.residual {
             None => {
                 for ((o, s), b) in out.iter_mut().zip(sums).zip(f.bias) {
@@ -246,7 +250,7 @@ pub(super) fn finish(f: &mut Finish<'_>) {
                 }
             }
             Some((data, at, step)) => {
-                let other = &data[at + x * step..][..n];
+                let other = &data[at + far(f.residual_places, x, step)..][..n];
                 for (((o, s), b), r) in out.iter_mut().zip(sums).zip(f.bias).zip(other) {
                     *o = limit(s + b + r);
                 }

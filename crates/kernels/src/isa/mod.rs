@@ -375,8 +375,12 @@ pub(crate) struct Finish<'a> {
     pub clamp: Clamp,
     /// Values, where the first pixel's begin, and the distance between pixels.
     pub residual: Option<(&'a [f32], usize, usize)>,
+    /// Distances from there where they are not regular, one per pixel.
+    pub residual_places: Option<&'a [u32]>,
     pub pixels: usize,
     pub out: &'a mut [f32],
     pub out_at: usize,
     pub out_step: usize,
+    /// As for the residual.
+    pub places: Option<&'a [u32]>,
 }

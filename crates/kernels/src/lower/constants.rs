@@ -11,8 +11,22 @@ use std::rc::Rc;
 ///
 /// # Errors
 /// [`PlanError`] for a constant of an unsupported type.
-#[expect(clippy::too_many_lines, reason = "one arm for each operator")]
 pub(super) fn fold(
+    at: &At<'_>,
+    inputs: &[Option<Value>],
+    shape_of: impl Fn(Id, usize) -> (Shape, usize),
+) -> Result<Option<Rc<Tensor>>, PlanError> {
+    // A conversion to what it is already: nothing is copied.
+    if let ("Cast", [Some(Value::Constant(t))]) = (at.node.op_type.as_str(), inputs)
+        && t.is_of(at.attributes.int("to", 0))
+    {
+        return Ok(Some(t.clone()));
+    }
+    Ok(compute(at, inputs, shape_of)?.map(Rc::new))
+}
+
+#[expect(clippy::too_many_lines, reason = "one arm for each operator")]
+fn compute(
     at: &At<'_>,
     inputs: &[Option<Value>],
     shape_of: impl Fn(Id, usize) -> (Shape, usize),
@@ -124,10 +138,7 @@ fn constant(at: &At<'_>) -> Result<Tensor, PlanError> {
 
 fn cast(t: &Tensor, to: i64) -> Option<Tensor> {
     let data = match (&t.data, to) {
-        // f16 weights were widened when they were read; a cast to f16 would have to round.
-        (Data::F32(v), 1) => Data::F32(v.clone()),
         (Data::I64(v), 1) => Data::F32(v.iter().map(|v| *v as f32).collect()),
-        (Data::I64(v), 6 | 7) => Data::I64(v.clone()),
         (Data::F32(v), 6 | 7) => Data::I64(v.iter().map(|v| *v as i64).collect()),
         _ => return None,
     };

@@ -47,7 +47,7 @@ pub(crate) fn lower(file: &[u8], wanted: &Wanted<'_>) -> Result<Ir, PlanError> {
         names: HashMap::new(),
         opset,
     };
-    lowering.run(&graph, wanted)?;
+    lowering.run(graph, wanted)?;
     Ok(lowering.ir)
 }
 
@@ -81,11 +81,11 @@ impl At<'_> {
 }
 
 impl Lowering {
-    fn run(&mut self, graph: &GraphProto, wanted: &Wanted<'_>) -> Result<(), PlanError> {
-        for stored in &graph.initializer {
+    fn run(&mut self, graph: GraphProto, wanted: &Wanted<'_>) -> Result<(), PlanError> {
+        for stored in graph.initializer {
             // Weights of types that no operator here takes are refused where they are used.
-            if let Ok(tensor) = Tensor::read(stored) {
-                self.names.insert(stored.name.clone(), Value::Constant(Rc::new(tensor)));
+            if let Ok(tensor) = Tensor::read(&stored) {
+                self.names.insert(stored.name, Value::Constant(Rc::new(tensor)));
             }
         }
         let input = self.value(wanted.shape)?;
@@ -192,7 +192,7 @@ impl Lowering {
         let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
         let shape_of = |id: Id, rank: usize| (self.ir.shapes[id], rank);
         if let Some(made) = constants::fold(at, &inputs, shape_of)? {
-            return Ok(Value::Constant(Rc::new(made)));
+            return Ok(Value::Constant(made));
         }
         let clamp = |low, high| Act { clamp: Clamp { low, high }, then: None };
         let then = |f| Act { clamp: Clamp::NONE, then: Some(f) };

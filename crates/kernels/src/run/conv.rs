@@ -9,7 +9,7 @@ use crate::ir::{Act, Conv, Shape};
 use crate::isa::half::{self, Half, Products};
 use crate::isa::{Dots, Finish, Isa, Rows, Source, Start};
 use crate::layout::Layout;
-use crate::pack::{Along, HalfPacked, Packed, Run, parts};
+use crate::pack::{Along, HalfPacked, Packed, Run, matrix, parts};
 use std::ops::Range;
 
 /// Outputs up to this wide are gathered.
@@ -54,14 +54,44 @@ enum Mode {
 
 /// Rows that are computed together in bf16: what they read is rounded once.
 const HALF_ROWS: usize = 8;
+/// Pixels that are computed together in bf16 where rows do not matter.
+const HALF_PIXELS: usize = 256;
 
 /// Weights of the outputs of one parity, or of one group.
 #[derive(Debug)]
 struct Part {
-    packed: Packed,
     runs: Vec<Vec<Run>>,
-    /// Weights in bf16, over all runs.
-    half: Option<HalfPacked>,
+    weights: Weights,
+}
+
+#[derive(Debug)]
+enum Weights {
+    F32(Packed),
+    /// Over all runs.
+    Bf16(HalfPacked),
+}
+
+impl Part {
+    fn packed(&self) -> &Packed {
+        match &self.weights {
+            Weights::F32(packed) => packed,
+            Weights::Bf16(_) => unreachable!("planned for bf16"),
+        }
+    }
+
+    fn half(&self) -> &HalfPacked {
+        match &self.weights {
+            Weights::Bf16(packed) => packed,
+            Weights::F32(_) => unreachable!("planned for f32"),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match &self.weights {
+            Weights::F32(packed) => packed.bytes(),
+            Weights::Bf16(packed) => packed.bytes(),
+        }
+    }
 }
 
 /// A thread's memory for convolutions.
@@ -69,9 +99,21 @@ struct Part {
 pub(crate) struct Scratch {
     /// Pixels side by side, and the rows of a resize.
     pub gathered: Vec<f32>,
-    /// Sources of some rows in bf16.
+    /// Sources in bf16.
     values: Vec<u16>,
     sums: Vec<f32>,
+}
+
+impl Scratch {
+    /// Room for so many pixels of one depth in bf16; what is read behind them is zero.
+    fn rounded(&mut self, pixels: usize, depth: usize) -> &mut [u16] {
+        let (n, slack) = (pixels * depth, 2 * half::SIDE * depth + half::DEPTH);
+        if self.values.len() < n + slack {
+            self.values.resize(n + slack, 0);
+        }
+        self.values[n..n + slack].fill(0);
+        &mut self.values[..n]
+    }
 }
 
 /// A convolution with its weights packed.
@@ -104,8 +146,8 @@ struct Line {
 }
 
 impl Planned {
-    /// Packs a convolution of `sources` whose values have the borders of `layouts`. Dense ones that go row after row
-    /// are multiplied in bf16 where `half` is given.
+    /// Packs a convolution of `sources` whose values have the borders of `layouts`. Dense ones of more than a few
+    /// columns are multiplied in bf16 where `half` is given.
     pub(crate) fn new(
         isa: Isa,
         half: Option<Half>,
@@ -138,7 +180,7 @@ impl Planned {
         } else {
             Mode::Rows
         };
-        let half = half.filter(|_| mode == Mode::Rows && groups == 1);
+        let half = half.filter(|_| mode != Mode::Dots && groups == 1);
         let columns = cout / groups;
         let mut packed = Vec::new();
         let mut dots = Vec::new();
@@ -154,12 +196,11 @@ impl Planned {
                     .copied()
                     .collect();
             }
-            let half = half.map(|_| HalfPacked::new(columns, runs, &rows));
-            packed.push(Part {
-                packed: Packed::new(isa, columns, &rows, bias),
-                runs: parts(runs),
-                half,
-            });
+            let weights = match half {
+                Some(_) => Weights::Bf16(HalfPacked::new(columns, runs, &rows)),
+                None => Weights::F32(Packed::new(isa, columns, &rows, bias)),
+            };
+            packed.push(Part { runs: parts(runs), weights });
         }
         debug_assert!(kh * kw * cin / groups >= depth);
         Self {
@@ -179,8 +220,7 @@ impl Planned {
 
     /// Bytes of packed weights.
     pub(crate) fn bytes(&self) -> usize {
-        let half = |p: &Part| p.half.as_ref().map_or(0, HalfPacked::bytes);
-        self.parts.iter().map(|p| p.packed.bytes() + half(p)).sum::<usize>() + 4 * self.dots.len()
+        self.parts.iter().map(Part::bytes).sum::<usize>() + 4 * self.dots.len()
     }
 
     /// How many of the inputs are sources; the next is the residual.
@@ -203,14 +243,14 @@ impl Planned {
         scratch: &mut Scratch,
     ) {
         let mut call = Call { conv: self, isa, sources, residual, out, ol };
-        match self.mode {
-            Mode::Long => call.long(images),
-            Mode::Gather => call.gather(images, &mut scratch.gathered),
-            Mode::Dots => call.dots(images),
-            Mode::Rows => match self.half {
-                Some(half) => call.half_rows(half, images, scratch),
-                None => call.rows(images),
-            },
+        match (self.mode, self.half) {
+            (Mode::Long, Some(half)) => call.half_long(half, images, scratch),
+            (Mode::Long, None) => call.long(images),
+            (Mode::Gather, Some(half)) => call.half_gather(half, images, scratch),
+            (Mode::Gather, None) => call.gather(images, &mut scratch.gathered),
+            (Mode::Rows, Some(half)) => call.half_rows(half, images, scratch),
+            (Mode::Rows, None) => call.rows(images),
+            (Mode::Dots, _) => call.dots(images),
         }
     }
 }
@@ -273,16 +313,13 @@ impl Matrix<'_> {
     ) -> Vec<f32> {
         let [kh, kw] = self.conv.slide.kernel;
         let grouped = self.conv.groups > 1;
-        let at = |n: usize, c: usize, ky: usize, kx: usize| {
-            self.conv.weight[((n * self.cin + c) * kh + ky) * kw + kx]
-        };
         let before: Vec<usize> = self
             .sources
             .iter()
             .scan(0, |sum, s| Some(std::mem::replace(sum, *sum + s.c)))
             .collect();
-        // The first rows of each source's runs: they show which row of the kernel a run belongs to.
-        let mut all = Vec::new();
+        // Row and column of the kernel or, of a source that is enlarged, of its small pixels; channel; whether enlarged.
+        let mut taps = Vec::new();
         for run in runs {
             let width = self.sources[run.source].c;
             for tap in 0..run.taps {
@@ -296,26 +333,28 @@ impl Matrix<'_> {
                             (ky, tap, channel)
                         }
                     };
-                    let up = parity.filter(|_| self.conv.up[run.source]);
-                    for n in first..first + columns {
-                        all.push(match up {
-                            None => at(n, channel, row, column),
-                            // Taps of the kernel that meet the same small pixel are added.
-                            Some((py, px)) => {
-                                let mut sum = 0.0;
-                                for ky in met(py, row) {
-                                    for kx in met(px, column) {
-                                        sum += f64::from(at(n, channel, ky, kx));
-                                    }
-                                }
-                                sum as f32
-                            }
-                        });
-                    }
+                    taps.push((row, column, channel, parity.filter(|_| self.conv.up[run.source])));
                 }
             }
         }
-        all
+        matrix(taps.len(), columns, |k, n| {
+            let (row, column, channel, up) = taps[k];
+            let filter = ((first + n) * self.cin + channel) * kh * kw;
+            let at = |ky: usize, kx: usize| self.conv.weight[filter + ky * kw + kx];
+            match up {
+                None => at(row, column),
+                // Taps of the kernel that meet the same small pixel are added.
+                Some((py, px)) => {
+                    let mut sum = 0.0;
+                    for ky in met(py, row) {
+                        for kx in met(px, column) {
+                            sum += f64::from(at(ky, kx));
+                        }
+                    }
+                    sum as f32
+                }
+            }
+        })
     }
 }
 
@@ -335,6 +374,16 @@ struct Strided<'a> {
     data: &'a [f32],
     at: usize,
     step: usize,
+}
+
+/// Where the results of some pixels go, and what is added to them.
+#[derive(Clone, Copy)]
+struct Target<'a, 'b> {
+    residual: Option<Strided<'a>>,
+    at: usize,
+    step: usize,
+    /// Distances of outputs and of residuals where they are not regular.
+    places: Option<(&'b [u32], &'b [u32])>,
 }
 
 struct Call<'a, 'b> {
@@ -387,7 +436,8 @@ impl<'a> Call<'a, '_> {
                 sources.extend(runs.iter().map(|run| self.source(run, line)));
             }
         }
-        for panel in &part.packed.panels {
+        let packed = part.packed();
+        for panel in &packed.panels {
             let mut from = 0;
             for (p, runs) in part.runs.iter().enumerate() {
                 let last = p + 1 == part.runs.len();
@@ -398,11 +448,11 @@ impl<'a> Call<'a, '_> {
                     self.isa.rows(Rows {
                         sources: &sources[first..first + runs.len()],
                         pixels: line.pixels,
-                        weights: part.packed.weights(panel, from),
+                        weights: packed.weights(panel, from),
                         registers: panel.registers,
                         columns: panel.columns,
                         start: match p {
-                            0 => Start::Bias(part.packed.bias(panel)),
+                            0 => Start::Bias(packed.bias(panel)),
                             _ => Start::Sums,
                         },
                         clamp: if last { clamp } else { crate::isa::Clamp::NONE },
@@ -430,7 +480,7 @@ impl<'a> Call<'a, '_> {
         let row_bytes: usize =
             self.sources.iter().map(|s| 4 * s.layout.row() * conv.stride[0]).sum();
         // Few weights stay in the cache by themselves.
-        let weights: usize = conv.parts.iter().map(|p| p.packed.bytes()).sum();
+        let weights: usize = conv.parts.iter().map(Part::bytes).sum();
         let together = match weights {
             w if w <= BLOCK => 2,
             _ => (BLOCK / row_bytes.max(1)).clamp(2, 32),
@@ -453,7 +503,7 @@ impl<'a> Call<'a, '_> {
                     let line = |y| Line { image, y, x: 0, step: 1, pixels: w };
                     let lines: Vec<Line> = ys.clone().map(line).collect();
                     for (g, part) in conv.parts.iter().enumerate() {
-                        let column = if conv.groups > 1 { g * part.packed.columns } else { 0 };
+                        let column = if conv.groups > 1 { g * part.packed().columns } else { 0 };
                         self.product(part, &lines, column);
                     }
                 }
@@ -489,7 +539,7 @@ impl<'a> Call<'a, '_> {
                 let moved = self.rounded(half, &lines, &mut scratch.values);
                 for (part, lines) in conv.parts.iter().zip(&lines) {
                     for line in lines {
-                        self.half_line(half, part, line, &moved, scratch);
+                        self.half_line(part, line, &moved, scratch);
                     }
                 }
                 for y in ys {
@@ -504,7 +554,7 @@ impl<'a> Call<'a, '_> {
         let mut ranges = vec![(usize::MAX, 0, 0); self.sources.len()];
         for (part, lines) in self.conv.parts.iter().zip(lines) {
             for line in lines {
-                for run in &part.half.as_ref().expect("planned for bf16").runs {
+                for run in &part.half().runs {
                     let s = self.source(run, line);
                     let last = (line.pixels.max(1) - 1) * s.pixel + (s.taps - 1) * s.tap + s.len;
                     let (first, end, slack) = &mut ranges[run.source];
@@ -532,33 +582,39 @@ impl<'a> Call<'a, '_> {
     }
 
     /// All panels of a part over a line, in bf16.
-    fn half_line(
-        &mut self,
-        half: Half,
-        part: &Part,
-        line: &Line,
-        moved: &[isize],
-        scratch: &mut Scratch,
-    ) {
-        let Some(packed) = &part.half else { unreachable!("planned for bf16") };
+    fn half_line(&mut self, part: &Part, line: &Line, moved: &[isize], scratch: &mut Scratch) {
         let place = |run: &Run| {
             let s = self.source(run, line);
             let at = s.at.wrapping_add_signed(moved[run.source]);
             half::Source { at, pixel: s.pixel, tap: s.tap, taps: s.taps, len: s.len }
         };
-        let sources: Vec<half::Source> = packed.runs.iter().map(place).collect();
-        let residual = self.residual_at(line);
+        let sources: Vec<half::Source> = part.half().runs.iter().map(place).collect();
+        let residual = self.residual_at(line).map(|(data, at, step)| Strided { data, at, step });
         let at = self.ol.at(line.image, line.y as isize, line.x as isize);
+        let target = Target { residual, at, step: line.step * self.ol.c, places: None };
+        self.half_block(part, &sources, line.pixels, target, scratch);
+    }
+
+    /// All panels of a part over pixels whose sources were rounded.
+    fn half_block(
+        &mut self,
+        part: &Part,
+        sources: &[half::Source],
+        pixels: usize,
+        target: Target<'_, '_>,
+        scratch: &mut Scratch,
+    ) {
+        let (packed, half) = (part.half(), self.conv.half.expect("planned for bf16"));
         for panel in &packed.panels {
             let wide = panel.tiles * half::SIDE;
-            let n = Products::computed(line.pixels) * wide;
+            let n = Products::computed(pixels) * wide;
             if scratch.sums.len() < n {
                 scratch.sums.resize(n, 0.0);
             }
             half.products(Products {
                 values: &scratch.values,
-                sources: &sources,
-                pixels: line.pixels,
+                sources,
+                pixels,
                 weights: packed.weights(panel),
                 tiles: panel.tiles,
                 sums: &mut scratch.sums,
@@ -569,12 +625,56 @@ impl<'a> Call<'a, '_> {
                 wide,
                 bias: &self.conv.bias[column..column + columns],
                 clamp: self.conv.act.clamp,
-                residual: residual.map(|(data, at, step)| (data, at + column, step)),
-                pixels: line.pixels,
+                residual: target.residual.map(|r| (r.data, r.at + column, r.step)),
+                residual_places: target.places.map(|p| p.1),
+                pixels,
                 out: self.out,
-                out_at: at + column,
-                out_step: line.step * self.ol.c,
+                out_at: target.at + column,
+                out_step: target.step,
+                places: target.places.map(|p| p.0),
             });
+        }
+    }
+
+    /// As [`Self::long`], in bf16.
+    fn half_long(&mut self, half: Half, images: usize, scratch: &mut Scratch) {
+        let conv = self.conv;
+        let (Read { data, layout: Layout { c, .. } }, step) = (self.sources[0], self.ol.c);
+        let all = images * self.ol.h * self.ol.w;
+        let sources = [half::Source { at: 0, pixel: c, tap: 0, taps: 1, len: c }];
+        for first in (0..all).step_by(HALF_PIXELS) {
+            let pixels = HALF_PIXELS.min(all - first);
+            let values = scratch.rounded(pixels, c);
+            half.round(&data[first * c..(first + pixels) * c], values);
+            let at = first * step;
+            let residual = self.residual.map(|r| Strided { data: r.data, at, step });
+            let target = Target { residual, at, step, places: None };
+            self.half_block(&conv.parts[0], &sources, pixels, target, scratch);
+            self.then(at, pixels * step);
+        }
+    }
+
+    /// As [`Self::gather`], in bf16.
+    fn half_gather(&mut self, half: Half, images: usize, scratch: &mut Scratch) {
+        let (part, depth) = (&self.conv.parts[0], self.conv.depth);
+        let source = |at: &mut usize, run: &Run| {
+            let from = *at;
+            *at += run.depth();
+            let (taps, len) = (run.taps, run.len);
+            Some(half::Source { at: from, pixel: depth, tap: len, taps, len })
+        };
+        let sources: Vec<half::Source> = part.half().runs.iter().scan(0, source).collect();
+        let all = images * self.ol.h * self.ol.w;
+        let (mut places, mut others) = (Vec::new(), Vec::new());
+        for first in (0..all).step_by(HALF_PIXELS) {
+            let pixels = first..all.min(first + HALF_PIXELS);
+            let values = scratch.rounded(pixels.len(), depth);
+            let round = |from: &[f32], to: &mut [u16]| half.round(from, to);
+            self.gathered(&pixels, values, round, [&mut places, &mut others]);
+            let residual = self.residual.map(|r| Strided { data: r.data, at: 0, step: 0 });
+            let target = Target { residual, at: 0, step: 0, places: Some((&places, &others)) };
+            self.half_block(part, &sources, pixels.len(), target, scratch);
+            self.then_at(&places);
         }
     }
 
@@ -633,7 +733,8 @@ impl<'a> Call<'a, '_> {
         places: Option<(&[u32], &[u32])>,
     ) {
         let clamp = self.conv.act.clamp;
-        for panel in &part.packed.panels {
+        let packed = part.packed();
+        for panel in &packed.panels {
             let mut from = 0;
             for (p, runs) in part.runs.iter().enumerate() {
                 let last = p + 1 == part.runs.len();
@@ -644,11 +745,11 @@ impl<'a> Call<'a, '_> {
                 self.isa.rows(Rows {
                     sources: &[source],
                     pixels: pixels.len(),
-                    weights: part.packed.weights(panel, from),
+                    weights: packed.weights(panel, from),
                     registers: panel.registers,
                     columns: panel.columns,
                     start: match p {
-                        0 => Start::Bias(part.packed.bias(panel)),
+                        0 => Start::Bias(packed.bias(panel)),
                         _ => Start::Sums,
                     },
                     clamp: if last { clamp } else { crate::isa::Clamp::NONE },
@@ -668,45 +769,63 @@ impl<'a> Call<'a, '_> {
 
     /// Pixels copied side by side, all images in one row.
     fn gather(&mut self, images: usize, scratch: &mut Vec<f32>) {
-        let conv = self.conv;
-        let (part, depth) = (&conv.parts[0], conv.depth);
-        let (h, w) = (self.ol.h, self.ol.w);
-        let all = images * h * w;
+        let (part, depth) = (&self.conv.parts[0], self.conv.depth);
+        let all = images * self.ol.h * self.ol.w;
         let chunk = (BLOCK / (4 * depth)).clamp(48, 1536) / 48 * 48;
         scratch.resize(chunk.min(all) * depth, 0.0);
         let (mut places, mut others) = (Vec::new(), Vec::new());
-        let mut first = 0;
-        while first < all {
-            let pixels = chunk.min(all - first);
-            places.clear();
-            others.clear();
-            for (i, to) in (first..first + pixels).zip(scratch.chunks_exact_mut(depth)) {
-                let (image, y, x) = (i / (h * w), i / w % h, i % w);
-                let line = Line { image, y, x, step: 1, pixels: 1 };
-                let mut done = 0;
-                for run in conv.parts[0].runs.iter().flatten() {
-                    let s = self.source(run, &line);
-                    for t in 0..s.taps {
-                        let from = s.at + t * s.tap;
-                        to[done..done + s.len].copy_from_slice(&s.data[from..from + s.len]);
-                        done += s.len;
-                    }
-                }
-                let place = |at: usize| u32::try_from(at).expect("plans bound buffers");
-                places.push(place(self.ol.at(image, y as isize, x as isize)));
-                if let Some(r) = self.residual {
-                    others.push(place(r.layout.at(image, y as isize, x as isize)));
-                }
-            }
+        for first in (0..all).step_by(chunk) {
+            let pixels = first..all.min(first + chunk);
+            self.gathered(
+                &pixels,
+                scratch,
+                |from, to| to.copy_from_slice(from),
+                [&mut places, &mut others],
+            );
             let residual = self.residual.map(|r| Strided { data: r.data, at: 0, step: 0 });
             let source = Strided { data: scratch, at: 0, step: depth };
-            self.block(part, 0..pixels, source, residual, Some((&places, &others)));
-            if conv.act.then.is_some() {
-                for at in &places {
-                    self.then(*at as usize, self.ol.c);
+            self.block(part, 0..pixels.len(), source, residual, Some((&places, &others)));
+            self.then_at(&places);
+        }
+    }
+
+    /// Copies what each of some pixels reads side by side, and notes where its outputs and its residual are.
+    fn gathered<T>(
+        &self,
+        pixels: &Range<usize>,
+        to: &mut [T],
+        copy: impl Fn(&[f32], &mut [T]),
+        [places, others]: [&mut Vec<u32>; 2],
+    ) {
+        let conv = self.conv;
+        let (h, w) = (self.ol.h, self.ol.w);
+        places.clear();
+        others.clear();
+        for (i, to) in pixels.clone().zip(to.chunks_exact_mut(conv.depth)) {
+            let (image, y, x) = (i / (h * w), i / w % h, i % w);
+            let line = Line { image, y, x, step: 1, pixels: 1 };
+            let mut done = 0;
+            for run in conv.parts[0].runs.iter().flatten() {
+                let s = self.source(run, &line);
+                for t in 0..s.taps {
+                    let from = s.at + t * s.tap;
+                    copy(&s.data[from..from + s.len], &mut to[done..done + s.len]);
+                    done += s.len;
                 }
             }
-            first += pixels;
+            let place = |at: usize| u32::try_from(at).expect("plans bound buffers");
+            places.push(place(self.ol.at(image, y as isize, x as isize)));
+            if let Some(r) = self.residual {
+                others.push(place(r.layout.at(image, y as isize, x as isize)));
+            }
+        }
+    }
+
+    fn then_at(&mut self, places: &[u32]) {
+        if self.conv.act.then.is_some() {
+            for at in places {
+                self.then(*at as usize, self.ol.c);
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use super::conv::{Read, Write};
 use crate::ir::{Conv, Depthwise, Inverted, Shape};
 use crate::isa::{Clamp, Depthwise as Row, Isa, Rows, Source, Start};
 use crate::layout::Layout;
-use crate::pack::Packed;
+use crate::pack::{Packed, matrix};
 
 /// Expanded rows up to this wide are taken by blocks of channels.
 const SMALL: usize = 40;
@@ -133,11 +133,8 @@ impl Point {
         depth: std::ops::Range<usize>,
     ) -> Self {
         let cin = c.weight.len() / c.bias.len();
-        let at = |k: usize, n: usize| c.weight[n * cin + k];
-        let matrix: Vec<f32> = depth
-            .flat_map(|k| columns.clone().map(move |n| (k, n)))
-            .map(|(k, n)| at(k, n))
-            .collect();
+        let at = |k: usize, n: usize| c.weight[(columns.start + n) * cin + depth.start + k];
+        let matrix = matrix(depth.len(), columns.len(), at);
         let packed = Packed::new(isa, columns.len(), &matrix, &c.bias[columns]);
         Self { packed, act: c.act }
     }

@@ -425,6 +425,49 @@ fn a_decoder_in_bf16_is_near_f32_and_has_the_same_bits_in_any_batch() {
     assert_eq!(half[2 * one..], run(Some(&up), 4, 1, &input[2 * 3 * 30 * 44..]).unwrap());
 }
 
+/// Where inputs and weights are bf16 already, only the order of the sums differs: in rows, in pixels of all images side
+/// by side, and gathered.
+#[test]
+fn each_form_of_a_convolution_is_exact_in_bf16() {
+    if !crate::network::bf16() {
+        return;
+    }
+    let round = |v: &mut f32| *v = half::bf16::from_f32(*v).to_f32();
+    // Channels, kernel and stride, size of the map, whether the input is added.
+    for ((cin, cout), (k, s), (h, w), residual) in [
+        ((24, 24), (3, 1), (30, 44), true),
+        ((40, 40), (1, 1), (24, 24), true),
+        ((33, 70), (1, 1), (17, 19), false),
+        ((48, 48), (3, 1), (12, 12), true),
+        ((20, 50), (3, 2), (13, 9), false),
+        ((64, 36), (1, 2), (24, 24), false),
+    ] {
+        let mut b = Builder::new(12);
+        let y = b.conv(INPUT, (cin, cout), (k, s), 1);
+        let y = if residual { b.node("Add", &[&y, INPUT], vec![]) } else { y };
+        let y = b.node("Relu", &[&y], vec![]);
+        b.graph.initializer[0].float_data.iter_mut().for_each(round);
+        let (shape, n) = ([cin, h, w], 5);
+        let mut input = images(n, shape, 9);
+        input.iter_mut().for_each(round);
+        let run = |from: Option<&str>, together: usize, threads: usize| {
+            let options =
+                PlanOptions { together, bf16_from: from, ..PlanOptions::new(INPUT, shape, &y) };
+            let network = Network::plan(&b.file(), &options).unwrap();
+            let mut out = vec![f32::NAN; n * network.output_len()];
+            network.run(&mut Vec::new(), &input, &mut out, threads).unwrap();
+            (out, network.weight_bytes())
+        };
+        let ((plain, bytes), (exact, more)) = (run(None, 1, 1), run(Some(INPUT), 1, 1));
+        assert!(more < bytes, "half of the bytes: {more} of {bytes}");
+        let off = exact.iter().zip(&plain).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(off < 1e-5 && plain.iter().any(|v| *v > 0.5), "{cin}, {k}: off by {off}");
+        for (together, threads) in [(2, 1), (4, 3)] {
+            assert_eq!(run(Some(INPUT), together, threads).0, exact, "{cin}, {k}");
+        }
+    }
+}
+
 #[test]
 fn buffers_of_another_length_are_refused() {
     let mut b = Builder::new(6);

@@ -157,6 +157,7 @@ pub fn classifier(
             folds: vec![],
             symmetries: 1,
             symmetries_from: None,
+            bf16: false,
             threshold: None,
         }),
         screen: None,
