@@ -318,7 +318,8 @@ impl Matrix<'_> {
             .iter()
             .scan(0, |sum, s| Some(std::mem::replace(sum, *sum + s.c)))
             .collect();
-        // Row and column of the kernel or, of a source that is enlarged, of its small pixels; channel; whether enlarged.
+        // Row and column of the kernel (of a source that is enlarged, of its small pixels), channel, and the parity of
+        // what is enlarged.
         let mut taps = Vec::new();
         for run in runs {
             let width = self.sources[run.source].c;
