@@ -72,8 +72,8 @@ pub(crate) fn parts(runs: &[Run]) -> Vec<Vec<Run>> {
     all
 }
 
-/// `[depth][columns]` of the values at each depth and column. Some columns at once: each is a filter, which is read from
-/// one end to the other.
+/// `[depth][columns]` of the values at each depth and column. Some columns at once: each is a filter, which is read
+/// from one end to the other.
 pub(crate) fn matrix(depth: usize, columns: usize, at: impl Fn(usize, usize) -> f32) -> Vec<f32> {
     let mut all = vec![0.0; depth * columns];
     for first in (0..columns).step_by(SIDE) {

@@ -6,10 +6,10 @@ use super::{EngineError, Precision};
 /// Whether the segmenter's decoder computes in bf16, a classifier whose card allows it, and the whole of a package that
 /// is an encoder.
 ///
-/// The segmenter's encoder stays in f32: in bf16 it alone moves `s_seg` of real regions by up to 0.6; the decoder, about
-/// half of the time, by 0.006 on the steepest of 134 regions and 0.0007 in the median. Classifiers differ: one moved
-/// `s_cls` by up to 0.11, another by 0.007, so a card has to say so. Features keep a cosine of 0.997 and more to those in
-/// f32 (`docs/notes/bf16.md`).
+/// The segmenter's encoder stays in f32: in bf16 it alone moves `s_seg` of real regions by up to 0.6; the decoder,
+/// about half of the time, by 0.006 on the steepest of 134 regions and 0.0007 in the median. Classifiers differ: one
+/// moved `s_cls` by up to 0.11, another by 0.007, so a card has to say so. Features keep a cosine of 0.997 and more to
+/// those in f32 (`docs/notes/bf16.md`).
 ///
 /// # Errors
 /// [`EngineError::Options`] where engine or processor have no bf16.
