@@ -6,10 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 fn mithras() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
-    // Help is wrapped to the terminal; tests want one width.
-    command.env("COLUMNS", "100");
-    command
+    Command::new(crate::program())
 }
 
 /// A two-stage package with seeded weights, small enough to run anywhere.
@@ -18,7 +15,10 @@ fn tiny() -> PathBuf {
 }
 
 fn detect(inputs: &[&Path], out: &Path, more: &[&str]) -> (bool, String, String) {
-    let mut command = mithras();
+    let mut command = match more.contains(&"torch") {
+        true => Command::new(env!("CARGO_BIN_EXE_mithras")),
+        false => mithras(),
+    };
     command.arg("detect").args(inputs).arg("--out").arg(out).arg("--model").arg(tiny());
     if !more.contains(&"--engine") {
         command.args(["--engine", "rten"]);
@@ -33,7 +33,9 @@ fn white(path: &Path) {
 }
 
 fn snapshot(args: &[&str]) -> String {
-    let output = mithras().args(args).arg("--help").output().unwrap();
+    // That of training, too, wrapped to one width.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
+    let output = command.env("COLUMNS", "100").args(args).arg("--help").output().unwrap();
     assert!(output.status.success());
     String::from_utf8(output.stdout).unwrap()
 }
@@ -224,7 +226,7 @@ fn a_full_disk_is_said() {
         exec "$2" detect "$3" --out "$1" --model "$4" --engine rten --stages 1 --operating-point 0.3,0"#;
     let mut command = Command::new("unshare");
     command.args(["-rm", "sh", "-c", script, "sh"]).arg(&out);
-    command.arg(env!("CARGO_BIN_EXE_mithras")).arg(&slide).arg(tiny());
+    command.arg(crate::program()).arg(&slide).arg(tiny());
     let Ok(output) = command.output() else {
         eprintln!("SKIPPED: no unshare here");
         return;

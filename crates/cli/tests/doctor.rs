@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// `mithras doctor --json` in a folder, with nothing of this machine's Python but `venv`, if active.
 fn doctor(here: &Path, venv: Option<&Path>) -> Value {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
+    let mut command = Command::new(crate::program());
     for variable in ["CONDA_PREFIX", "ORT_DYLIB_PATH", "OPENVINO_C_PATH", "INTEL_OPENVINO_DIR"] {
         command.env_remove(variable);
     }
@@ -76,7 +76,7 @@ fn the_engine_does_not_depend_on_where_one_stands() {
     let crop = dir.join("crop.png");
     image::RgbImage::from_pixel(128, 128, image::Rgb([200, 150, 190])).save(&crop).unwrap();
     let tiny = testkit::workspace().join("crates/infer/tests/golden/tiny");
-    let output = Command::new(env!("CARGO_BIN_EXE_mithras"))
+    let output = Command::new(crate::program())
         .args(["classify", "--json", "--engine", "auto", "--model"])
         .arg(&tiny)
         .arg(&crop)

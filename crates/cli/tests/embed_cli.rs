@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn mithras(args: &[&str]) -> (Option<i32>, String, String) {
-    let out = Command::new(env!("CARGO_BIN_EXE_mithras")).args(args).output().unwrap();
+    // The training build's table of encoders.
+    let lists = args[..2] == ["encoders", "list"];
+    let program = if lists { env!("CARGO_BIN_EXE_mithras") } else { crate::program() };
+    let out = Command::new(program).args(args).output().unwrap();
     let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
     (out.status.code(), text(&out.stdout), text(&out.stderr))
 }

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 fn mithras(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_mithras")).args(args).output().unwrap()
+    let trains = args.contains(&"--shrink") && !args.contains(&"--dry-run");
+    let program = if trains { env!("CARGO_BIN_EXE_mithras") } else { crate::program() };
+    Command::new(program).args(args).output().unwrap()
 }
 
 fn json(path: &Path) -> Value {

@@ -7,6 +7,7 @@ use crate::upgrading::{former, json, output_text, review_of, tiny};
 use mithras::demo::{Layout, Rect, Spec};
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -381,7 +382,7 @@ fn servers_answer_though_their_output_is_full() {
     assert!(sample.status.success(), "{}", output_text(&sample));
     for line in ["view run --no-browser", "start --no-browser", "audit serve sample/package"] {
         // A port that was free a moment ago; the address is not read, as it cannot be printed.
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let device = fs::File::options().write(true).open("/dev/full").unwrap();
         let mut server = Command::new(crate::program())
             .current_dir(dir.path())
@@ -413,7 +414,7 @@ fn servers_answer_though_their_output_is_full() {
 /// What a server on this port answers, if one is there.
 fn asked(port: u16) -> Option<String> {
     use std::io::{Read, Write};
-    let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).ok()?;
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.set_read_timeout(Some(LONGEST)).ok()?;
     let request = format!("GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).ok()?;
