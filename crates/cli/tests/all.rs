@@ -46,8 +46,9 @@ fn program() -> &'static str {
     NAMED.as_deref().unwrap_or(env!("CARGO_BIN_EXE_mithras"))
 }
 
-/// Each test is a process of its own, and one that loads libtorch takes 0.3 s longer. A path such as `std::net::TcpStream`
-/// inside a function is enough to link it: the compiler looks whether `net` alone would do, and finds our crate.
+/// Each test is a process of its own, and one that loads libtorch takes 0.3 s longer. A path such as
+/// `std::net::TcpStream` inside a function is enough to link it: the compiler looks whether `net` alone would do, and
+/// finds our crate.
 #[cfg(target_os = "linux")]
 #[test]
 fn these_tests_start_without_libtorch() {
