@@ -2,6 +2,7 @@
 # docs/results/speed.md, table by table.
 #
 #   scripts/reproduce/speed.sh end-to-end FRAMES     9 frames, against the peer; both bundled detectors
+#   scripts/reproduce/speed.sh budget                what each stage costs, on one thread
 #   scripts/reproduce/speed.sh engines PACKAGE       per window and crop; PACKAGE: one of `mithras train export`
 #   scripts/reproduce/speed.sh reading               slide tiles
 #   scripts/reproduce/speed.sh encoders              forward passes of all encoders (training build)
@@ -19,8 +20,12 @@ end-to-end)
     python3 benches/end_to_end.py --frames "$2" --model models/mithras-standard --count 9 --repeats 3 --threads 2 \
         --only peer native "openvino f32"
     # The peer has no architecture for it.
-    python3 benches/end_to_end.py --frames "$2" --model models/mithras-fast --count 9 --repeats 3 --threads 2 \
+    python3 benches/end_to_end.py --frames "$2" --model models/mithras-fast --count 9 --repeats 5 --threads 2 \
         --only native "openvino f32"
+    ;;
+budget)
+    mithras bench detect --engine native --candidates 154
+    mithras bench detect --engine native --model fast --candidates 94 --open-share 0.43
     ;;
 engines)
     python3 crates/infer/tests/golden/generate.py full target/seeded-full
@@ -42,7 +47,7 @@ step)
     ;;
 memory)
     mithras demo --draw-only --size 100000,100000 --out "$2"
-    mithras detect "$2/drawn.tiff" --out "$2/out" --engine openvino --threads 2 &
+    mithras detect "$2/drawn.tiff" --out "$2/out" --threads 2 &
     pid=$!
     while [ -e /proc/$pid/status ] && grep VmHWM /proc/$pid/status; do sleep 1; done | sort -k2 -n | tail -n 1
     ;;

@@ -175,7 +175,7 @@ fn a_classifier_becomes_the_second_stage_of_a_detector() {
     let slide = at("drawn.tiff");
     common::draw(&slide, 900, 800, 5, 2);
     let scores = |package: &Path, out: &Path| {
-        let words = ["detect", "--engine", "rten"];
+        let words = ["detect", "--engine", "native"];
         let found = run(&words, &[("--model", package), ("--out", out), ("", &slide)]);
         assert!(found.0, "{}", found.2);
         fs::read_to_string(out.join("drawn/detections.csv")).unwrap()

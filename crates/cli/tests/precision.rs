@@ -30,9 +30,9 @@ fn rows(file: &Path) -> Vec<Row> {
 #[test]
 fn bf16_accepts_the_figures_of_f32_on_real_frames() {
     let Some(frames) = testkit::data("icpr2012/frames") else { return };
-    compare(&frames, "openvino", &["A00_02", "A02_09"]);
-    compare(&frames, "native", &["A00_02", "A02_09"]);
-    // One of them: no test takes longer than this one.
+    // One frame each: a test of minutes keeps a core busy when all others have ended.
+    compare(&frames, "openvino", &["A00_02"]);
+    compare(&frames, "native", &["A02_09"]);
     compare(&frames, "torch", &["A02_09"]);
 }
 
@@ -41,7 +41,9 @@ fn compare(frames: &Path, engine: &str, names: &[&str]) {
     let mut found = Vec::new();
     for precision in ["f32", "bf16"] {
         let out = dir.path().join(precision);
-        let run = Command::new(crate::program())
+        let program =
+            if engine == "torch" { env!("CARGO_BIN_EXE_mithras") } else { crate::program() };
+        let run = Command::new(program)
             .args(["detect", "--mpp", "0.2456", "--engine", engine, "--quiet"])
             .args(["--precision", precision, "--out"])
             .arg(&out)

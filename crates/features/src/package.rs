@@ -8,15 +8,18 @@ use base::text::Shown;
 use infer::card::{EncoderCard, Interpolation, ParityCard, SourceCard};
 use infer::convert::{self, ConvertError, Converted, Draft};
 use infer::{EngineOptions, ModelCard, ModelPackage};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// Name of a package's card.
 const CARD: &str = "card.toml";
 
+/// The encoders that a file of weights gives: the table of the crate `net`, which needs libtorch.
+const KNOWN: &str = include_str!("encoders.json");
+
 /// How an encoder is fed, and what its vector is.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
     /// Per-channel mean of the input in [0, 1].
     pub mean: [f32; 3],
@@ -29,12 +32,12 @@ pub struct Facts {
     /// What the vector is, as text.
     pub pooling: String,
     /// How the tensors of files may be named that it is made of; of a package none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layouts: Vec<String>,
 }
 
 /// An encoder in short.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Listed {
     /// Its name.
     pub name: String,
@@ -110,19 +113,18 @@ pub struct Listing {
     pub schema: &'static str,
     /// Packages of encoders.
     pub packages: Vec<Listed>,
-    /// Encoders that this build makes of a file of weights.
+    /// Encoders that the training build makes of a file of weights.
     pub known: Vec<Listed>,
     /// Cards that cannot be read.
     pub broken: Vec<String>,
 }
 
 impl Listing {
-    /// Packages in `folder` and in the folders in it; `known` are the encoders of the build. Digests
-    /// are not checked.
+    /// Packages in `folder` and in the folders in it, and what is [`known`]. Digests are not checked.
     ///
     /// # Errors
     /// [`FeatureError::Io`] when the folder cannot be listed.
-    pub fn read(folder: &Path, known: Vec<Listed>) -> Result<Self, FeatureError> {
+    pub fn read(folder: &Path) -> Result<Self, FeatureError> {
         let fail = |e: ReadError| FeatureError::Io { path: e.path, source: e.source };
         let mut folders = vec![folder.to_owned()];
         folders.extend(base::walk::entries(folder).map_err(fail)?);
@@ -135,8 +137,17 @@ impl Listing {
                 Err(e) => broken.push(format!("{}: {e}", path.display())),
             }
         }
-        Ok(Self { schema: "mithras.encoders/1", packages, known, broken })
+        Ok(Self { schema: "mithras.encoders/1", packages, known: known(), broken })
     }
+}
+
+/// The encoders that the training build makes of a file of weights.
+///
+/// # Panics
+/// Never: the list is part of the program, and tests read it.
+#[must_use]
+pub fn known() -> Vec<Listed> {
+    serde_json::from_str(KNOWN).expect("tests read the list")
 }
 
 impl Listed {
@@ -172,12 +183,6 @@ impl fmt::Display for Listing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.packages.is_empty() {
             writeln!(f, "no package of an encoder here")?;
-        }
-        if self.known.is_empty() {
-            writeln!(
-                f,
-                "no encoder by name: the training build makes packages of files of weights"
-            )?;
         }
         self.packages.iter().chain(&self.known).try_for_each(|l| write!(f, "{l}"))?;
         self.broken.iter().try_for_each(|b| writeln!(f, "not read: {b}"))

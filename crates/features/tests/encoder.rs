@@ -214,7 +214,7 @@ fn the_card_says_where_it_comes_from_and_how_far_engines_agree() {
     assert!(parity.engines.iter().all(|e| e.difference <= 1e-3 * parity.largest));
     assert!(opened.to_string().contains("mean of patches"), "{opened}");
 
-    let listing = Listing::read(dir.path(), vec![]).unwrap();
+    let listing = Listing::read(dir.path()).unwrap();
     assert_eq!(listing.packages.len(), 1, "{listing}");
     assert_eq!(listing.packages[0].name, "tiny");
     let open = dir.path().join("open");

@@ -107,7 +107,7 @@ fn three_files_give_what_one_gives_on_every_engine() {
         let own = whole.card.encoder().unwrap().sha256.clone();
         assert_eq!(Frozen::open(&whole.folder, &rten()).unwrap().about.sha256, own);
     }
-    let listed = Listing::read(desk.0.path(), vec![]).unwrap();
+    let listed = Listing::read(desk.0.path()).unwrap();
     assert_eq!((listed.packages.len(), listed.broken.len()), (4, 0), "{listed}");
     // An existing package is not overwritten, and the error comes before the weights are read.
     let none = Path::new("no-such.safetensors");
@@ -173,4 +173,17 @@ fn files_that_are_damaged_missing_or_out_of_order_are_refused_by_name() {
     }
     std::fs::write(&card, text).unwrap();
     Frozen::open(&package, &rten()).unwrap();
+}
+
+/// What every build lists is the table of the networks.
+#[test]
+fn the_list_of_encoders_is_the_table() {
+    let table = training::encoders::weights::known();
+    if features::package::known() == table {
+        return;
+    }
+    let rows: Vec<String> = table.iter().map(|e| serde_json::to_string(e).unwrap()).collect();
+    let list = Path::new(env!("CARGO_TARGET_TMPDIR")).join("encoders.json");
+    std::fs::write(&list, format!("[\n{}\n]\n", rows.join(",\n"))).unwrap();
+    panic!("the table has changed: cp {} crates/features/src/encoders.json", list.display());
 }

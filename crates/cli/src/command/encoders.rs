@@ -6,7 +6,7 @@ use crate::show;
 use anyhow::{Result, bail};
 use infer::card::Interpolation;
 use infer::convert::Draft;
-use mithras::embed::{Known, Listed, Listing, Package, convert};
+use mithras::embed::{Known, Listing, Package, convert, known};
 use mitosis::Mpp;
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ pub struct Args {
 #[derive(clap::Subcommand, Debug)]
 #[expect(clippy::large_enum_variant, reason = "parsed once per process")]
 enum Verb {
-    /// Packages in a folder and in the folders in it, and what this build makes of weights
+    /// Packages in a folder and in the folders in it, and what the training build makes of weights
     List {
         /// The folder; without it, the current one
         #[arg(long = "in", value_name = "DIR", default_value = ".")]
@@ -123,24 +123,12 @@ fn triple(text: &str) -> Result<[f32; 3], String> {
     numbers.try_into().map_err(|_| format!("`{text}` is not three numbers"))
 }
 
-/// The encoders that this build makes of a file of weights.
-fn known() -> Vec<Listed> {
-    #[cfg(feature = "train")]
-    return training::encoders::weights::known();
-    #[cfg(not(feature = "train"))]
-    Vec::new()
-}
-
 /// Runs one of the verbs.
 pub fn run(a: Args) -> Result<()> {
     match a.verb {
-        Verb::List { folder } => show::result(a.json, &Listing::read(&folder, known())?),
+        Verb::List { folder } => show::result(a.json, &Listing::read(&folder)?),
         Verb::Show { package } => match known().iter().find(|k| package.as_os_str() == &*k.name) {
             Some(known) if !package.is_dir() => show::result(a.json, &Known::new(known)),
-            #[cfg(not(feature = "train"))]
-            None if !package.is_dir() && package.components().count() == 1 => {
-                Err(super::train::missing("show an encoder by its name"))
-            }
             _ => show::result(a.json, &Package::open(&package)?),
         },
         #[cfg(feature = "train")]

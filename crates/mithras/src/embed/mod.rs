@@ -8,7 +8,7 @@ mod slides;
 
 pub use features::crops::CropSize;
 pub use features::crops::Source;
-pub use features::package::{Facts, Known, Listed, Listing, Package, convert};
+pub use features::package::{Facts, Known, Listed, Listing, Package, convert, known};
 pub use features::{FeatureError, Form, Frozen, Grid};
 pub use report::{EmbedReport, EmbedStatus, Line};
 pub use slides::{Plan, slides};

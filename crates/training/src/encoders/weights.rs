@@ -64,7 +64,7 @@ pub fn image(name: &str) -> Option<usize> {
     net::encoder::published(name).map(|p| p.image as usize)
 }
 
-/// The encoders of the table.
+/// The encoders of the table; `features::package::known` has the same without libtorch.
 #[must_use]
 pub fn known() -> Vec<Listed> {
     let listed = |e: &net::encoder::EncoderEntry| {
