@@ -138,7 +138,10 @@ fn auto_runs_and_says_what() {
         // bf16 needs nothing installed where the processor has it.
         let bf16 = EngineOptions { precision: Precision::Bf16, ..EngineOptions::default() };
         match open(&fast, &bf16) {
-            Ok(m) => assert_eq!(m.report.segmenter_precision, "bf16", "{}", m.report),
+            Ok(Models { report, .. }) => assert_eq!(
+                (&*report.engine, &*report.segmenter_precision, &*report.classifier_precision),
+                ("native", "bf16", "bf16")
+            ),
             Err(e) => assert!(!kernels::bf16(), "{e}"),
         }
     }
