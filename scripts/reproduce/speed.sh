@@ -18,10 +18,10 @@ cd "$(dirname "$0")/../.."
 case ${1:-} in
 end-to-end)
     python3 benches/end_to_end.py --frames "$2" --model models/mithras-standard --count 9 --repeats 3 --threads 2 \
-        --only peer native "openvino f32"
+        --only peer native "openvino f32" "openvino bf16"
     # The peer has no architecture for it.
     python3 benches/end_to_end.py --frames "$2" --model models/mithras-fast --count 9 --repeats 5 --threads 2 \
-        --only native "openvino f32"
+        --only native "openvino f32" "openvino bf16"
     ;;
 budget)
     mithras bench detect --engine native --candidates 154

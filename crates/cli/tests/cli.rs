@@ -33,7 +33,7 @@ fn white(path: &Path) {
 }
 
 fn snapshot(args: &[&str]) -> String {
-    // That of training, too, wrapped to one width.
+    // Of the training build, which has all verbs, wrapped to one width.
     let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
     let output = command.env("COLUMNS", "100").args(args).arg("--help").output().unwrap();
     assert!(output.status.success());
