@@ -38,7 +38,7 @@ impl Default for OpenOptions {
         Self {
             mpp: None,
             mpp_rule: MppRule::Agree,
-            cache_bytes: 256 << 20,
+            cache_bytes: 128 << 20,
             limits: Limits::default(),
             openslide: None,
             force_openslide: false,

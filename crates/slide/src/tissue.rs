@@ -113,6 +113,7 @@ impl TissueMask {
         let (image, unread) = slide.overview(mpp)?;
         let (width, height) = (image.width, image.height);
         let grey: Vec<u8> = image.data.as_chunks::<3>().0.iter().map(|p| otsu::grey(*p)).collect();
+        drop(image);
         let scale = slide.working_scale(mpp)?;
         let (size, extent) = ((width, height), (w, h));
         if unread.is_empty() {
@@ -355,11 +356,15 @@ fn flip_small(mask: &mut [bool], width: usize, value: bool, limit: usize) {
             continue;
         }
         piece.clear();
-        let mut border = false;
+        let (mut border, mut pixels) = (false, 0);
         seen[start] = true;
         queue.push_back(start);
         while let Some(i) = queue.pop_front() {
-            piece.push(i);
+            pixels += 1;
+            // One that is large enough stays: its pixels are counted alone.
+            if pixels < limit {
+                piece.push(i);
+            }
             let (x, y) = (i % width, i / width);
             border |= x == 0 || y == 0 || x + 1 == width || y + 1 == height;
             let neighbours = [
@@ -375,7 +380,7 @@ fn flip_small(mask: &mut [bool], width: usize, value: bool, limit: usize) {
                 }
             }
         }
-        if piece.len() < limit && (value || !border) {
+        if pixels < limit && (value || !border) {
             for i in &piece {
                 mask[*i] = !value;
                 // A flipped hole is judged no more.

@@ -150,7 +150,8 @@ impl Detector {
         let (resolution, note) = self.opener.fitting(slide)?;
         let whole = TissueMask::find_with(slide, &self.config.tissue)?;
         let within = regions.map(|r| TissueWithin::new(&whole, &r.all, slide.dimensions()));
-        let tissue = within.as_ref().map_or_else(|| whole.clone(), TissueWithin::mask);
+        let restricted = within.as_ref().map(TissueWithin::mask);
+        let tissue = restricted.as_ref().unwrap_or(&whole);
         let entry = SlideEntry {
             name: name.to_owned(),
             file: file_name(slide.path()),
@@ -175,8 +176,8 @@ impl Detector {
             let identity = format!("{identity} {digest}");
             let recipe = &self.config.recipe;
             let job = match &within {
-                None => Job::on_tissue(slide, &tissue, recipe)?,
-                Some(within) => Job::within(slide, &tissue, within, recipe)?,
+                None => Job::on_tissue(slide, tissue, recipe)?,
+                Some(within) => Job::within(slide, tissue, within, recipe)?,
             };
             let job = Job { identity, ..job };
             let mut result = self.windows(slide, &job, control.keeping(kept))?;
@@ -203,7 +204,7 @@ impl Detector {
             record.subtypes = Some(vec![network.model.clone()]);
         }
         record.condition = self.condition(slide, note)?;
-        Ok(Examined { record, tissue, result })
+        Ok(Examined { record, tissue: restricted.unwrap_or(whole), result })
     }
 
     /// The regions of a slide with what was read of each.
