@@ -7,6 +7,8 @@ use super::{
 use crate::onnx;
 use crate::session::Chain;
 use std::fmt;
+use std::panic::resume_unwind;
+use std::thread::{self, ScopedJoinHandle};
 
 /// One way to run, in the order in which they are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,11 +137,35 @@ impl Loader {
             Kernels::OnnxRuntime(opened) => opened.load(network),
             Kernels::Torch(load) => load(network),
         }
-        .map_err(|reason| EngineError::Unavailable {
+        .map_err(|reason| self.refused(network, &reason))
+    }
+
+    fn refused(&self, network: &Network<'_>, reason: &str) -> EngineError {
+        EngineError::Unavailable {
             what: format!("{}/{}", self.report.engine, self.report.provider),
             reason: format!("the network does not load: {reason}"),
             remedy: other_engine(&self.report.engine, onnx::has_functions(network.onnx)),
-        })
+        }
+    }
+
+    /// Several networks; the own executor plans them side by side.
+    pub(super) fn load_all(
+        &self,
+        networks: &[Network<'_>],
+    ) -> Result<Vec<Box<dyn Session>>, EngineError> {
+        let threads = match self.kernels {
+            Kernels::Native(threads) if threads > 1 => threads,
+            _ => return networks.iter().map(|n| self.load(n)).collect(),
+        };
+        let loaded: Vec<_> = thread::scope(|scope| {
+            let plan = |n| scope.spawn(move || native::load(n, threads));
+            let planned: Vec<_> = networks.iter().map(plan).collect();
+            planned.into_iter().map(ScopedJoinHandle::join).collect()
+        });
+        let session = |(loaded, n): (thread::Result<Result<_, String>>, &Network<'_>)| {
+            loaded.unwrap_or_else(|p| resume_unwind(p)).map_err(|reason| self.refused(n, &reason))
+        };
+        loaded.into_iter().zip(networks).map(session).collect()
     }
 
     /// The files of one network, to be run one after the other.

@@ -16,6 +16,7 @@ mod native;
 mod onnxruntime;
 mod openvino;
 mod options;
+mod part;
 mod plugin;
 mod precision;
 mod rten;
@@ -30,13 +31,14 @@ pub use precision::bf16_cpu;
 
 pub use crate::session::{Network, Session};
 
-use crate::card::{BoxesCard, ClassifierCard};
+use crate::card::BoxesCard;
 use crate::network::{OnnxClassifier, OnnxEncoder, OnnxSegmenter};
 use crate::onnx::{self, BOXES, EMBEDDING, INPUT, OUTPUT, Output};
 use crate::package::ModelPackage;
 use base::panics;
 use loader::{Backend, Loader};
 use mitosis::{Classifier, Encoder, Scaled, Screened, Segmenter, Symmetric};
+use part::{Part, f32_network};
 use std::fmt;
 
 /// The networks of a package, ready to run, and what runs them.
@@ -179,72 +181,71 @@ fn open_on(
     let misfit =
         |network, reason| EngineError::Model { origin: package.origin.clone(), network, reason };
 
-    let mut segmenter = None;
-    let mut segmenter_batch = 0;
+    let mut first = None;
     if let (Some(card), Some(bytes)) = (&package.card.segmenter, package.segmenter()) {
-        let sides = card.boxes.as_ref().map(BoxesCard::sides);
-        let output = match &sides {
-            None => Output { name: OUTPUT, shape: &[1, card.window, card.window] },
-            Some(sides) => Output { name: BOXES, shape: sides },
+        let boxes = card.boxes.as_ref().map(BoxesCard::sides);
+        let output = match &boxes {
+            None => (OUTPUT, &[1, card.window, card.window][..]),
+            Some(sides) => (BOXES, &sides[..]),
         };
-        let signature =
-            onnx::signature(bytes, card.window, output).map_err(|e| misfit("segmenter", e))?;
-        segmenter_batch =
-            signature.fixed_batch.unwrap_or(batch(options.segmenter_batch, 8, windows));
-        let shape = [segmenter_batch, 3, card.window, card.window];
-        let mut from = None;
+        let batch = batch(options.segmenter_batch, 8, windows);
+        let misfit = |e| misfit("segmenter", e);
+        let mut part = Part::read(bytes, card.window, output, batch).map_err(misfit)?;
         // Places to a pixel need more than bf16's eight bits.
         if bf16 && card.boxes.is_none() {
-            from = Some(onnx::decoder(bytes).map_err(|e| misfit("segmenter", e))?);
+            part.bf16_from = Some(onnx::decoder(bytes).map_err(misfit)?);
             loader.report.segmenter_precision = Precision::Bf16.word().into();
         }
-        let (bf16_from, symbols) = (from.as_deref(), &*signature.symbols);
-        let output = output.name;
-        let network =
-            Network { onnx: bytes, input: INPUT, shape: &shape, output, bf16_from, symbols };
-        let session = loader.load(&network)?;
-        let name = loader.report.engine.clone();
-        segmenter = Some(OnnxSegmenter::new(session, name, card, segmenter_batch));
+        first = Some((card, part));
     }
-    let mut classifier = None;
-    let mut classifier_batch = 0;
+    // The classifier, and behind it the screen that decides what it sees.
+    let mut second = vec![];
     if let (Some(card), Some(bytes)) = (&package.card.classifier, package.classifier()) {
+        let screen = package.card.screen.as_ref().zip(package.screen());
+        let screen = screen.map(|(s, bytes)| (s.as_classifier(card), bytes, "screen"));
+        for (card, bytes, name) in [(card.clone(), bytes, "classifier")].into_iter().chain(screen) {
+            let output = (OUTPUT, &[card.width()][..]);
+            let batch = batch(options.classifier_batch, 32, crops);
+            let part = Part::read(bytes, card.input, output, batch);
+            let mut part = part.map_err(|e| misfit(name, e))?;
+            part.bf16_from = (bf16 && card.bf16).then(|| INPUT.into());
+            second.push((card, part));
+        }
         if bf16 && card.bf16 {
             loader.report.classifier_precision = Precision::Bf16.word().into();
         }
-        let load = |card: &ClassifierCard, bytes, name| {
-            let output = Output { name: OUTPUT, shape: &[card.width()] };
-            let signature =
-                onnx::signature(bytes, card.input, output).map_err(|e| misfit(name, e))?;
-            let batch = signature.fixed_batch.unwrap_or(batch(options.classifier_batch, 32, crops));
-            let shape = [batch, 3, card.input, card.input];
-            let bf16_from = (bf16 && card.bf16).then_some(INPUT);
-            let network =
-                Network { bf16_from, ..f32_network(bytes, &shape, OUTPUT, &signature.symbols) };
-            let session = loader.load(&network)?;
-            let engine = loader.report.engine.clone();
-            Ok::<_, EngineError>((OnnxClassifier::new(session, engine, card, batch), batch))
-        };
-        let (network, taken) = load(card, bytes, "classifier")?;
-        classifier_batch = taken;
+    }
+    let segmenter_batch = first.as_ref().map_or(0, |(_, part)| part.batch());
+    let mut classifier_batch = second.first().map_or(0, |(_, part)| part.batch());
+    let parts = first.iter().map(|(_, part)| part).chain(second.iter().map(|(_, part)| part));
+    let mut sessions = loader.load_all(&parts.map(Part::network).collect::<Vec<_>>())?.into_iter();
+    let name = || loader.report.engine.clone();
+    let segmenter = first.and_then(|(card, part)| {
+        Some(OnnxSegmenter::new(sessions.next()?, name(), card, part.batch()))
+    });
+    let mut second = second
+        .iter()
+        .zip(sessions)
+        .map(|((card, part), session)| OnnxClassifier::new(session, name(), card, part.batch()));
+    let mut classifier = None;
+    if let (Some(card), Some(network)) = (&package.card.classifier, second.next()) {
         let mut network = Symmetric::new(network, card.symmetries);
         if let Some(least) = card.symmetries_from {
             network = network.from_probability(card.positive_index(), least);
         }
         let positive = card.positive_index();
-        let second: Box<dyn Classifier> = match (&package.card.screen, package.screen()) {
-            (Some(s), Some(bytes)) => {
-                let (screen, _) = load(&s.as_classifier(card), bytes, "screen")?;
-                let screen = screen.shown_as(card);
-                Box::new(Screened::new(screen, network, positive, s.passes_from))
+        let all: Box<dyn Classifier> = match (&package.card.screen, second.next()) {
+            (Some(s), Some(screen)) => {
+                Box::new(Screened::new(screen.shown_as(card), network, positive, s.passes_from))
             }
             _ => Box::new(network),
         };
         classifier = Some(match card.scale {
-            Some(s) => Box::new(Scaled::new(second, positive, s.slope, s.offset)),
-            None => second,
+            Some(s) => Box::new(Scaled::new(all, positive, s.slope, s.offset)),
+            None => all,
         });
     }
+    drop(second);
     let mut encoder = None;
     if let Some(card) = &package.card.encoder {
         let output = Output { name: EMBEDDING, shape: &[card.width] };
@@ -289,16 +290,6 @@ fn open_on(
         remedy: loader::other_engine(&models.report.engine, false),
     })?;
     Ok(models)
-}
-
-/// A network of images that is f32 throughout.
-fn f32_network<'a>(
-    onnx: &'a [u8],
-    shape: &'a [usize],
-    output: &'a str,
-    symbols: &'a [(String, usize)],
-) -> Network<'a> {
-    Network { onnx, input: INPUT, shape, output, bf16_from: None, symbols }
 }
 
 /// Numbers per vector of an encoder's file that does not state it: it is run once, on black.

@@ -177,8 +177,7 @@ pub(crate) fn adapt(onnx: &[u8], wanted: &Wanted<'_>) -> Result<Adapted, String>
 fn input_of(graph: &Graph, side: usize) -> Result<(String, Dimension), String> {
     let mut weights = HashSet::new();
     for bytes in &graph.initializer {
-        let named =
-            Named::decode(bytes.as_slice()).map_err(|e| format!("a damaged weight: {e}"))?;
+        let named = Named::decode(bytes.clone()).map_err(|e| format!("a damaged weight: {e}"))?;
         weights.insert(named.name);
     }
     let inputs: Vec<&ValueInfo> =
@@ -275,7 +274,7 @@ pub(crate) fn side(onnx: &[u8]) -> Result<Option<usize>, String> {
     let weights: Vec<String> = graph
         .initializer
         .iter()
-        .filter_map(|b| Some(Named::decode(b.as_slice()).ok()?.name))
+        .filter_map(|b| Some(Named::decode(b.clone()).ok()?.name))
         .collect();
     let input = graph.input.iter().find(|v| !weights.contains(&v.name));
     let dims = input.map(|v| shape_of(v, "input")).transpose()?;
@@ -431,9 +430,9 @@ mod tests {
             attribute: vec![],
         };
         let graph = Graph {
-            node: vec![node.encode_to_vec()],
+            node: vec![node.encode_to_vec().into()],
             name: "g".into(),
-            initializer: vec![weight.encode_to_vec()],
+            initializer: vec![weight.encode_to_vec().into()],
             input: vec![value("x", [open(), number(3), open(), open()])],
             output: vec![value("y", output)],
         };
@@ -478,7 +477,7 @@ mod tests {
     fn weights_are_halved_with_a_cast_behind() {
         let made = adapt(&net([number(1), number(6)]), &wanted(None, true)).unwrap();
         let graph = decode(&made.onnx).unwrap().1;
-        let w = Stored::decode(graph.initializer[0].as_slice()).unwrap();
+        let w = Stored::decode(graph.initializer[0].clone()).unwrap();
         assert_eq!((w.name.as_str(), w.data_type, w.raw_data.len()), ("w_f16", HALF, 8));
         let ops: Vec<_> = nodes(&graph).unwrap().into_iter().map(|n| n.op_type).collect();
         assert_eq!(ops, ["Identity", "Cast", "MatMul", "Identity"]);

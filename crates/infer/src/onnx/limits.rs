@@ -344,13 +344,16 @@ mod tests {
     }
 
     fn file(node: Vec<Vec<u8>>, initializer: Vec<Vec<u8>>) -> Vec<u8> {
+        let shared = |all: Vec<Vec<u8>>| all.into_iter().map(Into::into).collect();
+        let (node, initializer) = (shared(node), shared(initializer));
         let graph = Graph { node, initializer, ..Graph::default() };
         Model { graph: Some(graph), ..Model::default() }.encode_to_vec()
     }
 
     /// A node with a graph inside.
     fn with_graph(op: &str, input: &str, nodes: Vec<Vec<u8>>) -> Vec<u8> {
-        let graph = Graph { node: nodes, ..Graph::default() }.encode_to_vec();
+        let node = nodes.into_iter().map(Into::into).collect();
+        let graph = Graph { node, ..Graph::default() }.encode_to_vec();
         let inner = Inner { graph: Some(graph), graphs: vec![] }.encode_to_vec();
         let asks = Asks {
             input: vec![input.into()],
@@ -473,8 +476,8 @@ mod tests {
                 attribute: vec![],
             };
             let body = Graph {
-                node: vec![join.encode_to_vec()],
-                initializer: vec![values("c", vec![1, 2])],
+                node: vec![join.encode_to_vec().into()],
+                initializer: vec![values("c", vec![1, 2]).into()],
                 input: ["i", "go", "x"].map(end).into(),
                 output: ["go", "y"].map(end).into(),
                 ..Graph::default()
@@ -507,7 +510,7 @@ mod tests {
     fn the_longest_chain_is_loaded_and_run() {
         let value = |name: &str| ValueInfo::open(name);
         let name = |k: u64| if k == 0 { "image".into() } else { format!("v{k}") };
-        let node = (0..LONGEST).map(|k| node("Relu", &name(k), &name(k + 1))).collect();
+        let node = (0..LONGEST).map(|k| node("Relu", &name(k), &name(k + 1)).into()).collect();
         let (input, output) = (vec![value("image")], vec![value(&name(LONGEST))]);
         let graph = Graph { node, input, output, ..Graph::default() };
         let opset = vec![vec![16, 17]];

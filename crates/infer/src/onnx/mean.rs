@@ -59,7 +59,7 @@ pub(crate) fn mean(members: &[&[u8]]) -> Result<Vec<u8>, String> {
         };
         let mut nodes = vec![];
         for bytes in &graph.node {
-            let names = Names::decode(bytes.as_slice()).map_err(|e| at(e.to_string()))?;
+            let names = Names::decode(bytes.clone()).map_err(|e| at(e.to_string()))?;
             if names.attribute.iter().any(|a| a.graph.is_some() || !a.graphs.is_empty()) {
                 return Err(at("it holds graphs inside nodes, which cannot be renamed".into()));
             }
@@ -68,14 +68,14 @@ pub(crate) fn mean(members: &[&[u8]]) -> Result<Vec<u8>, String> {
             names.output.iter().for_each(|n| text(2, &named(n), &mut node));
             text(3, &format!("m{k}/{}", names.name), &mut node);
             node.extend(copied(bytes, &[1, 2, 3]).map_err(at)?);
-            nodes.push(node);
+            nodes.push(node.into());
         }
         let mut weights = vec![];
         for bytes in &graph.initializer {
-            let values = Values::decode(bytes.as_slice()).map_err(|e| at(e.to_string()))?;
+            let values = Values::decode(bytes.clone()).map_err(|e| at(e.to_string()))?;
             let mut weight = copied(bytes, &[8]).map_err(at)?;
             text(8, &named(&values.name), &mut weight);
-            weights.push(weight);
+            weights.push(weight.into());
         }
         let own = named(OUTPUT);
         sum = Some(match sum {
@@ -85,7 +85,8 @@ pub(crate) fn mean(members: &[&[u8]]) -> Result<Vec<u8>, String> {
                 let op_type = "Add".into();
                 sums.push(
                     Node { input: both, output: vec![after.clone()], op_type, attribute: vec![] }
-                        .encode_to_vec(),
+                        .encode_to_vec()
+                        .into(),
                 );
                 after
             }
@@ -107,12 +108,14 @@ pub(crate) fn mean(members: &[&[u8]]) -> Result<Vec<u8>, String> {
     let share = Values {
         data_type: FLOAT,
         name: "share".into(),
-        raw_data: (1.0 / members.len() as f32).to_le_bytes().to_vec(),
+        raw_data: (1.0 / members.len() as f32).to_le_bytes().to_vec().into(),
         ..Values::default()
     };
-    graph.initializer.push(share.encode_to_vec());
+    graph.initializer.push(share.encode_to_vec().into());
     let (input, output) = (vec![sum, "share".into()], vec![OUTPUT.into()]);
-    sums.push(Node { input, output, op_type: "Mul".into(), attribute: vec![] }.encode_to_vec());
+    sums.push(
+        Node { input, output, op_type: "Mul".into(), attribute: vec![] }.encode_to_vec().into(),
+    );
     graph.node.extend(sums);
     Ok(super::Model { graph: Some(graph), ..model }.encode_to_vec())
 }

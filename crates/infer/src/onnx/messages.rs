@@ -1,6 +1,8 @@
-//! Messages of an ONNX file; their numbers follow `onnx.proto` (ONNX IR). Fields not named here are skipped unread.
+//! Messages of an ONNX file; their numbers follow `onnx.proto` (ONNX IR). Fields not named here are skipped unread, and
+//! weights are parts of the one copy of the file.
 
 use prost::Message;
+use prost::bytes::Bytes;
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Model {
@@ -14,12 +16,12 @@ pub(super) struct Model {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Graph {
-    #[prost(bytes = "vec", repeated, tag = "1")]
-    pub node: Vec<Vec<u8>>,
+    #[prost(bytes = "bytes", repeated, tag = "1")]
+    pub node: Vec<Bytes>,
     #[prost(string, tag = "2")]
     pub name: String,
-    #[prost(bytes = "vec", repeated, tag = "5")]
-    pub initializer: Vec<Vec<u8>>,
+    #[prost(bytes = "bytes", repeated, tag = "5")]
+    pub initializer: Vec<Bytes>,
     #[prost(message, repeated, tag = "11")]
     pub input: Vec<ValueInfo>,
     #[prost(message, repeated, tag = "12")]
@@ -95,8 +97,8 @@ pub(super) struct Values {
     pub int64_data: Vec<i64>,
     #[prost(string, tag = "8")]
     pub name: String,
-    #[prost(bytes = "vec", tag = "9")]
-    pub raw_data: Vec<u8>,
+    #[prost(bytes = "bytes", tag = "9")]
+    pub raw_data: Bytes,
     #[prost(bytes = "vec", repeated, tag = "13")]
     pub external_data: Vec<Vec<u8>>,
     #[prost(int32, tag = "14")]

@@ -18,6 +18,7 @@ use messages::{
     Dimension, Graph, Model, Named, Node, Shape, Size, Tensor, Type, ValueInfo, Values,
 };
 use prost::Message;
+use prost::bytes::Bytes;
 use std::collections::{HashMap, HashSet};
 
 const FLOAT: i32 = 1;
@@ -111,8 +112,7 @@ const INT64: i32 = 7;
 fn bounded(graph: &Graph, len: usize) -> Result<(), String> {
     let mut constants: HashMap<String, Vec<i64>> = HashMap::new();
     for bytes in &graph.initializer {
-        let values =
-            Values::decode(bytes.as_slice()).map_err(|e| format!("a damaged weight: {e}"))?;
+        let values = Values::decode(bytes.clone()).map_err(|e| format!("a damaged weight: {e}"))?;
         stored(&values, len)?;
         constants.insert(values.name.clone(), values.ints());
     }
@@ -197,13 +197,14 @@ impl Values {
 
 fn decode(onnx: &[u8]) -> Result<(Model, Graph), String> {
     limits::limited(onnx)?;
-    let mut model = Model::decode(onnx).map_err(|e| format!("not an ONNX file: {e}"))?;
+    let mut model = Model::decode(Bytes::copy_from_slice(onnx))
+        .map_err(|e| format!("not an ONNX file: {e}"))?;
     let graph = model.graph.take().ok_or("not an ONNX file: it holds no graph")?;
     Ok((model, graph))
 }
 
 fn nodes(graph: &Graph) -> Result<Vec<Node>, String> {
-    let read = |b: &Vec<u8>| Node::decode(b.as_slice()).map_err(|e| format!("a damaged node: {e}"));
+    let read = |b: &Bytes| Node::decode(b.clone()).map_err(|e| format!("a damaged node: {e}"));
     graph.node.iter().map(read).collect()
 }
 
@@ -279,7 +280,7 @@ pub(crate) fn cut(onnx: &[u8], from: &str) -> Result<Halves, String> {
         let mut weights = Vec::new();
         for bytes in &graph.initializer {
             let named =
-                Named::decode(bytes.as_slice()).map_err(|e| format!("a damaged weight: {e}"))?;
+                Named::decode(bytes.clone()).map_err(|e| format!("a damaged weight: {e}"))?;
             if wanted.contains(named.name.as_str()) {
                 weights.push(bytes.clone());
             }
@@ -399,8 +400,8 @@ mod tests {
         input.push("w".into());
         let node = Node { input, output: vec!["o".into()], op_type: op.into(), attribute: vec![] };
         Graph {
-            node: vec![node.encode_to_vec()],
-            initializer: vec![Values { name: "w".into(), ..w }.encode_to_vec()],
+            node: vec![node.encode_to_vec().into()],
+            initializer: vec![Values { name: "w".into(), ..w }.encode_to_vec().into()],
             ..Graph::default()
         }
     }

@@ -1,0 +1,52 @@
+//! A network of a package as an engine gets it.
+
+use crate::onnx::{self, INPUT, Output};
+use crate::session::Network;
+
+/// A network of images that is f32 throughout.
+pub(super) fn f32_network<'a>(
+    onnx: &'a [u8],
+    shape: &'a [usize],
+    output: &'a str,
+    symbols: &'a [(String, usize)],
+) -> Network<'a> {
+    Network { onnx, input: INPUT, shape, output, bf16_from: None, symbols }
+}
+
+/// A network of images as its card wants it loaded.
+pub(super) struct Part<'a> {
+    onnx: &'a [u8],
+    shape: [usize; 4],
+    output: &'static str,
+    /// The value from which it is computed in bf16.
+    pub(super) bf16_from: Option<String>,
+    symbols: Vec<(String, usize)>,
+}
+
+impl<'a> Part<'a> {
+    /// A file that takes images of `side` px and gives `output` of this shape; `batch`: images per run where the file
+    /// does not fix it.
+    ///
+    /// # Errors
+    /// A sentence on what the file does otherwise.
+    pub(super) fn read(
+        onnx: &'a [u8],
+        side: usize,
+        (output, shape): (&'static str, &[usize]),
+        batch: usize,
+    ) -> Result<Self, String> {
+        let signature = onnx::signature(onnx, side, Output { name: output, shape })?;
+        let shape = [signature.fixed_batch.unwrap_or(batch), 3, side, side];
+        Ok(Self { onnx, shape, output, bf16_from: None, symbols: signature.symbols })
+    }
+
+    /// Images per run.
+    pub(super) fn batch(&self) -> usize {
+        self.shape[0]
+    }
+
+    pub(super) fn network(&self) -> Network<'_> {
+        let bf16_from = self.bf16_from.as_deref();
+        Network { bf16_from, ..f32_network(self.onnx, &self.shape, self.output, &self.symbols) }
+    }
+}
