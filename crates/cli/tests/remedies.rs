@@ -268,6 +268,12 @@ const SLIDES: &[Case] = &[
         "demo --draw-only --out d --size 600,600 --figures 2",
     ),
     case(
+        "DrawnSize",
+        "demo --draw-only --out d3 --size 1000,1000 --figures 2 --tissue-mm2 1",
+        "--size",
+        "demo --draw-only --out d3 --size 6000,6000 --figures 2 --tissue-mm2 1",
+    ),
+    case(
         "DrawnFigures",
         "demo --draw-only --out d2 --size 600,600 --figures 4000",
         "--figures",

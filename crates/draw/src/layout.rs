@@ -23,7 +23,7 @@ pub struct Spec {
     pub figures: usize,
     /// Mimickers drawn.
     pub mimickers: usize,
-    /// Tissue to aim for, mm2; capped at what fits the slide.
+    /// Tissue to draw, mm2, at most half of the slide; its wavy border moves it by a few per cent.
     pub tissue_mm2: f64,
 }
 
@@ -80,6 +80,16 @@ pub enum SpecError {
         /// Found room for.
         placed: usize,
     },
+    /// The slide has no room for so much tissue.
+    #[error(
+        "only {placed:.1} of {wanted:.1} mm2 of tissue fit on the slide: draw less, or a larger slide"
+    )]
+    NoRoom {
+        /// Asked for, mm2.
+        wanted: f64,
+        /// Found room for, mm2.
+        placed: f64,
+    },
 }
 
 /// An ellipse of tissue with a wavy border.
@@ -89,6 +99,8 @@ struct Blob {
     radius: [f64; 2],
 }
 
+/// Share of the tissue asked for that has to fit.
+const ENOUGH: f64 = 0.8;
 /// How far the border waves, in units of the radius.
 const WAVE: f64 = 0.22;
 
@@ -131,9 +143,15 @@ impl Layout {
     /// Lays a slide out: tissue first, then figures and mimickers on it.
     ///
     /// # Errors
-    /// [`SpecError::Crowded`] when the tissue is too small for what was asked.
+    /// [`SpecError::NoRoom`] when less than 0.8 of the tissue fits, [`SpecError::Crowded`] when the tissue is too
+    /// small for the figures.
     pub fn new(spec: Spec) -> Result<Self, SpecError> {
         let blobs = blobs(&spec);
+        let px2: f64 = blobs.iter().map(|b| std::f64::consts::PI * b.radius[0] * b.radius[1]).sum();
+        let (wanted, placed) = (spec.tissue_mm2, px2 * (Spec::MPP * 1e-3).powi(2));
+        if placed < ENOUGH * wanted {
+            return Err(SpecError::NoRoom { wanted, placed });
+        }
         let mut layout = Self { spec, blobs, special: HashMap::new(), truth: Vec::new() };
         layout.place()?;
         Ok(layout)
@@ -393,7 +411,7 @@ fn blobs(spec: &Spec) -> Vec<Blob> {
 impl Remedied for SpecError {
     fn remedy(&self) -> Option<Remedy> {
         match self {
-            Self::Side(_) => Some(Remedy::DrawnSize),
+            Self::Side(_) | Self::NoRoom { .. } => Some(Remedy::DrawnSize),
             Self::Crowded { .. } => Some(Remedy::DrawnFigures),
         }
     }

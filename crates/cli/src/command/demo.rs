@@ -32,7 +32,7 @@ pub struct Args {
     /// Mitotic figures to draw (half as many mimickers again are added)
     #[arg(long, value_name = "N", default_value_t = 40)]
     figures: usize,
-    /// Tissue to draw, mm2 [default: half the slide, at most 8]
+    /// Tissue to draw, mm2, at most half the slide [default: half the slide, at most 8]
     #[arg(long, value_name = "MM2")]
     tissue_mm2: Option<f64>,
     /// Write BigTIFF even where a classic TIFF would do
