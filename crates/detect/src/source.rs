@@ -23,6 +23,12 @@ pub trait TileSource: Sync {
     /// the file cannot be read.
     fn read_at(&self, mpp: Mpp, rect: Rect) -> Result<RgbTile, ReadError>;
 
+    /// Nothing left of and above the lower right corner of a rectangle of [`TileSource::read_at`] will be read again
+    /// soon.
+    fn passed(&self, mpp: Mpp, rect: Rect) {
+        let _ = (mpp, rect);
+    }
+
     /// Tiles read so far whose data are in doubt, with the reason.
     fn suspect(&self) -> Vec<(TileAt, String)> {
         Vec::new()
@@ -63,6 +69,10 @@ impl TileSource for slide::Slide {
 
     fn read_at(&self, mpp: Mpp, rect: Rect) -> Result<RgbTile, ReadError> {
         slide::Slide::read_at(self, mpp, rect).map_err(read_error)
+    }
+
+    fn passed(&self, mpp: Mpp, rect: Rect) {
+        slide::Slide::passed(self, mpp, rect);
     }
 
     fn suspect(&self) -> Vec<(TileAt, String)> {

@@ -62,6 +62,14 @@ impl TileCache {
         of(self.shard(key)).or_else(|| if self.has_large() { of(self.large()) } else { None })
     }
 
+    /// Makes a tile that is kept the first to make room.
+    pub(crate) fn demote(&self, key: Key) {
+        self.shard(key).tiles.demote(&key);
+        if self.has_large() {
+            self.large().tiles.demote(&key);
+        }
+    }
+
     /// Keeps a tile where there is memory for it. One larger than a shard's share is kept with the
     /// others of its size, as long as they fit into the whole capacity.
     pub(crate) fn put(&self, key: Key, tile: &Arc<RgbTile>) {
@@ -173,6 +181,20 @@ mod tests {
         let cache = cache(100);
         cache.put((0, 0, 0), &tile(1));
         assert_eq!(cache.bytes(), 0);
+    }
+
+    #[test]
+    fn what_is_passed_makes_room_first() {
+        // Tiles of one shard, which has room for three.
+        let cache = cache(SHARDS * 3 * 192);
+        for row in [0, 4, 8] {
+            cache.put((0, 0, row), &tile(1));
+        }
+        cache.demote((0, 0, 8));
+        cache.demote((0, 9, 9));
+        cache.put((0, 0, 12), &tile(1));
+        let kept = [0, 4, 8, 12].map(|row| cache.get((0, 0, row)).is_some());
+        assert_eq!(kept, [true, true, false, true]);
     }
 
     #[test]

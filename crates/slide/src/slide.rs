@@ -304,6 +304,25 @@ impl Slide {
         self.read_working(mpp, self.level_for(mpp)?, rect, &mut strict)
     }
 
+    /// States that nothing left of and above the lower right corner of a rectangle of [`Slide::read_at`] will be read
+    /// again soon, as where windows are read row by row: the tiles that end in the rectangle are the first to make
+    /// room for others.
+    pub fn passed(&self, mpp: Mpp, rect: Rect) {
+        let (Ok(level), Ok(r)) = (self.level_for(mpp), self.resolution()) else { return };
+        let l = &self.opened.levels[level];
+        let ending = |from: i64, n: u64, own: Mpp, downsample: f64, side: u32| {
+            let ratio = mpp.get() / (own.get() * downsample) / f64::from(side);
+            let ends = |v: f64| (v * ratio).floor().max(0.0) as u64;
+            ends(from as f64)..ends(from as f64 + n as f64)
+        };
+        let columns = ending(rect.x, rect.width, r.x, l.downsample_x, l.tile_width);
+        for row in ending(rect.y, rect.height, r.y, l.downsample_y, l.tile_height) {
+            for column in columns.clone() {
+                self.cache.demote((level as u32, column as u32, row as u32));
+            }
+        }
+    }
+
     /// [`Slide::read_at`] in which tiles that cannot be decoded are left white; with the pixels come
     /// their places.
     ///

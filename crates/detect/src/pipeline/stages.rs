@@ -52,7 +52,10 @@ impl Read<'_> {
             let left = |end: u32, from: i64| (i64::from(end) - from).max(0) as usize;
             let inside = (left(self.frame.width, x), left(self.frame.height, y));
             let tile = self.meter.time(1, || {
-                let tile = self.source.read_at(self.recipe.mpp, Rect::new(x, y, side, side))?;
+                let mpp = self.recipe.mpp;
+                let tile = self.source.read_at(mpp, Rect::new(x, y, side, side))?;
+                // No later window begins before these ends.
+                self.source.passed(mpp, Rect::new(x, y, stride as usize, stride as usize));
                 // A window that is read again was judged before.
                 let flaws = if item.warm { None } else { squares.classify(&tile, inside) };
                 Ok((tile, flaws))
