@@ -10,6 +10,7 @@
 #   scripts/reproduce/speed.sh bf16 FRAMES           what bf16 changes
 #   scripts/reproduce/speed.sh step                  a pretraining step against PyTorch
 #   scripts/reproduce/speed.sh memory OUT            peak resident memory on a large drawn slide
+#   scripts/reproduce/speed.sh slide OUT             a drawn slide of 100 mm2 of tissue
 #
 # First: cargo build --release, and pip install -r scripts/requirements.txt. FRAMES: H&E frames at 0.2456 um/px (ICPR
 # 2012, Aperio).
@@ -50,6 +51,12 @@ memory)
     mithras detect "$2/drawn.tiff" --out "$2/out" --threads 2 &
     pid=$!
     while [ -e /proc/$pid/status ] && grep VmHWM /proc/$pid/status; do sleep 1; done | sort -k2 -n | tail -n 1
+    ;;
+slide)
+    mithras demo --draw-only --size 60000,60000 --tissue-mm2 106 --figures 300 --out "$2"
+    for precision in f32 bf16; do
+        time mithras detect "$2/drawn.tiff" --model fast --precision $precision --out "$2/$precision" --threads 2
+    done
     ;;
 *) sed -n '2,/^set/p' "$0" | sed '$d' | cut -c3- >&2; exit 2 ;;
 esac

@@ -8,7 +8,9 @@ use image::codecs::jpeg::JpegEncoder;
 use mitosis::{Mpp, RgbTile};
 use slide::outline::Layer;
 use slide::{Outlines, Rect, Slide, TissueMask};
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::thread;
 
 /// The slide, small.
 pub const THUMBNAIL: &str = "thumbnail.jpg";
@@ -61,9 +63,13 @@ pub fn write(
             base::json::write(&folder.join(regions::FILE), &file)?;
         }
     }
-    let thumbnail = slide.thumbnail_partial(THUMBNAIL_SIDE)?;
-    jpeg(folder, THUMBNAIL, &thumbnail, 82)?;
-    write_figures(slide, record, folder)
+    // Nothing else is left to do for this slide, so the two share the cores.
+    thread::scope(|scope| {
+        let figures = scope.spawn(|| write_figures(slide, record, folder));
+        let thumbnail = slide.thumbnail_partial(THUMBNAIL_SIDE)?;
+        jpeg(folder, THUMBNAIL, &thumbnail, 82)?;
+        figures.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })
 }
 
 /// Writes the pictures of a slide's figures alone.
