@@ -185,8 +185,8 @@ fn open_on(
     if let (Some(card), Some(bytes)) = (&package.card.segmenter, package.segmenter()) {
         let boxes = card.boxes.as_ref().map(BoxesCard::sides);
         let output = match &boxes {
-            None => (OUTPUT, &[1, card.window, card.window][..]),
-            Some(sides) => (BOXES, &sides[..]),
+            None => Output { name: OUTPUT, shape: &[1, card.window, card.window] },
+            Some(sides) => Output { name: BOXES, shape: sides },
         };
         let batch = batch(options.segmenter_batch, 8, windows);
         let misfit = |e| misfit("segmenter", e);
@@ -204,7 +204,7 @@ fn open_on(
         let screen = package.card.screen.as_ref().zip(package.screen());
         let screen = screen.map(|(s, bytes)| (s.as_classifier(card), bytes, "screen"));
         for (card, bytes, name) in [(card.clone(), bytes, "classifier")].into_iter().chain(screen) {
-            let output = (OUTPUT, &[card.width()][..]);
+            let output = Output { name: OUTPUT, shape: &[card.width()] };
             let batch = batch(options.classifier_batch, 32, crops);
             let part = Part::read(bytes, card.input, output, batch);
             let mut part = part.map_err(|e| misfit(name, e))?;

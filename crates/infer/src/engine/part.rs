@@ -17,14 +17,14 @@ pub(super) fn f32_network<'a>(
 pub(super) struct Part<'a> {
     onnx: &'a [u8],
     shape: [usize; 4],
-    output: &'static str,
+    output: String,
     /// The value from which it is computed in bf16.
     pub(super) bf16_from: Option<String>,
     symbols: Vec<(String, usize)>,
 }
 
 impl<'a> Part<'a> {
-    /// A file that takes images of `side` px and gives `output` of this shape; `batch`: images per run where the file
+    /// A file that takes images of `side` px and gives `output`; `batch`: images per run where the file
     /// does not fix it.
     ///
     /// # Errors
@@ -32,11 +32,12 @@ impl<'a> Part<'a> {
     pub(super) fn read(
         onnx: &'a [u8],
         side: usize,
-        (output, shape): (&'static str, &[usize]),
+        output: Output<'_>,
         batch: usize,
     ) -> Result<Self, String> {
-        let signature = onnx::signature(onnx, side, Output { name: output, shape })?;
+        let signature = onnx::signature(onnx, side, output)?;
         let shape = [signature.fixed_batch.unwrap_or(batch), 3, side, side];
+        let output = output.name.to_owned();
         Ok(Self { onnx, shape, output, bf16_from: None, symbols: signature.symbols })
     }
 
@@ -47,6 +48,6 @@ impl<'a> Part<'a> {
 
     pub(super) fn network(&self) -> Network<'_> {
         let bf16_from = self.bf16_from.as_deref();
-        Network { bf16_from, ..f32_network(self.onnx, &self.shape, self.output, &self.symbols) }
+        Network { bf16_from, ..f32_network(self.onnx, &self.shape, &self.output, &self.symbols) }
     }
 }
