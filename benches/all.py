@@ -172,6 +172,9 @@ def main():
     table = json.loads(TABLE.read_text()) if TABLE.is_file() else {"version": 1, "machine": machine(), "ratios": {}}
     if table["machine"] != machine():
         print(f"the table is of {table['machine']}, this is {machine()}: ratios may differ for that alone")
+        if a.write:
+            print("none of its ratios is kept")
+            table["ratios"] = {}
     print(f"load at the start: {os.getloadavg()[0]:.1f}")
     slower, failed = [], []
     for name in a.only.split(","):
