@@ -25,6 +25,8 @@ pub enum Personal {
     Date,
     /// Where.
     Place,
+    /// One device among others of its kind, by its serial number: it leads to a place.
+    Device,
     /// Free text, which may hold anything.
     Text,
     /// A picture that may show the label.
@@ -38,6 +40,7 @@ impl fmt::Display for Personal {
             Self::Identifier => "an identifier",
             Self::Date => "a date or time",
             Self::Place => "a place",
+            Self::Device => "a device, by its serial number",
             Self::Text => "free text, which somebody has to read",
             Self::Picture => "a picture that may show the label",
         })
@@ -90,6 +93,27 @@ const PARTS: &[(Personal, &[&str])] = &[
         ],
     ),
     (Personal::Place, &["institution", "hospital", "department", "hostcomputer", "stationname"]),
+    (
+        Personal::Device,
+        &[
+            "serialnumber",
+            "serialno",
+            // Aperio, Hamamatsu, 3DHISTECH, Ventana.
+            "scanscopeid",
+            "ndpsn",
+            "hardwareid",
+            "unitnumber",
+            // DICOM PS3.15, table E.1-1, of the retain-device-identity option.
+            "gantryid",
+            "detectorid",
+            "plateid",
+            "cassetteid",
+            "xraysourceid",
+            "devicelabel",
+            "udideviceidentifier",
+            "uniquedeviceidentifier",
+        ],
+    ),
     (
         Personal::Text,
         &[
@@ -186,6 +210,9 @@ pub fn personal_parts(name: &str, value: &str) -> Vec<(String, Personal)> {
         return Vec::new();
     }
     match personal(name) {
+        None if names_a_product(name) && !is_product(value) => {
+            vec![(name.to_owned(), Personal::Text)]
+        }
         None => Vec::new(),
         Some(Personal::Text) => {
             fields_found(name, value).unwrap_or_else(|| vec![(name.to_owned(), Personal::Text)])
@@ -198,8 +225,7 @@ pub fn personal_parts(name: &str, value: &str) -> Vec<(String, Personal)> {
 #[must_use]
 pub fn is_technical(name: &str, value: &str) -> bool {
     match personal(name) {
-        None => true,
-        Some(Personal::Text) => personal_parts(name, value).is_empty(),
+        None | Some(Personal::Text) => personal_parts(name, value).is_empty(),
         Some(_) => false,
     }
 }
@@ -224,65 +250,110 @@ pub(crate) fn fields_found(name: &str, value: &str) -> Option<Vec<(String, Perso
     Some(first.into_iter().chain(kinds).collect())
 }
 
+/// What the value of a technical field is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Technical {
+    Number,
+    /// Words of products ([`PRODUCTS`]).
+    Words,
+}
+
+use Technical::{Number, Words};
+
 /// Fields of Aperio's descriptions without personal data: those that ImageScope and the scanners'
 /// consoles write (ScanScope CS, XT, AT, AT2, GT 450).
-pub(crate) const APERIO_TECHNICAL: [&str; 29] = [
-    "appmag",
-    "mpp",
-    "stripewidth",
-    "scanscope id",
-    "parmset",
-    "left",
-    "top",
-    "linecameraskew",
-    "lineareaxoffset",
-    "lineareayoffset",
-    "focus offset",
-    "exposure time",
-    "exposure scale",
-    "displaycolor",
-    "originalwidth",
-    "originalheight",
-    "icc profile",
-    "gamma",
-    "offsetz",
-    "sessonmode",
-    "sessionmode",
-    "time zone",
-    "scannertype",
-    "scanner type",
-    "rack",
-    "slide",
-    "filtered",
-    "intended use",
-    "totaldepth",
+const APERIO_TECHNICAL: [(&str, Technical); 28] = [
+    ("appmag", Number),
+    ("mpp", Number),
+    ("stripewidth", Number),
+    ("parmset", Words),
+    ("left", Number),
+    ("top", Number),
+    ("linecameraskew", Number),
+    ("lineareaxoffset", Number),
+    ("lineareayoffset", Number),
+    ("focus offset", Number),
+    ("exposure time", Number),
+    ("exposure scale", Number),
+    ("displaycolor", Number),
+    ("originalwidth", Number),
+    ("originalheight", Number),
+    ("icc profile", Words),
+    ("gamma", Number),
+    ("offsetz", Number),
+    ("sessonmode", Words),
+    ("sessionmode", Words),
+    ("time zone", Words),
+    ("scannertype", Words),
+    ("scanner type", Words),
+    ("rack", Number),
+    ("slide", Number),
+    ("filtered", Number),
+    ("intended use", Words),
+    ("totaldepth", Number),
 ];
 
-/// Those of them whose value is a word; the others are numbers.
-const APERIO_WORDS: [&str; 11] = [
-    "scanscope id",
-    "parmset",
-    "icc profile",
-    "sessonmode",
-    "sessionmode",
-    "time zone",
-    "scannertype",
-    "scanner type",
-    "rack",
-    "slide",
-    "intended use",
+/// Words of the names of scanners, cameras, microscopes and programs that write slides, in lower case: those of their
+/// makers, of the formats' own descriptions, and of `Software` as libtiff's users write it.
+#[rustfmt::skip]
+const PRODUCTS: &[&str] = &[
+    // Scanners and cameras.
+    "3dhistech", "ag", "aperio", "at", "axio", "axiocam", "axioscan", "axioscope", "biosystems", "camera", "canon",
+    "carl", "console", "corporation", "corp", "cs", "desk", "dp", "dx", "easyscan", "eos", "evident", "flash", "gmbh",
+    "grundium", "gt", "hamamatsu", "ht", "huron", "ii", "imager", "inc", "intellisite", "iscan", "coreo", "kfbio",
+    "kk", "leica", "ltd", "microscope", "microscopy", "microsystems", "midi", "mirax", "motic", "nanozoomer", "ndp",
+    "nikon", "nzacquire", "ocus", "olympus", "omnyx", "pannoramic", "philips", "photonics", "roche", "sakura", "scan",
+    "scanner", "scanscope", "slide", "slideview", "tissuescope", "trestle", "ufs", "ventana", "visiontek", "vs", "xr",
+    "xt", "zeiss",
+    // Programs.
+    "adobe", "asap", "bio", "bioformats", "builder", "cellsens", "converter", "fiji", "formats", "gdal", "gimp",
+    "glencoe", "graphicsmagick", "imagej", "imagemagick", "imageio", "imagescope", "indica", "itk", "java", "large",
+    "halo", "libtiff", "libvips", "loci", "macintosh", "magick", "matlab", "mathworks", "micro", "manager", "mithras",
+    "ome", "opencv", "openslide", "photoshop", "pillow", "py", "pyvips", "python", "qupath", "simpleitk", "tifffile",
+    "vips", "visiopharm", "wsidicom", "wsidicomizer", "windows", "zen",
+    // Settings of scanners, colour profiles, and words between names.
+    "a", "adobe98", "and", "black", "blue", "brightfield", "build", "by", "clinical", "color", "colour",
+    "coverslip", "created", "default", "diagnostic", "digital", "edition", "embedded", "filter", "gmt", "gs", "iec",
+    "image", "imaging", "ivd", "lab", "library", "lite", "none", "nr", "of", "only", "pathology", "product",
+    "profile", "release", "research", "rgb", "ruo", "server", "software", "space", "srgb", "standard", "studio",
+    "system", "systems", "the", "tiff", "tool", "toolbox", "tools", "unknown", "use", "usm", "utc", "v", "ver",
+    "version", "viewer", "with", "writer", "x",
 ];
 
-/// Whether a field is one of [`APERIO_TECHNICAL`] with a value as such a field has: a number, or words without a
-/// second description behind a semicolon.
+/// Whether a text is of names of products, versions and short numbers alone.
+pub(crate) fn is_product(text: &str) -> bool {
+    let parts = text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty());
+    !text.split_whitespace().any(is_accession)
+        && parts.map(str::to_lowercase).all(|word| {
+            // A version or model (`v12`, `gt450dx`, `c13220`) is short; a longer one is a number of something.
+            let has_digit = word.chars().any(|c| c.is_ascii_digit());
+            (has_digit && word.len() <= 7) || PRODUCTS.contains(&word.as_str())
+        })
+}
+
+/// Whether a word is formed as a laboratory counts its cases: `S20-1234`.
+fn is_accession(word: &str) -> bool {
+    let Some((year, number)) = word.split_once('-') else { return false };
+    let digits = year.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+    let counts = |s: &str, n: usize| s.len() >= n && s.chars().all(|c| c.is_ascii_digit());
+    year.len() - digits.len() <= 3
+        && [2, 4].contains(&digits.len())
+        && counts(digits, 2)
+        && counts(number, 3)
+}
+
+/// Whether a property is to name a product, in a field where anybody may write anything.
+fn names_a_product(name: &str) -> bool {
+    let last = name.rsplit('.').next().unwrap_or(name);
+    name.starts_with("tiff") && ["Make", "Model", "Software"].contains(&last)
+}
+
+/// Whether a field is one of [`APERIO_TECHNICAL`] with a value as such a field has.
 fn is_technical_field(key: &str, value: &str) -> bool {
     let key = key.to_lowercase();
     let number = || value.chars().all(|c| c.is_ascii_digit() || " .,+-eE".contains(c));
-    let fits = match APERIO_WORDS.contains(&key.as_str()) {
-        true => !value.contains(';'),
-        false => number(),
-    };
-    APERIO_TECHNICAL.contains(&key.as_str()) && fits
+    let held = APERIO_TECHNICAL.iter().find(|(name, _)| *name == key).map(|(_, held)| *held);
+    held.is_some_and(|held| if held == Words { is_product(value) } else { number() })
 }
 
 /// The kind of a field of a description: by its name, and as free text where nobody knows the name, or the value is
@@ -430,6 +501,11 @@ mod tests {
             ("dicom.(0009,1001)", Personal::Text),
             ("dicom.SpecimenDescriptionSequence[0].SpecimenShortDescription", Personal::Text),
             ("dicom.OpticalPathSequence[0].(0009,1001)", Personal::Text),
+            ("aperio.ScanScope ID", Personal::Device),
+            ("dicom.DeviceSerialNumber", Personal::Device),
+            ("hamamatsu.NDP.S/N", Personal::Device),
+            ("mirax.NONHIERLAYER_1_SECTION.SCANNER_HARDWARE_ID", Personal::Device),
+            ("philips.DICOM_DEVICE_SERIAL_NUMBER", Personal::Device),
             ("aperio.Patient Name", Personal::Person),
             ("aperio.User", Personal::Person),
             ("aperio.Date", Personal::Date),
@@ -464,7 +540,6 @@ mod tests {
             "aperio.AppMag",
             "aperio.Exposure Time",
             "aperio.Time Zone",
-            "aperio.ScanScope ID",
             "openslide.mpp-x",
             "openslide.level[0].downsample",
             "openslide.region[0].height",
@@ -512,15 +587,42 @@ mod tests {
     #[test]
     fn a_technical_field_holds_a_technical_value() {
         let head = "Aperio Image Library v11.2.1\r\n1024x1024 (256x256) JPEG/RGB Q=70";
-        let sound =
-            format!("{head}|AppMag = 40|MPP = 0,2500|ScanScope ID = SS1302|Time Zone = GMT-05:00");
+        let sound = format!(
+            "{head}|AppMag = 40|MPP = 0,2500|Parmset = USM Filter|ICC Profile = IEC 61966-2.1 \
+             Default RGB colour space - sRGB|Time Zone = GMT-05:00"
+        );
         assert_eq!(personal_parts("tiff.ImageDescription", &sound), []);
         assert_eq!(without_persons(&sound), sound);
-        for fields in ["MPP = 0.25;Smith 2020-01-01", "Left = Smith", "Parmset = USM;Smith"] {
+        for fields in
+            ["MPP = 0.25;Smith 2020-01-01", "Left = Smith", "Parmset = USM;Smith", "Slide = Smith"]
+        {
             let text = format!("{head}|AppMag = 40|{fields}");
             let found = personal_parts("tiff.ImageDescription", &text);
             assert_eq!(found.iter().map(|f| f.1).collect::<Vec<_>>(), [Personal::Text], "{fields}");
             assert_eq!(without_persons(&text), format!("{head}|AppMag = 40"));
+        }
+    }
+
+    #[test]
+    fn the_scanner_is_a_device_and_a_product_has_no_other_words() {
+        let head = "Aperio Image Library v11.2.1\r\n1024x1024 (256x256) JPEG/RGB Q=70|AppMag = 40";
+        let text = format!("{head}|ScanScope ID = SS1302");
+        let found = personal_parts("tiff.ImageDescription", &text);
+        assert_eq!(found, [("tiff.ImageDescription: ScanScope ID".to_owned(), Personal::Device)]);
+        assert_eq!(without_persons(&text), head);
+        for product in
+            ["tifffile.py", "OME Bio-Formats 6.7.0", "C13220", "GT450 DX", "ImageJ=1.53t"]
+        {
+            assert_eq!(personal_parts("tiff.Software", product), [], "{product}");
+        }
+        for person in
+            ["Scanner of Jane Doe", "St Elsewhere 3", "tifffile.py S20-1234", "ImageJ 1234567890"]
+        {
+            for name in ["tiff.Make", "tiff.Model", "tiff[2].Software"] {
+                let found = personal_parts(name, person);
+                assert_eq!(found, [(name.to_owned(), Personal::Text)], "{person}");
+                assert!(!is_technical(name, person));
+            }
         }
     }
 

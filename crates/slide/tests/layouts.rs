@@ -780,10 +780,16 @@ fn texts_are_found_in_every_place_of_a_file() {
         let found = kinds(&path);
         assert!(found.contains(&(name.to_owned(), kind)), "{name}: {found:?}");
     }
-    for clean in ["flat.png", "flat_444.jpg", "lzw.tif", "svs_jpeg_rgb.svs"] {
+    for clean in ["flat.png", "flat_444.jpg", "lzw.tif"] {
         let found = kinds(&golden(clean));
         assert!(found.is_empty(), "{clean}: {found:?}");
     }
+    // Of this one the scanner is known.
+    let found = kinds(&golden("svs_jpeg_rgb.svs"));
+    let device = |(name, kind): &(String, Personal)| {
+        *kind == Personal::Device && name.ends_with("ScanScope ID")
+    };
+    assert!(!found.is_empty() && found.iter().all(device), "{found:?}");
     let about = open(&golden("lzw.tif")).unwrap().inventory().unwrap();
     assert!(about.looked_at.iter().any(|l| l.contains("text fields")), "{about:?}");
     assert!(about.not_looked_at.iter().any(|l| l.contains("pixels")), "{about:?}");
@@ -873,6 +879,15 @@ fn every_kind_of_text_is_found_in_a_file_and_gone_from_its_copy() {
             Personal::Person,
         ),
         (
+            "n.tif",
+            below(34665, &[(42033, ASCII, jane)]),
+            "tiff.exif.BodySerialNumber",
+            Personal::Device,
+        ),
+        ("l.tif", below(34665, &[(42036, ASCII, jane)]), "tiff.exif.LensModel", Personal::Text),
+        ("w.tif", tiff(&[page().text(305, "for Jane Doe")]), "tiff.Software", Personal::Text),
+        ("r.tif", tiff(&[page().text(18246, "for Jane Doe")]), "tiff.Rating", Personal::Text),
+        (
             "u.tif",
             below(34665, &[(37510, 7, b"ASCII\0\0\0Jane Doe")]),
             "tiff.exif.UserComment",
@@ -921,8 +936,7 @@ fn every_kind_of_text_is_found_in_a_file_and_gone_from_its_copy() {
     }
 }
 
-/// Tiles of JPEG 2000 have comments of their own: that of the first tile is looked at, that the others are not is
-/// printed, and a copy has none of them.
+/// Tiles of JPEG 2000 have comments of their own: that of each tile is looked at, and a copy has none of them.
 #[test]
 fn comments_of_jpeg_2000_tiles_are_found_named_and_removed() {
     let drawn = Drawn::new();
@@ -939,26 +953,33 @@ fn comments_of_jpeg_2000_tiles_are_found_named_and_removed() {
     };
     let about = open(&with(&[])).unwrap().inventory().unwrap();
     let all = slide::Inventory {
-        findings: Vec::new(),
+        findings: about.findings.clone(),
         looked_at: vec![
             "2 text fields of 2 directories, private tags, EXIF, GPS, XMP, IPTC and ICC among them"
                 .into(),
-            "JPEG comments in the tables and the first tile or strip of each directory".into(),
-            "JPEG 2000 comments in the first tile or strip of each directory".into(),
-            "6 properties".into(),
+            format!(
+                "JPEG and JPEG 2000 comments in the tables and in the headers of all {} tiles",
+                places.len()
+            ),
+            "7 properties".into(),
             "names of 0 associated images".into(),
         ],
         not_looked_at: vec![
-            "JPEG headers of all other tiles".into(),
-            "JPEG 2000 comments of all other tiles, and of tile parts".into(),
+            "what follows the header of a tile, comments of parts of JPEG 2000 tiles".into(),
             "numbers in private tags, and bytes no directory points to".into(),
             "the pixels of the slide and of its associated images".into(),
         ],
     };
     assert_eq!(about, all);
-    let found = kinds(&with(&places[..1]));
-    assert_eq!(found, [("tiff.jpeg2000.Comment".to_owned(), Personal::Text)]);
-    // Of the last tile nothing is found, and nothing stays either.
+    // The scanner is known of the file as it is.
+    assert!(about.findings.iter().all(|f| f.kind == Personal::Device), "{about:?}");
+    let before = kinds(&golden("svs_jp2k_33005.svs"));
+    for one in [0, places.len() / 2, places.len() - 1] {
+        let mut found = kinds(&with(&places[one..=one]));
+        found.retain(|f| !before.contains(f));
+        let [(name, Personal::Text)] = &found[..] else { panic!("{one}: {found:?}") };
+        assert!(name.ends_with(".jpeg2000.Comment"), "{name}");
+    }
     for (i, at) in [&places[..1], &places[places.len() - 1..], &places[..]].into_iter().enumerate()
     {
         let path = with(at);
@@ -968,6 +989,68 @@ fn comments_of_jpeg_2000_tiles_are_found_named_and_removed() {
         assert!(!copy.windows(4).any(|w| w == b"Jane"), "{i}");
         same_pixels(&open(&golden("svs_jp2k_33005.svs")).unwrap(), &open(&out).unwrap());
         assert_eq!(done.not_looked_at, all.not_looked_at, "{i}");
+    }
+}
+
+/// A TIFF whose tile `which` of the first directory is replaced by another one, which follows the file.
+fn with_tile(plain: &[u8], which: usize, change: impl Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
+    let mut b = plain.to_vec();
+    let word = |b: &[u8], at: usize, n: usize| {
+        b[at..at + n].iter().rev().fold(0_usize, |v, x| v << 8 | usize::from(*x))
+    };
+    let ifd = word(&b, 4, 4);
+    let value = |b: &[u8], tag: usize| {
+        let entries = (0..word(b, ifd, 2)).map(|i| ifd + 2 + 12 * i);
+        let at = entries.into_iter().find(|at| word(b, *at, 2) == tag).unwrap();
+        assert_eq!(word(b, at + 2, 2), usize::from(LONG));
+        if word(b, at + 4, 4) > 1 { word(b, at + 8, 4) + 4 * which } else { at + 8 }
+    };
+    let (place, count) = (value(&b, 324), value(&b, 325));
+    let (at, n) = (word(&b, place, 4), word(&b, count, 4));
+    let tile = change(&plain[at..at + n]);
+    b[place..place + 4].copy_from_slice(&(plain.len() as u32).to_le_bytes());
+    b[count..count + 4].copy_from_slice(&(tile.len() as u32).to_le_bytes());
+    b[at..at + n].fill(0);
+    b.extend(tile);
+    b
+}
+
+/// A comment or application data in the header of any tile, and what is hidden behind a tile's end.
+#[test]
+fn texts_in_the_jpeg_of_any_tile_are_found_and_gone_from_the_copy() {
+    let drawn = Drawn::new();
+    let whole = golden("svs_jpeg_420.svs");
+    let plain = std::fs::read(&whole).unwrap();
+    let segment = |marker: u8, body: &[u8], tile: &[u8]| {
+        let len = (body.len() as u16 + 2).to_be_bytes();
+        [&tile[..2], &[0xFF, marker], &len, body, &tile[2..]].concat()
+    };
+    let long = [&[b'.'; 3000][..], b"for Jane Doe"].concat();
+    let before = kinds(&whole);
+    for (i, (which, marker, body, name)) in [
+        (1, 0xFE, &b"for Jane Doe"[..], Some("tiff.jpeg.Comment")),
+        (2, 0xE5, b"for Jane Doe", Some("tiff.jpeg.APP5")),
+        (3, 0xFE, &long, Some("tiff.jpeg.Comment")),
+        (3, 0, b"for Jane Doe", None),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let bytes = with_tile(&plain, which, |tile| match name {
+            Some(_) => segment(marker, body, tile),
+            None => [tile, body].concat(),
+        });
+        let path = drawn.file(&format!("tile-{i}.svs"), &bytes);
+        let mut expected = before.clone();
+        expected.extend(name.map(|name| (name.to_owned(), Personal::Text)));
+        let mut found = kinds(&path);
+        expected.sort_by(|a, b| a.0.cmp(&b.0));
+        found.sort_by(|a, b| a.0.cmp(&b.0));
+        assert_eq!(found, expected, "{i}");
+        let out = drawn.dir.path().join(format!("copy-of-tile-{i}.svs"));
+        deidentify(&path, &out, &options()).unwrap();
+        assert!(!std::fs::read(&out).unwrap().windows(4).any(|w| w == b"Jane"), "{i}");
+        same_pixels(&open(&whole).unwrap(), &open(&out).unwrap());
     }
 }
 

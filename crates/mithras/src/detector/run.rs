@@ -279,7 +279,8 @@ impl Detector {
             resolution_note,
             scanner: slide.scanner().map(str::to_owned),
             scanner_note: self.opener.scanner_note(slide),
-            level_notes: slide.colour_note().into_iter().chain(slide.level_notes()).collect(),
+            colour_note: slide.colour_note(),
+            level_notes: slide.level_notes(),
         })
     }
 

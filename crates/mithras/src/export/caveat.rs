@@ -127,13 +127,8 @@ impl CountsFile {
             );
             add(CaveatKind::CutHotspot, text);
         }
-        for note in &self.level_notes {
-            let kind = match note.starts_with("no colour") {
-                true => CaveatKind::NoColour,
-                false => CaveatKind::Levels,
-            };
-            add(kind, note.clone());
-        }
+        self.colour_note.iter().for_each(|n| add(CaveatKind::NoColour, n.clone()));
+        self.level_notes.iter().for_each(|n| add(CaveatKind::Levels, n.clone()));
         if self.unread_mm2 > 0.0 {
             let text = format!("{:.3} mm2 of tissue could not be read", self.unread_mm2);
             add(CaveatKind::Unread, text);

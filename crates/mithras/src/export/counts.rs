@@ -109,6 +109,9 @@ pub struct CountsFile {
     /// Why the counts are to be taken with care on slides of this scanner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scanner_note: Option<String>,
+    /// That the slide has one channel of grey, in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub colour_note: Option<String>,
     /// Levels of the slide that contradict finer ones or cannot be decoded, in sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub level_notes: Vec<String>,
@@ -196,6 +199,7 @@ impl CountsFile {
             resolution_note: record.condition.resolution_note.clone(),
             scanner: record.condition.scanner.clone(),
             scanner_note: record.condition.scanner_note.clone(),
+            colour_note: record.condition.colour_note.clone(),
             level_notes: record.condition.level_notes.clone(),
             subtypes: record.subtypes.as_ref().map(|m| SubtypeCounts::count(record.figures(), m)),
             regions: record.regions.as_ref().map(|s| {

@@ -51,6 +51,7 @@ pub fn restored(
             resolution_note: counts.resolution_note.clone(),
             scanner: counts.scanner.clone(),
             scanner_note: counts.scanner_note.clone(),
+            colour_note: counts.colour_note.clone(),
             level_notes: counts.level_notes.clone(),
         },
         subtypes: counts.subtypes.as_ref().map(|s| s.models.clone()),

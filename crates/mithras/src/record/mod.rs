@@ -145,6 +145,8 @@ pub struct Condition {
     pub scanner: Option<String>,
     /// Why the counts are to be taken with care on slides of this scanner.
     pub scanner_note: Option<String>,
+    /// That the slide has one channel of grey, in a sentence.
+    pub colour_note: Option<String>,
     /// Levels of the slide that contradict finer ones or cannot be decoded, in sentences.
     pub level_notes: Vec<String>,
 }

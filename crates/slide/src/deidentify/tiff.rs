@@ -201,11 +201,12 @@ fn resolution(slide: &Slide, form: Form) -> Vec<Field> {
     ]
 }
 
-/// A JPEG stream without comments and application data.
+/// A JPEG stream without comments, application data, and what follows its end.
 fn without_texts(b: &[u8]) -> Cow<'_, [u8]> {
-    let (all, _) = segments(b);
+    let (all, end) = segments(b);
     let texts = all.iter().filter(|s| !is_technical_segment(s.marker, &b[s.body.clone()]));
-    without(b, texts.map(|s| s.start..s.body.end).collect())
+    let behind = (end < b.len()).then_some(end..b.len());
+    without(b, texts.map(|s| s.start..s.body.end).chain(behind).collect())
 }
 
 /// A JPEG 2000 codestream without the comments of its main header, which no other part of it counts.
@@ -316,5 +317,6 @@ mod tests {
         let clean = without_texts(&b);
         assert_eq!(&clean[..], [&b[..2], &b[10..]].concat());
         assert!(matches!(without_texts(&clean), Cow::Borrowed(_)));
+        assert_eq!(without_texts(&[&b[..], b"Jane Doe"].concat()), clean);
     }
 }

@@ -123,6 +123,9 @@ pub(super) fn exif_texts(prefix: &str, block: &[u8]) -> Vec<FileText> {
                 let value: Vec<u8> = f.value[skip..].iter().copied().filter(|b| *b != 0).collect();
                 texts_found.push(FileText { kind: Some(kind), ..FileText::text(name, &value) });
             }
+            Some(tags::Holds::Technical) => {
+                texts_found.extend(FileText::of_product(name, f.kind, f.value));
+            }
             Some(_) => {}
             None if f.kind == 2 || holds_words(f.value) => {
                 texts_found.push(FileText::text(name, f.value))

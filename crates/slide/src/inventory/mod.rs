@@ -58,6 +58,13 @@ impl FileText {
         texts.map(|(tag, text)| Self::text(format!("{name}.{tag}"), &text)).collect()
     }
 
+    /// The text of a technical field, in which anybody may have written anything, unless it names a product. `kind` is
+    /// the field's of TIFF, of which 2 is text.
+    fn of_product(name: String, kind: u16, value: &[u8]) -> Option<Self> {
+        let found = Self::text(name, value);
+        (kind == 2 && !privacy::is_product(&found.value)).then_some(found)
+    }
+
     /// Judged by its name; free text where that is unknown.
     fn named(name: impl Into<String>, value: &[u8]) -> Self {
         let name = name.into();

@@ -9,7 +9,7 @@ use crate::privacy::Personal;
 /// What a tag's value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Holds {
-    /// Nothing about people: sizes, places of tiles, colours, names of devices and programs.
+    /// Nothing about people: sizes, places of tiles, colours, names of products; a text in it may be any.
     Technical,
     /// Something about people.
     Kind(Personal),
@@ -20,7 +20,7 @@ pub(crate) enum Holds {
 }
 
 use Holds::{Directory, Kind, Profile, Technical};
-use Personal::{Date, Identifier, Person, Picture, Place, Text};
+use Personal::{Date, Device, Identifier, Person, Picture, Place, Text};
 
 /// Every tag that is known. What is not listed is private.
 #[rustfmt::skip]
@@ -110,12 +110,12 @@ pub(crate) const TAGS: &[(u16, &str, Holds)] = &[
     (41991, "GainControl", Technical), (41992, "Contrast", Technical),
     (41993, "Saturation", Technical), (41994, "Sharpness", Technical),
     (42016, "ImageUniqueID", Kind(Identifier)), (42032, "CameraOwnerName", Kind(Person)),
-    (42033, "BodySerialNumber", Technical), (42034, "LensSpecification", Technical),
+    (42033, "BodySerialNumber", Kind(Device)), (42034, "LensSpecification", Technical),
     (42035, "LensMake", Technical), (42036, "LensModel", Technical),
-    (42037, "LensSerialNumber", Technical), (42240, "Gamma", Technical),
+    (42037, "LensSerialNumber", Kind(Device)), (42240, "Gamma", Technical),
     // DNG.
     (50706, "DNGVersion", Technical), (50707, "DNGBackwardVersion", Technical),
-    (50708, "UniqueCameraModel", Technical), (50735, "CameraSerialNumber", Technical),
+    (50708, "UniqueCameraModel", Technical), (50735, "CameraSerialNumber", Kind(Device)),
     (50827, "OriginalRawFileName", Kind(Identifier)), (50971, "PreviewDateTime", Kind(Date)),
 ];
 

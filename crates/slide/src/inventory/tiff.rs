@@ -6,6 +6,7 @@ use crate::file::SlideFile;
 use crate::limits::{Fault, Limits};
 use crate::privacy::Personal;
 use crate::tiff::{Ifd, TiffFile, tag};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// TIFF's numbers of types.
@@ -14,6 +15,10 @@ const ASCII: u16 = 2;
 const UNDEFINED: u16 = 7;
 /// Longest value that is searched for words; longer ones are named unread.
 const LONGEST: u64 = 16 << 20;
+/// Tiles of a directory that are looked at in a file on a server.
+const REMOTE_TILES: usize = 16;
+/// Bytes in which the header of most tiles ends.
+const SHORT_HEADER: u64 = 1 << 10;
 /// Bytes of a tile's data that are looked at: headers are at its start.
 const HEADER: u64 = 64 << 10;
 const JPEG: u64 = 7;
@@ -26,6 +31,7 @@ pub(super) fn search(file: &Arc<SlideFile>, limits: &Limits) -> Result<Search, F
     let mut fields = 0;
     let mut directories = 0;
     let mut jpeg_2000 = false;
+    let mut tiles = 0;
     for (i, ifd) in tiff.ifds.iter().enumerate() {
         let prefix = if i == 0 { "tiff".to_owned() } else { format!("tiff[{i}]") };
         let mut left = vec![(ifd.clone(), prefix, 0)];
@@ -33,6 +39,7 @@ pub(super) fn search(file: &Arc<SlideFile>, limits: &Limits) -> Result<Search, F
             directories += 1;
             jpeg_2000 |= is_jpeg_2000(&ifd);
             fields += directory(&ifd, &prefix, &mut search)?;
+            tiles += headers(&ifd, &prefix, reached(file), &mut search)?;
             if depth > 2 {
                 continue;
             }
@@ -53,18 +60,22 @@ pub(super) fn search(file: &Arc<SlideFile>, limits: &Limits) -> Result<Search, F
         "{fields} text fields of {directories} directories, private tags, EXIF, GPS, XMP, IPTC and ICC \
          among them"
     ));
-    search
-        .looked_at
-        .push("JPEG comments in the tables and the first tile or strip of each directory".into());
-    search.not_looked_at.push("JPEG headers of all other tiles".into());
-    if jpeg_2000 {
-        search
-            .looked_at
-            .push("JPEG 2000 comments in the first tile or strip of each directory".into());
-        search
-            .not_looked_at
-            .push("JPEG 2000 comments of all other tiles, and of tile parts".into());
+    let (what, rest) = match jpeg_2000 {
+        true => ("JPEG and JPEG 2000", ", comments of parts of JPEG 2000 tiles"),
+        false => ("JPEG", ""),
+    };
+    let reached = reached(file);
+    search.looked_at.push(match reached {
+        usize::MAX => {
+            format!("{what} comments in the tables and in the headers of all {tiles} tiles")
+        }
+        _ => format!("{what} comments in the tables and the headers of {tiles} tiles"),
+    });
+    if reached != usize::MAX {
+        let more = format!("{what} headers behind the first {reached} tiles of a directory");
+        search.not_looked_at.push(more);
     }
+    search.not_looked_at.push(format!("what follows the header of a tile{rest}"));
     search.not_looked_at.push("numbers in private tags, and bytes no directory points to".into());
     Ok(search)
 }
@@ -79,7 +90,7 @@ fn directory(ifd: &Ifd, prefix: &str, search: &mut Search) -> Result<usize, Faul
         };
         let gps = prefix.ends_with(".gps");
         let wanted = match holds {
-            Some(Holds::Technical) => false,
+            Some(Holds::Technical) => kind == ASCII,
             Some(Holds::Directory(_)) => false,
             Some(_) => true,
             None => gps || matches!(kind, BYTE | ASCII | UNDEFINED),
@@ -117,6 +128,9 @@ fn directory(ifd: &Ifd, prefix: &str, search: &mut Search) -> Result<usize, Faul
                     .texts_found
                     .push(FileText { kind: Some(kind), ..FileText::text(name, &plain(t, &bytes)) });
             }
+            Some(Holds::Technical) => {
+                search.texts_found.extend(FileText::of_product(name, kind, &bytes));
+            }
             _ if kind == ASCII || holds_words(&bytes) => {
                 search.texts_found.push(FileText::text(name, &bytes))
             }
@@ -126,16 +140,56 @@ fn directory(ifd: &Ifd, prefix: &str, search: &mut Search) -> Result<usize, Faul
     if ifd.uint(tag::COMPRESSION).ok().flatten() == Some(JPEG) {
         let tables = ifd.bytes(tag::JPEG_TABLES)?.unwrap_or_default();
         search.texts_found.extend(jpeg::texts(&format!("{prefix}.JPEGTables"), &tables));
-        if let Some(head) = first_data(ifd)? {
-            search.texts_found.extend(jpeg::texts(&format!("{prefix}.jpeg"), &head));
-        }
-    }
-    if is_jpeg_2000(ifd)
-        && let Some(head) = first_data(ifd)?
-    {
-        search.texts_found.extend(jp2k::texts(&format!("{prefix}.jpeg2000"), &head));
     }
     Ok(fields)
+}
+
+/// How many tiles of a directory are looked at: all of a local file, few of one on a server, where each is a request.
+fn reached(file: &SlideFile) -> usize {
+    if file.is_remote() { REMOTE_TILES } else { usize::MAX }
+}
+
+/// Adds the texts in the headers of tiles or strips; gives how many were looked at.
+fn headers(ifd: &Ifd, prefix: &str, most: usize, search: &mut Search) -> Result<usize, Fault> {
+    let jpeg_2000 = is_jpeg_2000(ifd);
+    if !jpeg_2000 && ifd.uint(tag::COMPRESSION).ok().flatten() != Some(JPEG) {
+        return Ok(0);
+    }
+    let (to, tc) = if ifd.has(tag::TILE_OFFSETS) {
+        (tag::TILE_OFFSETS, tag::TILE_COUNTS)
+    } else {
+        (tag::STRIP_OFFSETS, tag::STRIP_COUNTS)
+    };
+    let (Some(offsets), Some(counts)) = (ifd.uints(to)?, ifd.uints(tc)?) else { return Ok(0) };
+    let mut seen = BTreeSet::new();
+    let mut tiles = 0;
+    for (at, n) in offsets.into_iter().zip(counts).filter(|(_, n)| *n > 0).take(most) {
+        let head = match header(ifd, at, n, jpeg_2000) {
+            Ok(head) => head,
+            Err(e @ Fault::Read(_)) => return Err(e),
+            // A place outside of the file holds no text.
+            Err(_) => continue,
+        };
+        tiles += 1;
+        let texts = match jpeg_2000 {
+            true => jp2k::texts(&format!("{prefix}.jpeg2000"), &head),
+            false => jpeg::texts(&format!("{prefix}.jpeg"), &head),
+        };
+        // Each kind of text is named once, however many tiles have it.
+        let texts = texts.into_iter().filter(|t| !t.findings().is_empty());
+        search.texts_found.extend(texts.filter(|t| seen.insert(t.name.clone())));
+    }
+    Ok(tiles)
+}
+
+/// The start of a tile's data with its whole header, if that is no longer than [`HEADER`].
+fn header(ifd: &Ifd, at: u64, n: u64, jpeg_2000: bool) -> Result<Vec<u8>, Fault> {
+    let short = ifd.data(at, n.min(SHORT_HEADER))?;
+    let whole = match jpeg_2000 {
+        true => short.windows(2).any(|w| w == [0xFF, 0x90]),
+        false => jpeg::segments(&short).0.iter().any(|s| s.marker == 0xDA),
+    };
+    if whole || n <= SHORT_HEADER { Ok(short) } else { ifd.data(at, n.min(HEADER)) }
 }
 
 fn is_jpeg_2000(ifd: &Ifd) -> bool {
@@ -150,24 +204,5 @@ fn plain(t: u16, bytes: &[u8]) -> Vec<u8> {
         40091..=40095 => bytes.iter().copied().filter(|b| *b != 0).collect(),
         37510 if bytes.len() >= 8 => bytes[8..].iter().copied().filter(|b| *b != 0).collect(),
         _ => bytes.to_vec(),
-    }
-}
-
-/// The start of the first tile or strip that is there.
-fn first_data(ifd: &Ifd) -> Result<Option<Vec<u8>>, Fault> {
-    let (to, tc) = if ifd.has(tag::TILE_OFFSETS) {
-        (tag::TILE_OFFSETS, tag::TILE_COUNTS)
-    } else {
-        (tag::STRIP_OFFSETS, tag::STRIP_COUNTS)
-    };
-    let (Some(offsets), Some(counts)) = (ifd.uints(to)?, ifd.uints(tc)?) else { return Ok(None) };
-    let first = offsets.into_iter().zip(counts).find(|(_, n)| *n > 0);
-    match first {
-        Some((at, n)) => match ifd.data(at, n.min(HEADER)) {
-            Ok(head) => Ok(Some(head)),
-            Err(e @ Fault::Read(_)) => Err(e),
-            Err(_) => Ok(None),
-        },
-        None => Ok(None),
     }
 }
