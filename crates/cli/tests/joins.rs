@@ -42,6 +42,30 @@ fn a_list_that_meets_in_part_names_both_sides() {
     }
 }
 
+/// A study of the one slide that meets is refused for that, not for its covariates.
+#[test]
+fn a_study_of_one_slide_that_meets_names_the_join() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = dir.path();
+    let mut counts = "slide,hotspot_count,density_per_20_mm2\n".to_owned();
+    let mut clinical = "id,t,e\nS-3,5,1\n".to_owned();
+    for i in 1..=30 {
+        counts += &format!("S-{i},{},{}\n", i % 7, i % 5);
+        clinical += &format!("{i},{i},{}\n", i % 2);
+    }
+    fs::write(at.join("n.csv"), counts).unwrap();
+    fs::write(at.join("t.csv"), clinical).unwrap();
+    let study = "survival study --counts n.csv --clinical t.csv --join slide=id --time t --event e --replicates 20 \
+                 --out o";
+    let out = mithras(at, study);
+    let printed = output_text(&out);
+    assert_eq!(out.status.code(), Some(1), "{printed}");
+    for words in ["n.csv: 1 of 30 slides (slide) match a row of t.csv (id)", "'S-1'", "'1'"] {
+        assert!(printed.contains(words), "`{words}` is not in: {printed}");
+    }
+    assert!(!printed.contains("fewer covariates"), "{printed}");
+}
+
 /// A verb that joins: its line (`{Q}`: the model and how it runs), the sources that do it, and the keys that must be
 /// printed. All of them meet by the same rule.
 struct Joined {

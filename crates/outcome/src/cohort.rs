@@ -90,7 +90,12 @@ pub(crate) struct Slide {
 pub(crate) struct Cohort {
     pub slides: Vec<Slide>,
     pub notes: Vec<String>,
+    /// Why most slides have no clinical row, where few have one: the reason of an analysis that fails.
+    pub apart: Option<String>,
 }
+
+/// Slides with a clinical row, below which an analysis fails for want of them.
+const FEW: usize = 10;
 
 impl Cohort {
     /// Joins counts with clinical rows.
@@ -235,7 +240,19 @@ impl Cohort {
                 some(&uncounted)
             ));
         }
-        Ok(Self { slides, notes })
+        let apart = (slides.len() < FEW.min(unmatched.len())).then(|| {
+            format!(
+                "{} of {} slides ({}) match a row of {} ({}), too few to analyse{}",
+                slides.len(),
+                slides.len() + unmatched.len(),
+                columns.join_counts,
+                clinical.path().display(),
+                columns.join_clinical,
+                Unmatched::from_keys(sides, &alone, &idle)
+                    .map_or_else(String::new, |j| format!(": {j}"))
+            )
+        });
+        Ok(Self { slides, notes, apart })
     }
 
     /// One row per slide: the clinical columns, then [`SLIDE`], [`PATIENT`], [`HOTSPOT`],

@@ -2,7 +2,9 @@
 
 use crate::error::{Error, Result};
 use base::panics::{Stopped, catch_panic};
-use base::table::{COMMA, Format, LARGEST, Table as Text, TableError, decimal_comma, is_missing};
+use base::table::{
+    COMMA, Format, LARGEST, TWO_POINTS, Table as Text, TableError, decimal_comma, is_missing,
+};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +24,8 @@ pub struct Table {
     /// The row of the file that each row came from.
     origin: Vec<usize>,
     missing: Vec<String>,
+    /// Names of columns whose numbers have both a decimal comma and a point.
+    two_points: Vec<String>,
 }
 
 impl Table {
@@ -62,7 +66,9 @@ impl Table {
                 cells.map(|c| if commas { c.replacen(',', ".", 1) } else { c.to_owned() }).collect()
             })
             .collect();
-        Self::checked(path, names, columns, lines)
+        let two_points = (0..names.len()).filter(|c| text.has_two_points(*c));
+        let two_points = two_points.map(|c| names[c].clone()).collect();
+        Ok(Self { two_points, ..Self::checked(path, names, columns, lines)? })
     }
 
     fn read_parquet(path: &Path) -> Result<Self> {
@@ -138,8 +144,16 @@ impl Table {
             return Err(TableError::NoRows { path: path.to_owned() }.into());
         }
         let origin = (0..columns[0].len()).collect();
-        let (computed, missing) = (BTreeMap::new(), Vec::new());
-        Ok(Self { path: path.to_owned(), names, columns, computed, lines, origin, missing })
+        Ok(Self {
+            path: path.to_owned(),
+            names,
+            columns,
+            computed: BTreeMap::new(),
+            lines,
+            origin,
+            missing: Vec::new(),
+            two_points: Vec::new(),
+        })
     }
 
     /// Where it came from.
@@ -245,6 +259,7 @@ impl Table {
         let mut table = Self::checked(&self.path, names, columns, lines)?;
         table.origin = origin.iter().map(|&r| self.origin[r]).collect();
         table.missing.clone_from(&self.missing);
+        table.two_points.clone_from(&self.two_points);
         table.computed = (first..).zip(computed).collect();
         Ok(table)
     }
@@ -267,11 +282,22 @@ impl Table {
         Error::Cell { place, reason, setting: None }
     }
 
+    /// Refuses a number whose comma or point may part thousands, as the column has numbers of both kinds.
+    pub(crate) fn check_point(&self, row: usize, column: usize) -> Result<()> {
+        let cell = &self.columns[column][row];
+        let number = decimal_comma(cell) || cell.contains('.') && cell.parse::<f64>().is_ok();
+        if number && !self.is_computed(column) && self.two_points.contains(&self.names[column]) {
+            return Err(self.wrong(row, column, format!("'{cell}' {TWO_POINTS}")));
+        }
+        Ok(())
+    }
+
     /// A finite number.
     ///
     /// # Errors
     /// [`Error::Cell`] with the place.
     pub fn number(&self, row: usize, column: usize) -> Result<f64> {
+        self.check_point(row, column)?;
         let cell = &self.columns[column][row];
         let value = match self.computed.get(&column) {
             Some(values) => Some(values[row]),
@@ -360,6 +386,21 @@ mod tests {
         let t = parse("a;b;c\n1,5;1,5;x\nNA;x;y\n2;3;z\n").unwrap();
         assert_eq!((t.number(0, 0).unwrap(), t.number(2, 0).unwrap()), (1.5, 2.0));
         assert_eq!(t.cell(0, 1), Some("1,5"), "not all of the column are numbers");
+    }
+
+    #[test]
+    fn a_point_that_may_part_thousands_is_not_guessed() {
+        for text in ["a;b\n0,5;1,5\n1.200;2\n7;3\n", "a\tb\n0,5\t1.5\n1.200\t2\n7\t3\n"] {
+            let t = parse(text).unwrap();
+            let error = t.number(1, 0).unwrap_err().to_string();
+            assert!(
+                error.contains("column 'a', row 2 (line 3): '1.200' is in a column"),
+                "{error}"
+            );
+            assert_eq!((t.number(2, 0).unwrap(), t.number(1, 1).unwrap()), (7.0, 2.0));
+            let part = t.derived(vec!["a".into()], vec![vec!["1.200".into()]], vec![], &[1]);
+            assert!(part.unwrap().number(0, 0).is_err(), "of a part of its rows neither");
+        }
     }
 
     #[test]

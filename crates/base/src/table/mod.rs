@@ -226,7 +226,8 @@ impl Table {
         let two_points = Vec::new();
         let mut table =
             Self { path, names, keys, text, ends, lines, delimiter, two_points, comments };
-        if table.decimal_commas() {
+        // Where commas part the cells, one within a number is refused as it is.
+        if table.delimiter != b',' {
             table.two_points = (0..table.names.len()).map(|c| table.finds_two_points(c)).collect();
         }
         Ok(table)
@@ -598,7 +599,7 @@ fn delimiter(text: &str) -> u8 {
 }
 
 /// Why a number is not read whose column has numbers with a decimal comma and others with a point.
-const TWO_POINTS: &str = "is in a column of numbers with commas and numbers with points, one of which may part \
+pub const TWO_POINTS: &str = "is in a column of numbers with commas and numbers with points, one of which may part \
                           thousands: write all decimals in one way";
 /// Why a number with a comma is not read where commas part the cells.
 pub const COMMA: &str = "; its comma may part thousands or be a decimal point: write it without, or with a \

@@ -409,6 +409,9 @@ const MOST_CODES: usize = 5;
 fn coding(table: &Table, rows: &[usize], j: usize, forced: bool) -> Result<Coding> {
     let name = &table.names()[j];
     let cells = || rows.iter().filter_map(|&r| table.cell(r, j));
+    if !forced {
+        rows.iter().try_for_each(|&r| table.check_point(r, j))?;
+    }
     let numbers = cells().filter(|c| c.parse::<f64>().is_ok()).count();
     if !forced && (table.is_computed(j) || numbers == rows.len()) {
         return Ok(Coding::Numeric);

@@ -48,7 +48,12 @@ pub fn study(clinical: &Table, plan: &StudyPlan) -> Result<Study> {
             Ok((cohort, slides))
         })
         .collect::<Result<Vec<_>>>()?;
-    analyse(clinical, plan, joined)
+    let mut apart = joined.iter().zip(&plan.methods).filter_map(|((cohort, _), m)| {
+        let (path, reason) = (m.table.path().to_owned(), cohort.apart.clone()?);
+        Some(Error::Content { path, reason, setting: None })
+    });
+    let apart = apart.next();
+    analyse(clinical, plan, joined).map_err(|e| apart.unwrap_or(e))
 }
 
 fn roles(plan: &StudyPlan, covariates: Vec<String>) -> Roles {
