@@ -87,6 +87,9 @@ const OTHER: [&str; 8] = [
 /// Word for what is neither: nothing that is found there counts.
 const IGNORE: &str = "ignore";
 
+const TWO_LABELS: &str =
+    "a row above has this place with another label, as a figure or as none; remove one of the two";
+
 fn plain(word: &str) -> String {
     word.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect()
 }
@@ -115,6 +118,7 @@ pub fn read_truth(path: &Path, options: &TruthOptions) -> Result<Truth, Evaluate
     let tumour = table.find(&["tumour", "tumor", "tumour_type", "tumor_type"]);
     let mut truth = Truth::new();
     let mut spelled: BTreeMap<String, usize> = BTreeMap::new();
+    let mut others: BTreeMap<String, Vec<_>> = BTreeMap::new();
     for row in 0..table.len() {
         let cell = table.cell(row, slide);
         if cell.is_empty() {
@@ -131,7 +135,7 @@ pub fn read_truth(path: &Path, options: &TruthOptions) -> Result<Truth, Evaluate
             );
             return Err(table.wrong(row, slide, reason).into());
         }
-        let case = truth.entry(name).or_default();
+        let case = truth.entry(name.clone()).or_default();
         if let Some(column) = tumour
             && let Some(t) = table.filled(row, tumour)
         {
@@ -147,11 +151,22 @@ pub fn read_truth(path: &Path, options: &TruthOptions) -> Result<Truth, Evaluate
             Some(column) => meaning(&table, row, column, &options.figures, &own)?,
             None => Meaning::Figure,
         };
+        let others = others.entry(name).or_default();
         if meaning == Meaning::Other {
+            // A mimicker is not counted, and no other row may call it a figure.
+            if let Ok((place, _)) = columns.read(&table, row) {
+                if case.points.contains(&place) {
+                    return Err(table.wrong(row, columns.first(), TWO_LABELS).into());
+                }
+                others.push(place);
+            }
             continue;
         }
         let (place, both) = columns.read(&table, row)?;
         case.in_both.extend(both);
+        if meaning == Meaning::Figure && others.contains(&place) {
+            return Err(table.wrong(row, columns.first(), TWO_LABELS).into());
+        }
         if case.points.contains(&place) || case.ignored.contains(&place) {
             let reason = "the slide has this place already in a row above; remove one of the two";
             return Err(table.wrong(row, columns.first(), reason).into());
@@ -334,6 +349,22 @@ mod tests {
         assert!(error.contains("'debris'"), "{error}");
         let truth = read(&text.replace("debris", "other"), &own).unwrap();
         assert_eq!(truth["a"].points, [Place::Physical(1.0, 2.0), Place::Physical(3.0, 4.0)]);
+    }
+
+    #[test]
+    fn a_place_that_is_a_figure_and_none_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("truth.csv");
+        let read = |rows: &str| {
+            std::fs::write(&path, format!("slide,x,y,label\n{rows}")).unwrap();
+            read_truth(&path, &TruthOptions::default())
+        };
+        for rows in ["a,1,2,mf\na,1.0,2,mimicker\n", "a,1,2,mimicker\na,1,2.0,mf\n"] {
+            let error = read(rows).unwrap_err().to_string();
+            assert!(error.contains("row 2") && error.contains("another label"), "{error}");
+        }
+        let sound = read("a,1,2,mimicker\na,1,2,mimicker\nb,1,2,mf\na,3,4,mf\n").unwrap();
+        assert_eq!((sound["a"].points.len(), sound["b"].points.len()), (1, 1));
     }
 
     #[test]

@@ -223,6 +223,21 @@ fn unnormed(scores: &[f64], classes: usize) -> Option<String> {
     Some(format!("probabilities do not sum to 1 in {} rows; in the first to {first:.3}", all.len()))
 }
 
+/// The rows whose predicted class is less probable than another one.
+fn unlikely(scores: &[f64], predicted: &[usize], classes: usize) -> Option<String> {
+    let rows = scores.chunks(classes.max(1)).zip(predicted).enumerate();
+    let other: Vec<usize> = rows
+        .filter(|(_, (p, class))| p.iter().any(|q| *q > p[**class]))
+        .map(|(row, _)| row)
+        .collect();
+    let first = other.first()? + 1;
+    Some(format!(
+        "the predicted class is not the most probable one in {} rows, the first is row {first}: other thresholds, \
+         or columns that are mixed up",
+        other.len()
+    ))
+}
+
 /// A column of yes and no about one of two classes (`majority_atypical`) as those classes.
 fn named_by_column(truth: &mut [String], column: &str, classes: &[String]) {
     let [a, b] = classes else { return };
@@ -359,6 +374,7 @@ pub(super) fn read(
         None => None,
     };
     let (truth, predicted) = (code(&truth), code(&predicted));
+    notes.extend(scores.as_ref().and_then(|p| unlikely(p, &predicted, classes.len())));
     Ok(Items { classes, truth, predicted, scores, positive })
 }
 
@@ -464,6 +480,12 @@ mod tests {
         assert!(!sound.contains("sum to 1") && !sound.contains("occur"), "{sound}");
         let odd = notes("1,a,a,0.9,0.9\n2,b,b,0.1,0.9\n");
         assert!(odd.contains("do not sum to 1 in 1 rows; in the first to 1.800"), "{odd}");
+        let mixed = notes("1,a,a,0.9,0.1\n2,b,b,0.6,0.4\n3,a,b,0.5,0.5\n");
+        assert!(
+            mixed.contains("not the most probable one in 1 rows, the first is row 2"),
+            "{mixed}"
+        );
+        assert!(!sound.contains("most probable"), "{sound}");
         let twice = notes("1,a,a,0.9,0.1\n1,b,b,0.1,0.9\n2,b,b,0.1,0.9\n2,b,b,0.1,0.9\n");
         let words = "occur more than once: 2, the first '1'; with more than one true class: 1";
         assert!(twice.contains(words), "{twice}");
