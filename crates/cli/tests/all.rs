@@ -24,6 +24,7 @@ mod pretrain_cli;
 mod privacy;
 mod release;
 mod remedies;
+mod remedies_built;
 mod remedies_prose;
 mod remote;
 mod robustness;

@@ -1,7 +1,9 @@
-//! Remedies in the sentence of an error itself (`...; copy it again from its source`): each is followed by a test, or a
-//! reason is stated why it may not help.
+//! Remedies in the sentence of an error or note (`...; copy it again from its source`), wherever a source has such a
+//! text: each is followed by a test, or a reason is stated why it may not help. Those of sentences that are put
+//! together are in [`crate::remedies_built`].
 
 use crate::remedies::place;
+use crate::remedies_built::{self as built, BUILT};
 use crate::upgrading::output_text;
 use std::fs;
 use std::path::Path;
@@ -9,7 +11,10 @@ use std::process::{Command, Output};
 
 /// Words with which a remedy begins.
 const VERBS: &[&str] = &[
+    "append",
+    "ask",
     "begin",
+    "call",
     "cancel",
     "change",
     "check",
@@ -17,21 +22,31 @@ const VERBS: &[&str] = &[
     "close",
     "convert",
     "copy",
+    "decompress",
     "delete",
     "detect",
     "detection",
     "divide",
     "do",
     "download",
+    "evaluate",
     "export",
+    "fetch",
     "gather",
     "give",
+    "hand",
+    "import",
     "judge",
+    "keep",
+    "leave",
     "look",
     "lower",
+    "make",
     "map",
+    "multiply",
     "name",
     "one",
+    "open",
     "put",
     "raise",
     "remove",
@@ -40,17 +55,25 @@ const VERBS: &[&str] = &[
     "resume",
     "review",
     "run",
+    "save",
+    "separate",
     "set",
+    "simplify",
+    "spell",
+    "start",
     "state",
+    "swap",
     "take",
     "train",
+    "unpack",
+    "unroll",
     "use",
     "wait",
     "write",
 ];
 
 /// What becomes of a remedy.
-enum How {
+pub(crate) enum How {
     /// A case of [`CASES`] whose error has these words.
     Case,
     /// The file and the test that follows it.
@@ -277,14 +300,14 @@ const PROSE: &[(&str, &str, How)] = &[
 
 /// A remedy that is followed here: words of the error, what provokes it, what the remedy comes to, and the line that
 /// then works; lines of bash with the program as `$M`.
-struct Followed {
+pub(crate) struct Followed {
     words: &'static str,
     fails: &'static str,
     remedy: &'static str,
     works: &'static str,
 }
 
-const fn case(
+pub(crate) const fn case(
     words: &'static str,
     fails: &'static str,
     remedy: &'static str,
@@ -514,7 +537,7 @@ const CASES: &[Followed] = &[
     ),
 ];
 
-fn bash(at: &Path, line: &str) -> Output {
+pub(crate) fn bash(at: &Path, line: &str) -> Output {
     let m = crate::program();
     let q = "--mpp 0.25 --engine rten --threads 1 -q";
     let km = format!("{m} survival km --time time --event event --table");
@@ -524,6 +547,20 @@ fn bash(at: &Path, line: &str) -> Output {
     let build = format!("{m} {build} {q} --out");
     shell.args(["60", "bash", "-c", line]).current_dir(at);
     shell.env("M", m).env("Q", q).env("KM", km).env("CB", build);
+    for (name, words) in [
+        ("EV", "evaluate detections --predictions run --truth"),
+        ("EC", "evaluate classification --predictions"),
+        ("COX", "survival cox --time time --event event --covariates"),
+        (
+            "ST",
+            "survival study --clinical t.csv --join slide=id --time time --event event --density-column \
+             density_per_20_mm2 --replicates 20",
+        ),
+        ("RG", "corpus import --kind regions --format csv --mpp 0.25 --exhaustive all"),
+    ] {
+        shell.env(name, format!("{m} {words}"));
+    }
+    shell.env("IM", "--images twin --mpp 0.25 --crop 64 --out").env("COCO", "bash coco.sh");
     shell.output().unwrap()
 }
 
@@ -543,7 +580,12 @@ fn remedies_in_the_sentence_of_an_error_help() {
         let made = bash(at, line);
         assert!(made.status.success(), "{}", output_text(&made));
     }
-    for Followed { words, fails, remedy, works } in CASES {
+    follow(at, CASES);
+}
+
+/// Each error, its remedy, and the line that then works.
+pub(crate) fn follow(at: &Path, cases: &[Followed]) {
+    for Followed { words, fails, remedy, works } in cases {
         let out = bash(at, fails);
         let printed = output_text(&out);
         assert_eq!(out.status.code(), Some(1), "{fails}: {printed}");
@@ -555,24 +597,57 @@ fn remedies_in_the_sentence_of_an_error_help() {
     }
 }
 
-/// The sentence of every `#[error("...")]` of a source.
-fn sentences(source: &str) -> Vec<String> {
-    let literal = |rest: &str| {
-        let (mut text, mut chars) = (String::new(), rest.split_once('"')?.1.chars().peekable());
-        while let Some(c) = chars.next() {
-            match c {
-                '"' => return Some(text),
-                '\\' => match chars.next()? {
-                    '\n' => while chars.next_if(|c| c.is_whitespace()).is_some() {},
-                    other => text.push(other),
-                },
-                c => text.push(c),
+/// Every text of a source before its tests, without comments.
+fn texts(source: &str) -> Vec<String> {
+    let own = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let (mut all, mut rest) = (Vec::new(), own);
+    while let Some(at) = rest.find(['"', '\'', '/', 'r']) {
+        let (before, here) = rest.split_at(at);
+        let word = before.ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        rest = match here.as_bytes()[0] {
+            b'/' if here.starts_with("//") => here.split_once('\n').map_or("", |(_, next)| next),
+            b'\'' if here[1..].starts_with('\\') => {
+                here[2..].split_once('\'').map_or("", |(_, n)| n)
             }
+            b'\'' => {
+                // A character, unless it is a lifetime.
+                let mut next = here[1..].chars();
+                let c = next.next();
+                if c.is_some() && next.next() == Some('\'') { next.as_str() } else { &here[1..] }
+            }
+            b'r' if !word && here[1..].trim_start_matches('#').starts_with('"') => {
+                let marks = here[1..].len() - here[1..].trim_start_matches('#').len();
+                let body = &here[2 + marks..];
+                let end = format!("\"{}", "#".repeat(marks));
+                let (text, next) = body.split_once(&end).unwrap_or((body, ""));
+                all.push(text.to_owned());
+                next
+            }
+            b'"' => {
+                let (text, next) = literal(&here[1..]);
+                all.push(text);
+                next
+            }
+            _ => &here[1..],
+        };
+    }
+    all
+}
+
+/// A text up to its closing mark, and what follows.
+fn literal(rest: &str) -> (String, &str) {
+    let (mut text, mut chars) = (String::new(), rest.chars());
+    while let Some(c) = chars.next() {
+        match c {
+            '"' => break,
+            '\\' => match chars.next() {
+                Some('\n') => chars = chars.as_str().trim_start().chars(),
+                other => text.extend(other),
+            },
+            c => text.push(c),
         }
-        None
-    };
-    let plain = |part: &&str| !part.trim_start().starts_with("transparent");
-    source.split("#[error(").skip(1).filter(plain).filter_map(literal).collect()
+    }
+    (text, chars.as_str())
 }
 
 #[test]
@@ -582,8 +657,11 @@ fn every_remedy_in_a_sentence_is_followed_or_has_a_reason() {
     for folder in fs::read_dir(root.join("crates")).unwrap().map(|f| f.unwrap().path()) {
         let name = folder.file_name().unwrap().to_str().unwrap().to_owned();
         for file in base::walk::files(&folder.join("src"), &|_| true).unwrap() {
+            if file.file_name().is_some_and(|f| f == "tests.rs") {
+                continue;
+            }
             let Ok(source) = fs::read_to_string(&file) else { continue };
-            for sentence in sentences(&source) {
+            for sentence in texts(&source) {
                 for part in sentence.split("; ").skip(1) {
                     let verb = part.split([' ', ',']).next().unwrap_or_default();
                     if VERBS.contains(&verb) {
@@ -593,20 +671,24 @@ fn every_remedy_in_a_sentence_is_followed_or_has_a_reason() {
             }
         }
     }
-    assert!(found.len() > 60, "{found:?}");
+    assert!(found.len() > 150, "{found:?}");
     let is = |(folder, part): &(String, String), (words, place, _): &(&str, &str, How)| {
         folder == place && part.starts_with(words)
     };
-    let lacking: Vec<_> = found.iter().filter(|f| !PROSE.iter().any(|p| is(f, p))).collect();
+    let all = || PROSE.iter().chain(BUILT);
+    let lacking: Vec<_> = found.iter().filter(|f| !all().any(|p| is(f, p))).collect();
     assert!(lacking.is_empty(), "neither followed nor a reason: {lacking:#?}");
-    for prose in PROSE {
+    for prose in all() {
         let (words, place, how) = prose;
         assert!(found.iter().any(|f| is(f, prose)), "no such remedy: {place}, {words}");
         match how {
             Case => {
                 let case =
                     |c: &&Followed| c.words.contains(words.split('{').next().unwrap().trim());
-                assert!(CASES.iter().any(|c| case(&c)), "no case: {place}, {words}");
+                assert!(
+                    CASES.iter().chain(built::CASES).any(|c| case(&c)),
+                    "no case: {place}, {words}"
+                );
             }
             Test(file, test) => {
                 let text = fs::read_to_string(root.join(file)).unwrap();

@@ -91,7 +91,7 @@ fn one_table_in_many_forms() {
 }
 
 /// The same rows as typed columns.
-fn parquet_table(path: &Path) {
+pub(crate) fn parquet_table(path: &Path) {
     let schema = "message t { required double t; required boolean e; required binary g (UTF8); optional double x; }";
     let schema = Arc::new(parse_message_type(schema).unwrap());
     let file = std::fs::File::create(path).unwrap();

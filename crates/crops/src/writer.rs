@@ -53,7 +53,7 @@ impl CorpusWriter {
     pub fn create(dir: &Path, header: Header, layout: Layout) -> Result<Self> {
         if dir.join(MANIFEST).exists() {
             return Err(CorpusError::Invalid(format!(
-                "{} already holds a corpus; append to it or name another folder",
+                "{} already holds a corpus; name another folder",
                 dir.display()
             )));
         }

@@ -1,0 +1,429 @@
+//! Remedies in sentences that are put together (`format!("...; do this")`): entries and cases like those of
+//! [`crate::remedies_prose`].
+
+use crate::remedies::place;
+use crate::remedies_prose::How::{Case, MayNot, Test};
+use crate::remedies_prose::{Followed, How, bash, case, follow};
+use std::fs;
+
+const LABELS: (&str, &str) =
+    ("crates/cli/tests/remedies.rs", "remedies_of_corpora_and_labels_help");
+const PROTOCOL: (&str, &str) =
+    ("crates/cli/tests/train_protocol.rs", "folders_to_folds_to_test_to_package");
+const OF_THE_NETWORK: &str = "needs the code that exported the network, which is not here";
+const OF_A_TRAINING: &str = "takes a training, and the words state which input of it differs";
+
+/// Every remedy of a sentence that is put together, as in [`crate::remedies_prose`].
+pub(crate) const BUILT: &[(&str, &str, How)] = &[
+    ("remove it", "base", Case),
+    ("save it as a file first", "base", Case),
+    ("give its name the ending .parquet", "base", Case),
+    ("save the sheet as CSV (UTF-8)", "base", Case),
+    ("decompress it first (gzip -d)", "base", Case),
+    ("decompress it first (zstd -d)", "base", Case),
+    ("decompress it first (bzip2 -d)", "base", Case),
+    ("decompress it first (xz -d)", "base", Case),
+    ("fetch the file with `git lfs pull`", "base", Case),
+    ("download the file again", "base", Case),
+    ("save the table as UTF-8", "base", Case),
+    ("take the # off the header", "base", Case),
+    ("close the mark before the `", "base", Case),
+    ("close it or remove it", "base", Case),
+    ("name them", "cli", Case),
+    ("run directory {}", "cli", MayNot("no remedy: it names the folder of a training")),
+    ("open the address above", "cli", MayNot("needs a machine without a browser")),
+    ("gather the run again", "clinic", Case),
+    ("take it out before training", "crops", MayNot("takes a training")),
+    ("lower the batch", "crops", MayNot("takes a training; `crops::pairs` tests both sides")),
+    ("name another folder", "crops", Case),
+    (
+        "one pair is not the centre in level-0 px: correct it or remove it",
+        "evaluation",
+        Test("crates/cli/tests/upgrading.rs", "a_table_whose_px_and_um_are_two_places_is_refused"),
+    ),
+    ("rename one, or evaluate them separately", "evaluation", Case),
+    ("remove one of the two", "evaluation", Case),
+    ("divide percentages by 100", "evaluation", Case),
+    ("name the columns of true and predicted classes", "evaluation", Case),
+    ("spell them as one", "evaluation", Case),
+    ("choose another folder", "experiments", MayNot("takes a training")),
+    ("put {made} into {}", "experiments", MayNot("the other program is not here")),
+    ("use `mithras detect` for slides", "features", Case),
+    ("take the engine onnxruntime", "infer", MayNot("its library may be missing")),
+    ("take the precision f32", "infer", Case),
+    ("rename it", "infer", MayNot(OF_THE_NETWORK)),
+    ("name one of {:?}", "infer", MayNot("an output that is named may not fit either")),
+    ("export it with shapes", "infer", MayNot(OF_THE_NETWORK)),
+    ("simplify the network", "infer", MayNot(OF_THE_NETWORK)),
+    ("unroll or shorten them", "infer", MayNot(OF_THE_NETWORK)),
+    ("export the network with its loops unrolled", "infer", MayNot(OF_THE_NETWORK)),
+    ("export them into this one", "infer", MayNot(OF_THE_NETWORK)),
+    ("give it another name", "mithras", Case),
+    ("rename one or put it into another list", "mithras", Case),
+    ("leave the table out", "net", MayNot(OF_A_TRAINING)),
+    ("start every rank by one launcher", "net", MayNot("takes a training on several machines")),
+    ("name the host of rank 0", "net", MayNot("takes a training on several machines")),
+    ("use another engine", "net", MayNot("the one operator of libtorch that is missing")),
+    ("give its model.safetensors", "net", MayNot("needs the weights of the export")),
+    (
+        "use a Cox model and its score test",
+        "outcome",
+        Test("crates/cli/tests/remedies.rs", "remedies_of_tables_help"),
+    ),
+    ("do not use it", "outcome", MayNot("no other fit is offered")),
+    (
+        "keep the columns and rows of the analysis",
+        "outcome",
+        MayNot("an analysis of so many cells is refused all the same"),
+    ),
+    ("name the value that means the event", "outcome", Case),
+    ("make them one", "outcome", Case),
+    ("name one column of times since a common origin", "outcome", Case),
+    ("take fewer covariates", "outcome", Case),
+    ("name the codes that mean missing, or take '{name}' as categorical", "outcome", Case),
+    ("rename one", "outcome", Case),
+    ("write e.g. rand-m9-mstd0.5-inc1", "pixels", MayNot("takes a training")),
+    ("put the folder in front of it, or leave one out", "regions", Case),
+    ("copy the file again", "regions", Case),
+    ("evaluate larger ones as they are", "regions", MayNot("a region may be larger than memory")),
+    ("export them from datasets of their own", "regions", Case),
+    ("import it as test data, or leave it out", "regions", MayNot(OF_A_TRAINING)),
+    ("separate them, or state the order", "regions", Case),
+    ("state the order", "regions", Test(LABELS.0, LABELS.1)),
+    ("save it as UTF-8", "regions", Case),
+    ("unpack it and name the file inside", "regions", Case),
+    ("export boxes", "regions", Case),
+    ("write the whole name", "regions", Case),
+    ("name the table of the labels", "regions", Case),
+    ("name the table in it", "regions", Case),
+    (
+        "export the database as SlideRunner writes it",
+        "regions",
+        MayNot("who made the database may not have SlideRunner"),
+    ),
+    ("divide the database", "regions", MayNot("so many rows may be a mistake of the export")),
+    ("export it again", "regions", MayNot("an export may compute without an end again")),
+    ("state that they are xywh if it is the corner", "regions", Case),
+    ("multiply them by the image's width and height", "regions", Case),
+    ("swap their names", "regions", Case),
+    ("name another file", "regions", Case),
+    ("make the folds over this dataset too", "regions", MayNot(OF_A_TRAINING)),
+    ("name another folder, or remove it first", "regions", Case),
+    ("leave one of them out", "regions", Case),
+    ("hand its keys on in the environment", "remote", MayNot("needs a login of the cloud")),
+    (
+        "give that address itself if it is meant",
+        "remote",
+        MayNot("needs a server of an inner network"),
+    ),
+    ("ask for a new one", "remote", MayNot("who signs addresses may refuse")),
+    ("use a folder with one file per slide", "roi", Case),
+    ("save it as grey", "roi", Case),
+    ("train it in one process", "train", MayNot(OF_A_TRAINING)),
+    ("start the run again", "train", MayNot(OF_A_TRAINING)),
+    ("give the same ones, or another folder", "train", Test(PROTOCOL.0, PROTOCOL.1)),
+    ("give the folder of a run over folds", "train", MayNot(OF_A_TRAINING)),
+    ("give its number, or `all`", "train", MayNot(OF_A_TRAINING)),
+    ("leave the key out", "train", MayNot(OF_A_TRAINING)),
+    ("give the table of held-out items", "train", MayNot(OF_A_TRAINING)),
+    ("use a probe of kind `logistic`", "train", MayNot("a task may have too few images")),
+    ("call it `[probes.linear]`", "train", MayNot(OF_A_TRAINING)),
+    ("start from a package", "training", MayNot(OF_A_TRAINING)),
+    ("set it to {own}", "training", MayNot(OF_A_TRAINING)),
+];
+
+/// Cases of these; `$IM` are the options of an import, `$T` the columns of a survival table.
+pub(crate) const CASES: &[Followed] = &[
+    case(
+        ".lock is not a regular file; remove it",
+        "mkdir -p cbf/.build; mkfifo cbf/.build/.lock; $CB cbf",
+        "rm cbf/.build/.lock",
+        "$CB cbf",
+    ),
+    case(
+        "give its name the ending .parquet",
+        "cp survival.parquet packed.csv; $M survival km --time t --event e --table packed.csv",
+        "mv packed.csv packed.parquet",
+        "$M survival km --time t --event e --table packed.parquet",
+    ),
+    case(
+        "decompress it first (bzip2 -d)",
+        "python3 -c \"import bz2; bz2.open('bz.csv', 'w').write(open('km.csv', 'rb').read())\"; $KM bz.csv",
+        "python3 -c \"import bz2; open('unbz.csv', 'wb').write(bz2.open('bz.csv').read())\"",
+        "$KM unbz.csv",
+    ),
+    case(
+        "decompress it first (xz -d)",
+        "python3 -c \"import lzma; lzma.open('x.csv', 'w').write(open('km.csv', 'rb').read())\"; $KM x.csv",
+        "python3 -c \"import lzma; open('unx.csv', 'wb').write(lzma.open('x.csv').read())\"",
+        "$KM unx.csv",
+    ),
+    // The beginning of such a file; its program need not be here.
+    case(
+        "decompress it first (zstd -d)",
+        "printf '\\x28\\xb5\\x2f\\xfd' >zstd.csv; $KM zstd.csv",
+        "cp km.csv zstd.csv",
+        "$KM zstd.csv",
+    ),
+    // A note, not an error.
+    case(
+        "1 hidden file (hid/.a.png); name them",
+        "mkdir hid; cp flat.png hid/.a.png; cp flat.png hid/b.png; $M detect hid --model m --mpp 0.25 \
+         --engine rten --threads 1 --out hid1; exit 1",
+        "true",
+        "$M detect hid/.a.png hid/b.png $Q --model m --out hid2 && test -d hid2/_a",
+    ),
+    case(
+        "already holds a corpus; name another folder",
+        "$M corpus import --format csv boxes.csv $IM crops",
+        "true",
+        "$M corpus import --format csv boxes.csv $IM crops2",
+    ),
+    case(
+        "rename one, or evaluate them separately",
+        "printf 'slide,x,y,label\\none.tiff,375,335,mf\\none.svs,10,10,mf\\n' >two.csv; $EV two.csv",
+        "sed -i s/one.svs,10/one.tiff,10/ two.csv",
+        "$EV two.csv",
+    ),
+    case(
+        "remove one of the two",
+        "printf 'slide,x,y,label\\none,375,335,mf\\none,375,335,mf\\n' >again.csv; $EV again.csv",
+        "sed -i '$d' again.csv",
+        "$EV again.csv",
+    ),
+    case(
+        "divide percentages by 100",
+        "printf 'file,truth,p_a,p_b\\n1,a,90,10\\n2,b,40,60\\n' >pc.csv; $EC pc.csv",
+        "printf 'file,truth,p_a,p_b\\n1,a,0.90,0.10\\n2,b,0.40,0.60\\n' >pc.csv",
+        "$EC pc.csv",
+    ),
+    case(
+        "name the columns of true and predicted classes",
+        "{ echo id,truth,class,seen,guess; for i in {1..300}; do echo $i,n$i,n$i,a,b; done; echo 0,n0,n0,b,b; } \
+         >many.csv; $EC many.csv",
+        "true",
+        "$EC many.csv --truth seen --predicted guess",
+    ),
+    case(
+        "spell them as one",
+        "printf 'who,truth,class\\n1,Mitosis,mitosis\\n2,b,b\\n' >sp.csv; $EC sp.csv",
+        "sed -i s/Mitosis/mitosis/ sp.csv",
+        "$EC sp.csv",
+    ),
+    case(
+        "use `mithras detect` for slides",
+        "$M classify large.png --model m --mpp 0.25 --engine rten --out cl",
+        "true",
+        "$M detect large.png $Q --model m --out cl2",
+    ),
+    case(
+        "take the precision f32",
+        "$M detect flat.png $Q --model m --precision bf16 --out bf",
+        "true",
+        "$M detect flat.png $Q --model m --precision f32 --out bf",
+    ),
+    case(
+        "as one of counts.csv; give it another name",
+        "printf 'slide,status\\nflat.png,x\\n' >status.csv; $M detect --list status.csv $Q --model m --out status",
+        "sed -i s/status/state/ status.csv",
+        "$M detect --list status.csv $Q --model m --out status",
+    ),
+    case(
+        "rename one or put it into another list",
+        "mkdir other2; cp one.tiff other2/flat.tiff; printf 'slide\\ntwin/flat.png\\nother2/flat.tiff\\n' >tw.csv; \
+         $M detect --list tw.csv $Q --model m --out tw",
+        "sed -i '$d' tw.csv; printf 'slide\\nother2/flat.tiff\\n' >tw2.csv",
+        "$M detect --list tw.csv $Q --model m --out tw && $M detect --list tw2.csv $Q --model m --out tw2",
+    ),
+    case(
+        "name the value that means the event",
+        "printf 'time,event\\n1,who\\n2,x\\n3,who\\n' >who.csv; $KM who.csv",
+        "true",
+        "$KM who.csv --event-value who",
+    ),
+    case(
+        "name one column of times since a common origin",
+        "$M survival km --time start,stop --event event --table km.csv",
+        "true",
+        "$KM km.csv",
+    ),
+    case(
+        "take fewer covariates",
+        "printf 'time,event,a,b,c,d\\n1,1,2,3,4,1\\n2,0,3,5,1,1\\n3,1,9,1,2,7\\n' >few.csv; \
+         $COX a,b,c,d --table few.csv",
+        "true",
+        "$COX a --table few.csv",
+    ),
+    case(
+        "name the codes that mean missing, or take 'x' as categorical",
+        "{ echo time,event,x; for i in {1..9}; do echo $i,1,$((i * 7 % 3)); done; echo 5,1,lost; echo 4,0,lost; } \
+         >codes.csv; $COX x --table codes.csv",
+        "true",
+        "$COX x --table codes.csv --missing lost && $COX x --table codes.csv --categorical x",
+    ),
+    case(
+        "two methods are called 'a'; rename one",
+        "printf 'slide,hotspot_count,density_per_20_mm2\\n' >n.csv; { echo id,time,event; for i in {1..12}; do \
+         echo S$i,$i,$((i % 2)); echo S$i,$((i * 3 % 7)),$((i * 5 % 11)) >>n.csv; done; } >t.csv; \
+         $ST --counts n.csv --out st --method a=n.csv --method a=n.csv",
+        "true",
+        "$ST --counts n.csv --out st --method a=n.csv --method b=n.csv",
+    ),
+    case(
+        "put the folder in front of it, or leave one out",
+        "mkdir -p both/a both/b; cp flat.png both/a; cp small.svs both/b/flat.png; \
+         printf 'image,x,y,label\\nflat.png,20,30,mf\\n' >which.csv; \
+         $M corpus import --format csv which.csv --images both --mpp 0.25 --crop 64 --out which",
+        "sed -i s/flat/a.flat/ which.csv; sed -i s:a.flat:a/flat: which.csv",
+        "$M corpus import --format csv which.csv --images both --mpp 0.25 --crop 64 --out which",
+    ),
+    case(
+        "copy the file again",
+        "head -c $(($(stat -c %s tissue.jpg) / 2)) tissue.jpg >half.jpg; \
+         $M classify half.jpg --model m --mpp 0.25 --engine rten --out half",
+        "cp tissue.jpg half.jpg",
+        "$M classify half.jpg --model m --mpp 0.25 --engine rten --out half2",
+    ),
+    case(
+        "regions of a sheet are of one size; export them from datasets of their own",
+        "mkdir sizes own; cp flat.png one.tiff sizes; cp flat.png own; \
+         printf 'image,x,y,label\\nflat.png,20,30,mf\\none.tiff,20,30,mf\\n' >sizes.csv; $RG sizes.csv --images \
+         sizes --out sizes1; $M corpus export sizes1 --format sheets --out sheets1",
+        "grep -v tiff sizes.csv >own.csv; $RG own.csv --images own --out own1",
+        "$M corpus export own1 --format sheets --out sheets2",
+    ),
+    case(
+        "separate them, or state the order",
+        "$COCO 90,80,50,50 310,220,360,270 >mix.json; \
+         $M corpus import --format coco mix.json $IM mix",
+        "$COCO 90,80,50,50 >mix1.json; $COCO 310,220,360,270 >mix2.json",
+        "$M corpus import --format coco mix1.json $IM mix1 && \
+         $M corpus import --format midog-json mix2.json --map mf=mf $IM mix2",
+    ),
+    case(
+        "save it as UTF-8",
+        "printf '<?xml version=\"1.0\"?><ASAP_Annotations><Annotations><Annotation Name=\"k\\xf6\" Type=\"Dot\" \
+         PartOfGroup=\"mf\"><Coordinates><Coordinate Order=\"0\" X=\"90\" Y=\"90\"/></Coordinates></Annotation>\
+         </Annotations></ASAP_Annotations>' >flat.xml; $M corpus import --format asap flat.xml $IM xml",
+        "sed -i 's/k\\xf6/k\\xc3\\xb6/' flat.xml",
+        "$M corpus import --format asap flat.xml $IM xml",
+    ),
+    case(
+        "a ZIP archive; unpack it and name the file inside",
+        "$COCO 10,20,50,50 >in.json; python3 -c \"import zipfile; \
+         zipfile.ZipFile('z.json', 'w').write('in.json')\"; $M corpus import --format coco z.json $IM zip",
+        "python3 -c \"import zipfile; zipfile.ZipFile('z.json').extract('in.json', 'unpacked')\"",
+        "$M corpus import --format coco unpacked/in.json $IM zip",
+    ),
+    case(
+        "a run-length mask is not read; export boxes",
+        "$COCO 10,20,50,50 | sed 's/\"bbox\": [^]]*]/\"segmentation\": {\"counts\": \"ab\"}/' >rle.json; \
+         $M corpus import --format coco rle.json $IM rle",
+        "$COCO 10,20,50,50 >rle.json",
+        "$M corpus import --format coco rle.json $IM rle",
+    ),
+    case(
+        "write the whole name",
+        "mkdir part; cp flat.png part/a.png; cp one.tiff part/a.tiff; \
+         printf 'image,x,y,label\\na.png,90,90,mf\\na.tiff,90,90,mf\\n' >part.csv; printf 'image\\na\\n' >sel.csv; \
+         $RG part.csv --images part --only-images sel.csv --out part1",
+        "printf 'image\\na.png\\n' >sel.csv",
+        "$RG part.csv --images part --only-images sel.csv --out part1",
+    ),
+    case(
+        "this is a folder without a table; name the table of the labels",
+        "$M corpus import --format csv twin $IM folder",
+        "true",
+        "$M corpus import --format csv boxes.csv $IM folder",
+    ),
+    case(
+        "this is a folder; name the table in it: lab/boxes.csv",
+        "mkdir lab; cp boxes.csv lab; $M corpus import --format csv lab $IM lab1",
+        "true",
+        "$M corpus import --format csv lab/boxes.csv $IM lab1",
+    ),
+    case(
+        "state that they are xywh if it is the corner, or rename x, y to cx, cy if it is the centre",
+        "printf 'image,x,y,width,height,label\\nflat.png,20,30,50,50,mf\\nflat.png,60,50,50,50,mf\\n' >bx.csv; \
+         $M corpus import --format csv bx.csv $IM bx",
+        "sed 's/x,y/cx,cy/' bx.csv >centre.csv",
+        "$M corpus import --format csv bx.csv --boxes xywh $IM bx && $M corpus import --format csv centre.csv $IM bx2",
+    ),
+    case(
+        "multiply them by the image's width and height",
+        "printf 'image,x,y,label\\nflat.png,0.2,0.3,mf\\nflat.png,0.6,0.5,mf\\n' >part01.csv; \
+         $M corpus import --format csv part01.csv $IM part01",
+        "printf 'image,x,y,label\\nflat.png,80,90,mf\\nflat.png,240,150,mf\\n' >part01.csv",
+        "$M corpus import --format csv part01.csv $IM part01",
+    ),
+    case(
+        "swap their names",
+        "printf 'image,xmin,ymin,xmax,ymax,label\\nflat.png,70,80,20,30,mf\\nflat.png,110,100,60,50,mf\\n' >sw.csv; \
+         $M corpus import --format csv sw.csv $IM sw",
+        "sed -i 1s/.*/image,xmax,ymax,xmin,ymin,label/ sw.csv",
+        "$M corpus import --format csv sw.csv $IM sw",
+    ),
+    case(
+        "name another file",
+        "mkdir six; { echo image,x,y,label; for i in {1..6}; do cp flat.png six/f$i.png; echo $i >>six/f$i.png; \
+         echo f$i.png,90,90,mf; done; } >six.csv; $RG six.csv --images six --out six1; \
+         $M corpus split six1 --folds 3 --out folds.json; $M corpus split six1 --folds 2 --out folds.json",
+        "true",
+        "$M corpus split six1 --folds 2 --out folds2.json",
+    ),
+    case(
+        "is a dataset already; name another folder, or remove it first",
+        "$RG boxes.csv --images twin --out sets",
+        "cp -r sets removed; rm -r removed",
+        "$RG boxes.csv --images twin --out sets3 && $RG boxes.csv --images twin --out removed",
+    ),
+    case(
+        "leave one of them out",
+        "cp -r sets same; $M corpus merge sets same --out merged",
+        "true",
+        "$M corpus merge sets six1 --out merged",
+    ),
+    case(
+        "use a folder with one file per slide",
+        "$M detect flat.png small.svs $Q --model m --out each --regions r.geojson",
+        "mkdir each-r; cp r.geojson each-r/flat.geojson; sed 's/390/170/g; s/290/120/g' r.geojson >each-r/small.geojson",
+        "$M detect flat.png small.svs $Q --model m --out each --regions each-r --force-mpp",
+    ),
+    case(
+        "save it as grey",
+        "$M detect flat.png $Q --model m --out grey --regions coloured.png --regions-mpp 2.5",
+        "true",
+        "$M detect flat.png $Q --model m --out grey --regions mask.png --regions-mpp 2.5",
+    ),
+];
+
+#[test]
+fn remedies_in_sentences_that_are_put_together_help() {
+    let dir = place();
+    let at = dir.path();
+    let write = |name: &str, text: &str| fs::write(at.join(name), text).unwrap();
+    write("km.csv", "time,event\n1,1\n2,0\n3,1\n");
+    write("boxes.csv", "image,x,y,label\nflat.png,90,90,mf\nflat.png,190,90,imposter\n");
+    let white = image::Rgb([244, 243, 244]);
+    image::RgbImage::from_pixel(9000, 300, white).save(at.join("large.png")).unwrap();
+    let tissue = image::RgbImage::from_fn(400, 300, |x, y| image::Rgb([(x * 7 + y * 3) as u8; 3]));
+    tissue.save(at.join("tissue.jpg")).unwrap();
+    let red = image::RgbImage::from_pixel(40, 30, image::Rgb([255, 9, 9]));
+    red.save(at.join("coloured.png")).unwrap();
+    crate::survival_tables::parquet_table(&at.join("survival.parquet"));
+    write(
+        "coco.sh",
+        r#"i=0; echo '{"images": [{"id": 1, "file_name": "flat.png", "width": 400, "height": 300}],'
+        echo '"categories": [{"id": 1, "name": "mf"}], "annotations": ['
+        for box in "$@"; do [ $i = 0 ] || echo ,; i=$((i + 1))
+        echo "{\"id\": $i, \"image_id\": 1, \"category_id\": 1, \"bbox\": [$box]}"; done; echo ]}"#,
+    );
+    for line in [
+        "$M corpus import --format csv boxes.csv $IM crops",
+        "$RG boxes.csv --images twin --out sets",
+    ] {
+        let made = bash(at, line);
+        assert!(made.status.success(), "{}", crate::upgrading::output_text(&made));
+    }
+    follow(at, CASES);
+}
