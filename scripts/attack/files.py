@@ -186,6 +186,45 @@ def hidden_files_are_named(tool):
     return done is not None and done.returncode == 0 and b".hidden.svs" in done.stderr, output
 
 
+def no_text_survives_a_copy(tool):
+    """A comment or application data in the JPEG of any tile, or bytes behind its end: found, and not in the copy."""
+    plain, name = (SLIDES / "svs_jpeg_420.svs").read_bytes(), b"scanned for Jane Doe"
+    first = struct.unpack_from("<I", plain, 4)[0]
+    entries = [first + 2 + 12 * k for k in range(struct.unpack_from("<H", plain, first)[0])]
+    fields = {struct.unpack_from("<H", plain, at)[0]: struct.unpack_from("<II", plain, at + 4) for at in entries}
+    for place in ("comment", "data", "end"):
+        count, offsets = fields[324]
+        tile = tool.random.randrange(count)
+        at, size = (struct.unpack_from("<I", plain, fields[tag][1] + 4 * tile)[0] for tag in (324, 325))
+        marker = {"comment": b"\xff\xfe", "data": b"\xff\xe5", "end": b""}[place]
+        segment = marker + struct.pack(">H", len(name) + 2) + name
+        old = plain[at : at + size]
+        new = old[:2] + segment + old[2:] if marker else old + name
+        b = bytearray(plain)
+        struct.pack_into("<I", b, offsets + 4 * tile, len(plain))
+        struct.pack_into("<I", b, fields[325][1] + 4 * tile, len(new))
+        slide, copy = tool.base / "named.svs", tool.empty("unnamed.svs")
+        slide.write_bytes(b + new)
+        copy.unlink(missing_ok=True)
+        found, output = passes(tool, "slide", "info", "--deidentified-check", slide)
+        if marker and (found is None or b"tiff.jpeg." not in found.stdout):
+            return False, f"{place} of tile {tile} is not found: {output}"
+        done, output = passes(tool, "slide", "deidentify", slide, copy)
+        if done is None or done.returncode != 0 or b"Jane" in copy.read_bytes():
+            return False, f"{place} of tile {tile}: {output}"
+    return True, ""
+
+
+def points_are_not_guessed(tool):
+    """Numbers with a comma and with a point in one column, of which one may part thousands: those with a comma are in
+    a row that is left out."""
+    table = tool.base / "points.csv"
+    rows = [";1;0,5", *(f"{k};1;{k * 7 % 5}.200" for k in range(1, 13))]
+    table.write_text("\n".join(["time;event;x", *rows]) + "\n")
+    times = ["--time", "time", "--event", "event", "--covariates", "x"]
+    return refused(tool, [["survival", "cox", "--table", table, *times]])
+
+
 FILES = [
     coarse_tiles_may_be_absent,
     no_quote_takes_rows,
@@ -193,4 +232,6 @@ FILES = [
     a_read_error_is_an_error,
     large_tiles_are_decoded_once,
     hidden_files_are_named,
+    no_text_survives_a_copy,
+    points_are_not_guessed,
 ]
