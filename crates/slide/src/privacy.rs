@@ -331,7 +331,7 @@ pub(crate) fn is_product(text: &str) -> bool {
         })
 }
 
-/// Whether a word is formed as a laboratory counts its cases: `S20-1234`.
+/// Whether a word is formed as a laboratory counts its cases: letters and the year, a hyphen, a number.
 fn is_accession(word: &str) -> bool {
     let Some((year, number)) = word.split_once('-') else { return false };
     let digits = year.trim_start_matches(|c: char| c.is_ascii_alphabetic());
