@@ -146,7 +146,10 @@ def detection(a):
         all[f"detect, {model}, native / PyTorch eager, standard"] = eager / f32
         all[f"detect, {model}, native / PyTorch channels-last, standard"] = last / f32
         all[f"detect, {model}, native bf16 / PyTorch eager, standard"] = eager / ours["mithras native bf16"]
-        all[f"detect, {model}, native / OpenVINO"] = ours["mithras openvino f32"] / f32
+        if openvino := ours.get("mithras openvino f32"):
+            all[f"detect, {model}, native / OpenVINO"] = openvino / f32
+        else:
+            print(f"SKIPPED detect, {model}, native / OpenVINO: OpenVINO was not found (mithras doctor)")
     return all
 
 
