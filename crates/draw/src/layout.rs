@@ -23,7 +23,7 @@ pub struct Spec {
     pub figures: usize,
     /// Mimickers drawn.
     pub mimickers: usize,
-    /// Tissue to draw, mm2, at most half of the slide; its wavy border moves it by a few per cent.
+    /// Tissue to aim for, mm2; capped at what fits the slide ([`Spec::fits`]).
     pub tissue_mm2: f64,
 }
 
@@ -56,6 +56,17 @@ impl Spec {
             tissue_mm2: (0.5 * mm2).min(8.0),
         };
         Ok(spec)
+    }
+
+    /// Whether the slide has room for the tissue, about half of it at most.
+    ///
+    /// # Errors
+    /// [`SpecError::NoRoom`] when less than 0.8 of it would be drawn.
+    pub fn fits(&self) -> Result<(), SpecError> {
+        let px2: f64 =
+            blobs(self).iter().map(|b| std::f64::consts::PI * b.radius[0] * b.radius[1]).sum();
+        let (wanted, placed) = (self.tissue_mm2, px2 * (Self::MPP * 1e-3).powi(2));
+        if placed < ENOUGH * wanted { Err(SpecError::NoRoom { wanted, placed }) } else { Ok(()) }
     }
 }
 
@@ -143,15 +154,9 @@ impl Layout {
     /// Lays a slide out: tissue first, then figures and mimickers on it.
     ///
     /// # Errors
-    /// [`SpecError::NoRoom`] when less than 0.8 of the tissue fits, [`SpecError::Crowded`] when the tissue is too
-    /// small for the figures.
+    /// [`SpecError::Crowded`] when the tissue is too small for what was asked.
     pub fn new(spec: Spec) -> Result<Self, SpecError> {
         let blobs = blobs(&spec);
-        let px2: f64 = blobs.iter().map(|b| std::f64::consts::PI * b.radius[0] * b.radius[1]).sum();
-        let (wanted, placed) = (spec.tissue_mm2, px2 * (Spec::MPP * 1e-3).powi(2));
-        if placed < ENOUGH * wanted {
-            return Err(SpecError::NoRoom { wanted, placed });
-        }
         let mut layout = Self { spec, blobs, special: HashMap::new(), truth: Vec::new() };
         layout.place()?;
         Ok(layout)

@@ -130,7 +130,7 @@ fn what_cannot_be_drawn_is_refused() {
 fn tissue_that_does_not_fit_is_refused() {
     let spec = Spec::new(4000, 4000, 1, 2).unwrap();
     assert_eq!(spec.tissue_mm2, 0.5);
-    let refused = Layout::new(Spec { tissue_mm2: 0.76, ..spec }).unwrap_err();
+    let refused = Spec { tissue_mm2: 0.76, ..spec }.fits().unwrap_err();
     assert_eq!(
         refused.to_string(),
         "only 0.5 of 0.8 mm2 of tissue fit on the slide: draw less, or a larger slide"
@@ -140,8 +140,8 @@ fn tissue_that_does_not_fit_is_refused() {
         for (w, h) in
             [(512, 512), (600, 600), (512, 30_000), (4096, 3072), (26_000, 26_000), (100_000, 512)]
         {
-            let fits = Layout::new(Spec::new(w, h, seed, 0).unwrap());
-            assert!(fits.is_ok(), "{w} x {h}, seed {seed}: {}", fits.unwrap_err());
+            let fits = Spec::new(w, h, seed, 0).unwrap().fits();
+            assert!(fits.is_ok(), "{w} x {h}, seed {seed}: {fits:?}");
         }
     }
 }

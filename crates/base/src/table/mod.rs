@@ -815,7 +815,14 @@ mod tests {
             for c in &cells {
                 out.push([c.as_str(), "1"]);
             }
-            let t = Table::parse(Path::new("f.csv"), &out.into_bytes(), &Format::default()).unwrap();
+            let t = match Table::parse(Path::new("f.csv"), &out.into_bytes(), &Format::default()) {
+                // A cell whose lines look like rows is refused.
+                Err(TableError::Swallowed { .. }) => {
+                    prop_assert!(cells.iter().any(|c| c.contains('\n') && c.contains([',', ';'])));
+                    return Ok(());
+                }
+                read => read.unwrap(),
+            };
             for (row, c) in cells.iter().enumerate() {
                 prop_assert_eq!(t.cell(row, 0), c.trim());
             }

@@ -86,6 +86,7 @@ fn draw(args: &Args, slide: &Path) -> Result<()> {
     if let Some(mm2) = args.tissue_mm2 {
         anyhow::ensure!(mm2.is_finite() && mm2 > 0.0, "--tissue-mm2 {mm2} is not an area");
         spec.tissue_mm2 = mm2;
+        spec.fits()?;
     }
     let layout = Layout::new(spec)?;
     let container = if args.bigtiff { Container::BigTiff } else { Container::Auto };
