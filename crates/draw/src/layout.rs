@@ -93,7 +93,7 @@ pub enum SpecError {
     },
     /// The slide has no room for so much tissue.
     #[error(
-        "only {placed:.1} of {wanted:.1} mm2 of tissue fit on the slide: draw less, or a larger slide"
+        "only {placed:.2} of {wanted:.2} mm2 of tissue fit on the slide: draw less, or a larger slide"
     )]
     NoRoom {
         /// Asked for, mm2.

@@ -133,7 +133,7 @@ fn tissue_that_does_not_fit_is_refused() {
     let refused = Spec { tissue_mm2: 0.76, ..spec }.fits().unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "only 0.5 of 0.8 mm2 of tissue fit on the slide: draw less, or a larger slide"
+        "only 0.48 of 0.76 mm2 of tissue fit on the slide: draw less, or a larger slide"
     );
     // What is drawn where nothing is asked for always fits.
     for seed in 0..8 {

@@ -325,9 +325,11 @@ pub(crate) fn is_product(text: &str) -> bool {
     let parts = text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty());
     !text.split_whitespace().any(is_accession)
         && parts.map(str::to_lowercase).all(|word| {
-            // A version or model (`v12`, `gt450dx`, `c13220`) is short; a longer one is a number of something.
+            // A version or model (`19045`, `gt450dx`, `c13220`) is short; a longer one is a number of something.
+            let is_number = word.chars().all(|c| c.is_ascii_digit());
             let has_digit = word.chars().any(|c| c.is_ascii_digit());
-            (has_digit && word.len() <= 7) || PRODUCTS.contains(&word.as_str())
+            (has_digit && word.len() <= if is_number { 5 } else { 7 })
+                || PRODUCTS.contains(&word.as_str())
         })
 }
 
@@ -616,7 +618,7 @@ mod tests {
             assert_eq!(personal_parts("tiff.Software", product), [], "{product}");
         }
         for person in
-            ["Scanner of Jane Doe", "St Elsewhere 3", "tifffile.py S20-1234", "ImageJ 1234567890"]
+            ["Scanner of Jane Doe", "St Elsewhere 3", "tifffile.py S20-1234", "ImageJ 1234567"]
         {
             for name in ["tiff.Make", "tiff.Model", "tiff[2].Software"] {
                 let found = personal_parts(name, person);

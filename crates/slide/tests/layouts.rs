@@ -1052,6 +1052,14 @@ fn texts_in_the_jpeg_of_any_tile_are_found_and_gone_from_the_copy() {
         assert!(!std::fs::read(&out).unwrap().windows(4).any(|w| w == b"Jane"), "{i}");
         same_pixels(&open(&whole).unwrap(), &open(&out).unwrap());
     }
+    // Behind 120 kB of other segments.
+    let bytes = with_tile(&plain, 2, |tile| {
+        let named = segment(0xFE, b"for Jane Doe", tile);
+        let filled = segment(0xE5, &[0; 60_000], &named);
+        segment(0xE5, &[0; 60_000], &filled)
+    });
+    let found = kinds(&drawn.file("far.svs", &bytes));
+    assert!(found.contains(&("tiff.jpeg.Comment".to_owned(), Personal::Text)), "{found:?}");
 }
 
 fn same_pixels(a: &Slide, b: &Slide) {

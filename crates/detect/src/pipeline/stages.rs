@@ -54,7 +54,7 @@ impl Read<'_> {
             let tile = self.meter.time(1, || {
                 let mpp = self.recipe.mpp;
                 let tile = self.source.read_at(mpp, Rect::new(x, y, side, side))?;
-                // No later window begins before these ends.
+                // Later windows begin right of this part or below it.
                 self.source.passed(mpp, Rect::new(x, y, stride as usize, stride as usize));
                 // A window that is read again was judged before.
                 let flaws = if item.warm { None } else { squares.classify(&tile, inside) };

@@ -19,8 +19,8 @@ const LONGEST: u64 = 16 << 20;
 const REMOTE_TILES: usize = 16;
 /// Bytes in which the header of most tiles ends.
 const SHORT_HEADER: u64 = 1 << 10;
-/// Bytes of a tile's data that are looked at: headers are at its start.
-const HEADER: u64 = 64 << 10;
+/// Longest header of a tile that is read.
+const LONGEST_HEADER: u64 = 16 << 20;
 const JPEG: u64 = 7;
 /// `Compression` of JPEG 2000: Aperio's two, and the one of libtiff's list.
 pub(crate) const JPEG_2000: [u64; 3] = [33003, 33005, 34712];
@@ -182,14 +182,21 @@ fn headers(ifd: &Ifd, prefix: &str, most: usize, search: &mut Search) -> Result<
     Ok(tiles)
 }
 
-/// The start of a tile's data with its whole header, if that is no longer than [`HEADER`].
+/// The start of a tile's data, with the header of at most [`LONGEST_HEADER`].
 fn header(ifd: &Ifd, at: u64, n: u64, jpeg_2000: bool) -> Result<Vec<u8>, Fault> {
-    let short = ifd.data(at, n.min(SHORT_HEADER))?;
-    let whole = match jpeg_2000 {
-        true => short.windows(2).any(|w| w == [0xFF, 0x90]),
-        false => jpeg::segments(&short).0.iter().any(|s| s.marker == 0xDA),
-    };
-    if whole || n <= SHORT_HEADER { Ok(short) } else { ifd.data(at, n.min(HEADER)) }
+    let n = n.min(LONGEST_HEADER);
+    let mut length = SHORT_HEADER;
+    loop {
+        let start = ifd.data(at, n.min(length))?;
+        let whole = match jpeg_2000 {
+            true => start.windows(2).any(|w| w == [0xFF, 0x90]),
+            false => jpeg::segments(&start).0.iter().any(|s| s.marker == 0xDA),
+        };
+        if whole || length >= n {
+            return Ok(start);
+        }
+        length *= 64;
+    }
 }
 
 fn is_jpeg_2000(ifd: &Ifd) -> bool {
