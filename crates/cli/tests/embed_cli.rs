@@ -1,5 +1,7 @@
 //! `mithras encoders` and `mithras embed` with a tiny encoder: packages, slides, crops, resuming.
 
+use encoders::encoder::EncoderConfig;
+use encoders::onnx::outline;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -43,6 +45,35 @@ fn package(dir: &Path) -> PathBuf {
     let (code, _, err) = mithras(&args.concat());
     assert_eq!(code, Some(0), "{err}");
     out
+}
+
+/// The program without libtorch makes a package of a file of weights, and embeds with it.
+#[test]
+fn weights_become_a_package_without_libtorch() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let network = EncoderConfig { image: 32, ..EncoderConfig::new("vit_tiny_patch16_224", 0) };
+    let (weights, pictures) = (at("w.safetensors"), at("pictures"));
+    testkit::weights::drawn(&weights, &outline(&network.network().unwrap()));
+    std::fs::create_dir(&pictures).unwrap();
+    draw(&pictures.join("a.png"), 0);
+    draw(&pictures.join("b.png"), 9);
+    let convert = |encoder: &str, out: &Path| {
+        let args = ["encoders", "convert", "--weights", s(&weights), "--encoder", encoder];
+        let more =
+            ["--out", s(out), "--name", "own", "--license", "none", "--image", "32", "--json"];
+        mithras(&[&args[..], &more].concat())
+    };
+    let (code, made, err) = convert("vit_tiny_patch16_224", &at("own"));
+    assert_eq!(code, Some(0), "{err}");
+    assert_eq!(json(&made)["card"]["encoder"]["width"], 192);
+    let (own, table) = (at("own"), at("features.parquet"));
+    let args = ["embed", "--encoder", s(&own), "--crops", s(&pictures), "--out", s(&table)];
+    let (code, _, err) = mithras(&args);
+    assert_eq!((code, table.is_file()), (Some(0), true), "{err}");
+    let (code, _, err) = convert("uni_v1", &at("none"));
+    assert!(code == Some(1) && err.contains("w.safetensors") && !at("none").exists(), "{err}");
+    assert!(err.contains("does not fit the model as a whole"), "{err}");
 }
 
 fn draw(path: &Path, shift: u32) {

@@ -3,6 +3,7 @@
 use base::remedy::{Remedied, Remedy};
 use base::text::Shown;
 use crops::CorpusError;
+use encoders::EncoderError;
 use infer::convert::ConvertError;
 use infer::{CardError, EngineError, PackageError};
 use mitosis::PortError;
@@ -61,6 +62,9 @@ pub enum FeatureError {
         /// Why it cannot be converted.
         source: Box<ConvertError>,
     },
+    /// The weights are not the encoder's.
+    #[error(transparent)]
+    Weights(Box<EncoderError>),
     /// The package does not open.
     #[error(transparent)]
     Package(#[from] PackageError),

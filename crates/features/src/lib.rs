@@ -14,7 +14,8 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`package`] | encoders as packages: written, listed, shown |
+//! | [`package`] | encoders as packages: written, shown; [`Listing`] lists them |
+//! | [`weights`] | encoders from files of weights |
 //! | [`encoder`] | an encoder that is ready to run, on any engine or libtorch |
 //! | [`mod@classify`] | classes of crops, by classifier packages |
 //! | [`crops`] | features of the crops of a dataset, of images |
@@ -28,15 +29,20 @@ pub mod classify;
 pub mod crops;
 pub mod encoder;
 mod error;
+mod facts;
 pub mod files;
 pub mod hdf5;
+mod listing;
 pub mod package;
 mod pipe;
 pub mod row;
 pub mod table;
 pub mod tiles;
+pub mod weights;
 
 pub use encoder::{Frozen, Grid};
 pub use error::FeatureError;
+pub use facts::{Facts, Known, Listed};
+pub use listing::Listing;
 pub use row::{About, Row, Tiles};
 pub use table::{Form, Table};

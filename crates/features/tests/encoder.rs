@@ -2,8 +2,8 @@
 
 use base::progress::{Listener, Silent};
 use features::crops::{self, Source};
-use features::package::{self, Listing, Package};
-use features::{FeatureError, Frozen, Grid, Table, tiles};
+use features::package::{self, Package};
+use features::{FeatureError, Frozen, Grid, Listing, Table, tiles};
 use infer::card::{CardError, Interpolation, SourceCard};
 use infer::convert::{ConvertError, Draft};
 use infer::{EngineChoice, EngineError, EngineOptions, PackageError, Precision, Provider};

@@ -147,7 +147,7 @@ pub fn probes(side: usize) -> [RgbTile; 2] {
 pub fn convert(
     file: &[u8],
     draft: &Draft,
-    reference: Option<&[f32]>,
+    reference: Option<Reference<'_>>,
     options: &EngineOptions,
 ) -> Result<Converted, ConvertError> {
     let adapted = |width, half| {
@@ -181,42 +181,69 @@ pub fn convert(
     Ok(made)
 }
 
+/// Features of [`probes`] that a network's have to equal.
+#[derive(Clone, Copy, Debug)]
+pub struct Reference<'a> {
+    /// What gave them, as text.
+    pub by: &'a str,
+    /// The vectors, one after the other.
+    pub features: &'a [f32],
+}
+
 /// The same of a network that was exported here from weights, in the files that run one after the
-/// other: `image` into the first, `embedding` out of the last. `reference` are the features of [`probes`]
-/// by those weights. What is one file goes through [`convert`].
+/// other: `image` into the first, `embedding` out of the last. What is one file goes through [`convert`].
 ///
 /// # Errors
 /// [`ConvertError`].
 pub fn exported(
     files: Vec<Vec<u8>>,
     draft: &Draft,
-    reference: &[f32],
+    width: usize,
+    reference: Option<Reference<'_>>,
     options: &EngineOptions,
 ) -> Result<Converted, ConvertError> {
-    if let [whole] = &files[..] {
+    if let ([whole], Some(reference)) = (&files[..], reference) {
         return convert(whole, draft, Some(reference), options);
     }
-    let width = draft.width.unwrap_or(reference.len() / 2);
     let (mut made, given) = tried(draft, files, width, options)?;
-    made.compare(reference, &given, draft.half)?;
+    if let Some(reference) = reference {
+        made.compare(reference, &given, draft.half)?;
+    }
     Ok(made)
+}
+
+/// Features of [`probes`] by a network that was exported here, and the engine that gave them.
+///
+/// # Errors
+/// As [`exported`].
+pub fn features(
+    files: Vec<Vec<u8>>,
+    draft: &Draft,
+    width: usize,
+    options: &EngineOptions,
+) -> Result<(String, Vec<f32>), ConvertError> {
+    let (made, given) = tried(draft, files, width, options)?;
+    let parity = made.card.encoder.and_then(|e| e.parity);
+    let engine = parity.and_then(|p| p.engines.into_iter().next());
+    Ok((engine.map(|ran| ran.engine).unwrap_or_default(), given))
 }
 
 impl Converted {
     /// Holds features of the probes against those by the weights, and writes down how far they are.
     fn compare(
         &mut self,
-        reference: &[f32],
+        reference: Reference<'_>,
         given: &[f32],
         half: bool,
     ) -> Result<(), ConvertError> {
         let parity = self.card.encoder.as_mut().and_then(|e| e.parity.as_mut());
         let Some(parity) = parity else { return Ok(()) };
         let first = parity.engines[0].engine.clone();
-        let (libtorch, largest) = ("libtorch on the weights", parity.largest);
+        let Reference { by, features } = reference;
+        let largest = parity.largest;
         let allowed = if half { ROUNDING } else { TOLERANCE };
         let difference = agree(
-            Ran { engine: libtorch, features: reference },
+            Ran { engine: by, features },
             Ran { engine: &first, features: given },
             largest,
             allowed,
@@ -224,7 +251,7 @@ impl Converted {
         if half {
             parity.rounding = Some(difference);
         } else {
-            parity.engines.push(RanOn { engine: libtorch.into(), difference });
+            parity.engines.push(RanOn { engine: by.into(), difference });
         }
         Ok(())
     }
@@ -324,9 +351,10 @@ fn card(draft: &Draft, files: &[Vec<u8>], width: usize) -> ModelCard {
     }
 }
 
-/// The engines that are on this machine, the embedded one first.
+/// The engines that are on this machine, the embedded ones first.
 pub(crate) fn at_hand(options: &EngineOptions) -> Vec<(EngineChoice, Provider)> {
-    let mut all = vec![(EngineChoice::Rten, Provider::Auto)];
+    let mut all =
+        vec![(EngineChoice::Rten, Provider::Auto), (EngineChoice::Native, Provider::Auto)];
     if options.library.is_some() || !find_onnxruntime().is_empty() {
         all.push((EngineChoice::OnnxRuntime, Provider::Cpu));
     }

@@ -17,15 +17,16 @@ fn main() -> net::Result<()> {
     let half = args.next().is_some_and(|w| w == "f16");
     let weights = if half { WeightKind::F16 } else { WeightKind::F32 };
     let options = ExportOptions { weights, ..ExportOptions::default() };
-    std::fs::create_dir_all(&out)
-        .map_err(|source| net::NetError::Io { path: out.clone(), source })?;
+    std::fs::create_dir_all(&out).map_err(|source| {
+        net::NetError::from(encoders::EncoderError::Io { path: out.clone(), source })
+    })?;
     let vs = VarStore::new(Device::Cpu);
     let net = EfficientUnet::new(&vs.root(), &UnetConfig::default())?;
-    onnx::write(&out.join("segmenter.onnx"), &onnx::unet(&net, &options))?;
+    onnx::write(&out.join("segmenter.onnx"), &onnx::unet(&net, &vs, &options)?)?;
     for name in ["vit_tiny_patch16_224", "efficientnet_b0"] {
         let vs = VarStore::new(Device::Cpu);
         let net = encoder::build(&vs.root(), &EncoderConfig::new(name, 2))?;
-        let bytes = onnx::classifier(&*net, 224, &options)?;
+        let bytes = onnx::classifier(&*net, &vs, 224, &options)?;
         onnx::write(&out.join(format!("{name}.onnx")), &bytes)?;
     }
     Ok(())

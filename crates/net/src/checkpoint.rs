@@ -4,12 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
 
-use safetensors::{Dtype, SafeTensors, tensor::TensorView};
+use safetensors::{Dtype, tensor::TensorView};
 use serde::{Deserialize, Serialize};
 use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
 
 use crate::error::{NetError, Result};
+use crate::tensors;
+use encoders::foreign::{Matched, match_names};
+use encoders::weights::{Safe, read_safetensors};
+
+pub use encoders::foreign::LoadReport;
 
 /// Version of the description below.
 pub const SCHEMA: u32 = 1;
@@ -74,7 +79,7 @@ impl Spec {
     /// ImageNet normalisation at 0.25 um/px.
     ///
     /// # Errors
-    /// [`NetError::Config`] when the config struct is not representable as JSON.
+    /// [`NetError::Encoder`] when the config struct is not representable as JSON.
     pub fn new(architecture: &str, config: &impl Serialize, input: u32) -> Result<Self> {
         Ok(Self {
             schema: SCHEMA,
@@ -125,52 +130,6 @@ const TRAINING_ONLY: [&str; 4] = ["drop_path", "dropout", "head_bias", "mask_rat
 fn structure(config: &serde_json::Value) -> BTreeMap<&str, &serde_json::Value> {
     let entries = config.as_object().into_iter().flatten();
     entries.map(|(k, v)| (k.as_str(), v)).filter(|(k, _)| !TRAINING_ONLY.contains(k)).collect()
-}
-
-/// What became of the names of a file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LoadReport {
-    /// Taken from the file.
-    pub taken: Vec<String>,
-    /// In the model, not in the file.
-    pub missing: Vec<String>,
-    /// In the file, not in the model.
-    pub unexpected: Vec<String>,
-    /// In both, with different shapes (`name: file, model`); not taken.
-    pub reshaped: Vec<String>,
-    /// What was done to the position table, as text.
-    pub resized: Option<String>,
-}
-
-impl LoadReport {
-    /// Nothing missing, unexpected or misshapen.
-    #[must_use]
-    pub fn is_exact(&self) -> bool {
-        self.missing.is_empty() && self.unexpected.is_empty() && self.reshaped.is_empty()
-    }
-}
-
-impl std::fmt::Display for LoadReport {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let some = |names: &[String]| {
-            let shown = names.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
-            if names.len() > 5 { format!("{shown}, ...") } else { shown }
-        };
-        write!(f, "{} tensors taken", self.taken.len())?;
-        if let Some(resized) = &self.resized {
-            write!(f, "; {resized}")?;
-        }
-        for (what, names) in [
-            ("missing in the file", &self.missing),
-            ("unexpected in the file", &self.unexpected),
-            ("of another shape", &self.reshaped),
-        ] {
-            if !names.is_empty() {
-                write!(f, "; {} {what}: {}", names.len(), some(names))?;
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Tensors by name and the file's description.
@@ -239,42 +198,16 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
 /// Reads a safetensors file whole.
 ///
 /// # Errors
-/// [`NetError::Io`] or [`NetError::File`] when it is unreadable or no safetensors.
+/// [`NetError::Encoder`] or [`NetError::Encoder`] when it is unreadable or no safetensors.
 pub fn read_tensors(path: &Path) -> Result<Tensors> {
-    let bytes = base::file::read_whole(path).map_err(|e| NetError::io(path, e))?;
-    let bad = |e: safetensors::SafeTensorError| {
-        NetError::file(path, format!("no readable safetensors file ({e})"), "export it again")
-    };
-    let (_, header) = SafeTensors::read_metadata(&bytes).map_err(bad)?;
-    let metadata: BTreeMap<String, String> =
-        header.metadata().iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect();
+    let Safe { tensors, metadata } = read_safetensors(path)?;
     let spec = match metadata.get(KEY) {
         Some(text) => Some(serde_json::from_str(text).map_err(|e| {
             NetError::file(path, format!("its description is unreadable ({e})"), "export it again")
         })?),
         None => None,
     };
-    let file = SafeTensors::deserialize(&bytes).map_err(bad)?;
-    let mut tensors = BTreeMap::new();
-    for (name, view) in file.tensors() {
-        let kind = match view.dtype() {
-            Dtype::F32 => Kind::Float,
-            Dtype::F64 => Kind::Double,
-            Dtype::F16 => Kind::Half,
-            Dtype::BF16 => Kind::BFloat16,
-            Dtype::I64 => Kind::Int64,
-            Dtype::I32 => Kind::Int,
-            Dtype::U8 => Kind::Uint8,
-            Dtype::BOOL => Kind::Bool,
-            other => {
-                let why = format!("`{name}` has the type {other:?}, which is not supported");
-                return Err(NetError::file(path, why, "convert it to f32"));
-            }
-        };
-        let shape: Vec<i64> = view.shape().iter().map(|&d| d as i64).collect();
-        tensors.insert(name, Tensor::f_from_data_size(view.data(), &shape, kind)?);
-    }
-    Ok(Tensors { tensors, spec, metadata })
+    Ok(Tensors { tensors: tensors::from_arrays(tensors)?, spec, metadata })
 }
 
 /// Saves a model with its description.
@@ -299,7 +232,7 @@ pub fn save_described(path: &Path, tensors: &[(String, Tensor)], spec: &Spec) ->
 /// The description of a checkpoint of ours.
 ///
 /// # Errors
-/// [`NetError::File`] when the file has none.
+/// [`NetError::Encoder`] when the file has none.
 pub fn read_spec(path: &Path) -> Result<Spec> {
     read_tensors(path)?.spec.ok_or_else(|| {
         NetError::file(path, "it carries no description", "load it as foreign weights")
@@ -309,12 +242,11 @@ pub fn read_spec(path: &Path) -> Result<Spec> {
 /// Largest header of a safetensors file that is read for its description.
 const HEADER_BYTES: u64 = 256 << 20;
 
-/// What the weights in a file were trained on, if the file records it; reads only its header. `None`
-/// for files of other programs and of older versions.
+/// The description of a checkpoint of ours; reads only the file's header. `None` for files of other programs.
 ///
 /// # Errors
-/// [`NetError::Io`], and [`NetError::File`] for a description of ours that cannot be read.
-pub fn trained_on(path: &Path) -> Result<Option<TrainedOn>> {
+/// [`NetError::Encoder`] of a file that cannot be read, and for a description of ours that cannot.
+pub fn description(path: &Path) -> Result<Option<Spec>> {
     let fail = |e: std::io::Error| NetError::io(path, e);
     let mut file = base::file::open_regular(path).map_err(fail)?;
     let size = file.metadata().map_err(fail)?.len();
@@ -330,16 +262,24 @@ pub fn trained_on(path: &Path) -> Result<Option<TrainedOn>> {
     file.read_exact(&mut header).map_err(fail)?;
     let Ok(header) = serde_json::from_slice::<serde_json::Value>(&header) else { return Ok(None) };
     let Some(text) = header["__metadata__"][KEY].as_str() else { return Ok(None) };
-    let spec: Spec = serde_json::from_str(text).map_err(|e| {
-        NetError::file(path, format!("its description is unreadable ({e})"), "export it again")
-    })?;
-    Ok(spec.trained_on)
+    let unreadable =
+        |e| NetError::file(path, format!("its description is unreadable ({e})"), "export it again");
+    serde_json::from_str(text).map(Some).map_err(unreadable)
+}
+
+/// What the weights in a file were trained on, if the file records it; reads only its header. `None`
+/// for files of other programs and of older versions.
+///
+/// # Errors
+/// As [`description`].
+pub fn trained_on(path: &Path) -> Result<Option<TrainedOn>> {
+    Ok(description(path)?.and_then(|spec| spec.trained_on))
 }
 
 /// Loads a checkpoint of ours, exactly: same description, same names, same shapes.
 ///
 /// # Errors
-/// [`NetError::File`] with every difference.
+/// [`NetError::Encoder`] with every difference.
 pub fn load(path: &Path, vs: &VarStore, expected: &Spec) -> Result<Spec> {
     let file = read_tensors(path)?;
     let Some(spec) = file.spec else {
@@ -357,7 +297,7 @@ pub fn load(path: &Path, vs: &VarStore, expected: &Spec) -> Result<Spec> {
             "use the preset it was made with",
         ));
     }
-    let plan = match_names(&file.tensors, vs, |n| Some(n.to_string()));
+    let plan = plan(&file.tensors, vs, |n| Some(n.to_string()));
     if !plan.report.is_exact() {
         return Err(NetError::file(
             path,
@@ -417,7 +357,7 @@ pub fn load_matching(
     vs: &VarStore,
     rename: impl Fn(&str) -> Option<String>,
 ) -> LoadReport {
-    match_names(tensors, vs, rename).apply()
+    plan(tensors, vs, rename).apply()
 }
 
 pub(crate) struct Plan {
@@ -446,34 +386,18 @@ impl Plan {
     }
 }
 
-pub(crate) fn match_names(
+pub(crate) fn plan(
     tensors: &BTreeMap<String, Tensor>,
     vs: &VarStore,
     rename: impl Fn(&str) -> Option<String>,
 ) -> Plan {
-    let model: BTreeMap<String, Tensor> = vs.variables().into_iter().collect();
-    let mut report = LoadReport::default();
-    let mut copies = Vec::new();
-    let mut seen = BTreeSet::new();
-    for (name, from) in tensors {
-        if name.ends_with("num_batches_tracked") {
-            continue;
-        }
-        let Some(target) = rename(name) else { continue };
-        let Some(to) = model.get(&target) else {
-            report.unexpected.push(name.clone());
-            continue;
-        };
-        seen.insert(target.clone());
-        if to.size() == from.size() {
-            copies.push((to.shallow_clone(), from.shallow_clone()));
-            report.taken.push(target);
-        } else {
-            report.reshaped.push(format!("{target}: {:?}, {:?}", from.size(), to.size()));
-        }
-    }
-    report.missing = model.keys().filter(|k| !seen.contains(*k)).cloned().collect();
-    Plan { report, copies }
+    let model = vs.variables();
+    let file: Vec<(&str, Vec<i64>)> = tensors.iter().map(|(n, t)| (n.as_str(), t.size())).collect();
+    let dims = file.iter().map(|(name, dims)| (*name, &dims[..]));
+    let Matched { report, pairs } = match_names(dims, &tensors::outline(vs), rename);
+    let copy =
+        |(to, from): &(String, String)| (model[to].shallow_clone(), tensors[from].shallow_clone());
+    Plan { copies: pairs.iter().map(copy).collect(), report }
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ impl Ema {
     /// Restores what [`Self::state`] gave.
     ///
     /// # Errors
-    /// [`crate::NetError::Config`] with the name that is missing or has another shape.
+    /// [`crate::NetError::Encoder`] with the name that is missing or has another shape.
     pub fn load_state(&mut self, state: &[(String, Tensor)]) -> Result<()> {
         for (name, shadow) in self.names.iter().zip(&mut self.shadow) {
             restore_state(shadow, name, state)?;

@@ -1,6 +1,8 @@
 //! What can go wrong in this crate.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use encoders::EncoderError;
 
 /// Result of this crate.
 pub type Result<T> = std::result::Result<T, NetError>;
@@ -25,57 +27,9 @@ pub enum NetError {
         /// Who, as far as it is known, or c10d's own words.
         reason: String,
     },
-    /// A file could not be read or written.
-    #[error("{path}: {source}")]
-    Io {
-        /// Path of the file.
-        path: PathBuf,
-        /// The cause.
-        source: std::io::Error,
-    },
-    /// A file holds something else than asked for.
-    #[error("{path}: {reason}; {remedy}")]
-    File {
-        /// Path of the file.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-        /// What to do.
-        remedy: String,
-    },
-    /// Weights of others that are not the model's.
-    #[error("{path}: {reason}{}", lines(problems))]
-    Weights {
-        /// Path of the file.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-        /// Tensor by tensor.
-        problems: Vec<String>,
-        /// Whether a part could be taken.
-        fits_in_part: bool,
-    },
-    /// A network whose ONNX file would be larger than such a file can be.
-    #[error(
-        "`{name}`: its ONNX file would have {:.1} GB with weights as {weights}, and {:.1} GB is the most; {}",
-        *bytes as f64 / 1e9,
-        *most as f64 / 1e9,
-        if *halves { "take the precision f16" } else {
-            "a classifier is one file, only an encoder without a head may be several"
-        }
-    )]
-    TooLarge {
-        /// The encoder.
-        name: String,
-        /// What its weights take.
-        bytes: u64,
-        /// What a file may have.
-        most: u64,
-        /// As they are stored.
-        weights: &'static str,
-        /// Whether it would fit as f16.
-        halves: bool,
-    },
+    /// Files, weights and settings of encoders.
+    #[error(transparent)]
+    Encoder(#[from] EncoderError),
     /// A device was asked for that is not there.
     #[error("device `{asked}`: {reason}")]
     Device {
@@ -84,36 +38,18 @@ pub enum NetError {
         /// Why not.
         reason: String,
     },
-    /// A setting that has no meaning.
-    #[error("`{key}`: {reason}")]
-    Config {
-        /// Preset key.
-        key: String,
-        /// Why it cannot be.
-        reason: String,
-    },
 }
 
 impl NetError {
     pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
-        Self::Io { path: path.to_path_buf(), source }
+        EncoderError::io(path, source).into()
     }
 
     pub(crate) fn file(path: &Path, reason: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self::File { path: path.to_path_buf(), reason: reason.into(), remedy: remedy.into() }
+        EncoderError::file(path, reason, remedy).into()
     }
 
     pub(crate) fn config(key: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self::Config { key: key.into(), reason: reason.into() }
+        EncoderError::config(key, reason).into()
     }
-}
-
-/// The first of a list, one on each line: a file of another network has hundreds.
-fn lines(problems: &[String]) -> String {
-    const SHOWN: usize = 40;
-    let mut out: String = problems.iter().take(SHOWN).map(|p| format!("\n  {p}")).collect();
-    if problems.len() > SHOWN {
-        out.push_str(&format!("\n  ... and {} more", problems.len() - SHOWN));
-    }
-    out
 }

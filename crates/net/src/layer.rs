@@ -1,5 +1,6 @@
 //! Layers with timm's parameter names. Own structs, so that export and folding see every field.
 
+pub use encoders::layer::{Act, ConvNormShape, ConvShape};
 use tch::nn::{Init, Path};
 use tch::{Kind, Tensor};
 
@@ -18,59 +19,16 @@ pub struct Conv2d {
     pub groups: i64,
 }
 
-/// Shape of a convolution.
-#[derive(Clone, Copy, Debug)]
-pub struct ConvShape {
-    /// Input channels.
-    pub input: i64,
-    /// Output channels.
-    pub output: i64,
-    /// Kernel side.
-    pub kernel: i64,
-    /// Stride.
-    pub stride: i64,
-    /// Groups.
-    pub groups: i64,
-    /// With bias.
-    pub bias: bool,
-}
-
-impl ConvShape {
-    /// A convolution without bias, stride 1, one group.
-    #[must_use]
-    pub fn new(input: i64, output: i64, kernel: i64) -> Self {
-        Self { input, output, kernel, stride: 1, groups: 1, bias: false }
-    }
-
-    /// With this stride.
-    #[must_use]
-    pub fn stride(self, stride: i64) -> Self {
-        Self { stride, ..self }
-    }
-
-    /// With this many groups.
-    #[must_use]
-    pub fn groups(self, groups: i64) -> Self {
-        Self { groups, ..self }
-    }
-
-    /// With a bias.
-    #[must_use]
-    pub fn bias(self) -> Self {
-        Self { bias: true, ..self }
-    }
-}
-
 impl Conv2d {
     /// Padding keeps the size at stride 1 (`k / 2` on every side, as timm's default). Weights are
     /// normal with variance 2 / fan-out (timm's EfficientNet rule), bias zero.
     #[must_use]
     pub fn new(p: &Path, shape: ConvShape) -> Self {
-        let ConvShape { input, output, kernel, stride, groups, bias } = shape;
+        let ConvShape { output, kernel, stride, groups, bias, .. } = shape;
         let fan_out = (kernel * kernel * output / groups) as f64;
         let init = Init::Randn { mean: 0.0, stdev: (2.0 / fan_out).sqrt() };
         Self {
-            weight: p.var("weight", &[output, input / groups, kernel, kernel], init),
+            weight: p.var("weight", &shape.dims(), init),
             bias: bias.then(|| p.var("bias", &[output], Init::Const(0.0))),
             stride,
             padding: kernel / 2,
@@ -244,20 +202,14 @@ pub fn drop_path(x: Tensor, p: f64, train: bool) -> Tensor {
     &x * mask.to_kind(x.kind())
 }
 
-/// Activation of a network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
-    /// `x sigmoid(x)`.
-    Silu,
-    /// `min(max(x, 0), 6)`.
-    Relu6,
-    /// `max(x, 0)`.
-    Relu,
+/// What an activation computes.
+pub trait Activation {
+    /// Applies it.
+    fn forward(self, x: &Tensor) -> Tensor;
 }
 
-impl Act {
-    /// Applies it.
-    pub fn forward(self, x: &Tensor) -> Tensor {
+impl Activation for Act {
+    fn forward(self, x: &Tensor) -> Tensor {
         match self {
             Self::Silu => x.silu(),
             Self::Relu6 => x.relu6(),

@@ -1,4 +1,5 @@
-//! Encoders, heads, losses, optimisers, checkpoints, ONNX export (libtorch).
+//! Networks that train: heads, losses, optimisers, checkpoints (libtorch). Their shapes, names and ONNX files are
+//! [`encoders`]'.
 //!
 //! | module | reference |
 //! |---|---|
@@ -9,8 +10,7 @@
 //! | [`optim`], [`schedule`], [`ema`] | torch, timm, the MAE reference |
 //! | [`lora`] | peft |
 //! | [`probe`] | the MAE reference |
-//! | [`checkpoint`], [`foreign`], [`read_weights`] | safetensors, `torch.save` |
-//! | [`onnx`] | ONNX opset 17 |
+//! | [`checkpoint`], [`foreign`], [`onnx`] | [`encoders`] |
 //! | [`device`] | |
 //! | [`dist`] | c10d |
 //!
@@ -59,7 +59,7 @@
 //! # let path = dir.path().join("best.safetensors");
 //! checkpoint::save(&path, &vs, &spec)?;
 //! checkpoint::load(&path, &vs, &spec)?; // refuses anything that does not match
-//! let onnx = net::onnx::classifier(&*net, 32, &net::onnx::ExportOptions::default())?;
+//! let onnx = net::onnx::classifier(&*net, &vs, 32, &net::onnx::ExportOptions::default())?;
 //! # assert!(onnx.len() > 1000);
 //! # Ok(())
 //! # }
@@ -77,24 +77,20 @@ pub mod encoder;
 mod error;
 pub mod foreign;
 pub mod layer;
-mod lite;
 pub mod lora;
 pub mod loss;
 pub mod mae;
 pub mod onnx;
 pub mod optim;
-mod pickle;
 pub mod probe;
-mod pth;
 pub mod resnet;
 pub mod schedule;
-mod shards;
 mod shim;
 pub mod swin;
+mod tensors;
 pub mod text;
 pub mod unet;
 pub mod vit;
 
 pub use error::{NetError, Result};
-pub use pth::read_weights;
-pub use shards::weight_files;
+pub use tensors::{from_arrays, read_weights, weight_files};

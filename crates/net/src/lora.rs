@@ -49,7 +49,7 @@ impl Lora {
     /// Checks ranges, and that the encoder of this name can be adapted.
     ///
     /// # Errors
-    /// [`NetError::Config`] with the key.
+    /// [`NetError::Encoder`] with the key.
     pub fn check(&self, encoder: &str) -> Result<()> {
         if self.rank < 1 {
             return Err(NetError::config("lora.rank", format!("{} is below 1", self.rank)));

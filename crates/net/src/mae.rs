@@ -101,7 +101,7 @@ impl MaeConfig {
     /// Checks ranges.
     ///
     /// # Errors
-    /// [`NetError::Config`] with the key.
+    /// [`NetError::Encoder`] with the key.
     pub fn check(&self) -> Result<()> {
         let bad = |key: &str, why: &str| Err(NetError::config(key, why));
         if self.image < self.patch || self.patch < 1 || self.image % self.patch != 0 {
@@ -223,7 +223,7 @@ impl Mae {
     /// Builds it under `p`.
     ///
     /// # Errors
-    /// [`NetError::Config`] for a setting out of range.
+    /// [`NetError::Encoder`] for a setting out of range.
     pub fn new(p: &Path, config: &MaeConfig) -> Result<Self> {
         config.check()?;
         let MaeConfig { dim, patch, decoder_dim, .. } = *config;

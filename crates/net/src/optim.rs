@@ -151,7 +151,7 @@ impl AdamW {
     /// Make it after the weights are loaded, moved and laid out.
     ///
     /// # Errors
-    /// [`NetError::Config`] when a group names no variable.
+    /// [`NetError::Encoder`] when a group names no variable.
     pub fn new(vs: &VarStore, groups: Vec<ParamGroup>, config: AdamWConfig) -> Result<Self> {
         let params = gather(vs, &groups)?;
         let zeros = |ps: &[Tensor]| ps.iter().map(|p| p.detach().zeros_like()).collect::<Vec<_>>();
@@ -240,7 +240,7 @@ impl AdamW {
     /// Restores what [`Self::state`] gave, exactly.
     ///
     /// # Errors
-    /// [`NetError::Config`] with the name that is missing or has another shape.
+    /// [`NetError::Encoder`] with the name that is missing or has another shape.
     pub fn load_state(&mut self, state: &[(String, Tensor)]) -> Result<()> {
         restore_state(&mut self.step, "step", state)?;
         for s in &mut self.slots {
@@ -346,7 +346,7 @@ impl Lars {
     /// Restores what [`Self::state`] gave.
     ///
     /// # Errors
-    /// [`NetError::Config`] with the name that is missing or has another shape.
+    /// [`NetError::Encoder`] with the name that is missing or has another shape.
     pub fn load_state(&mut self, state: &[(String, Tensor)]) -> Result<()> {
         for (name, v) in self.names.iter().zip(&mut self.velocity) {
             restore_state(v, &format!("velocity.{name}"), state)?;

@@ -1,67 +1,38 @@
 //! ResNet-50: v1.5 (the stride in the 3x3 convolution), equal to torchvision's and timm's with
 //! their parameter names, and v2 (norms before convolutions) up to its third stage.
 
-use serde::{Deserialize, Serialize};
+use encoders::resnet::{BottleneckShape, stages, stem};
 use tch::Tensor;
 use tch::nn::Path;
 
-use crate::efficientnet::{Act, ConvNorm};
-use crate::error::{NetError, Result};
-use crate::layer::{BatchNorm, Conv2d, ConvShape, Linear, drop_path};
+use crate::efficientnet::ConvNorm;
+use crate::error::Result;
+use crate::layer::{BatchNorm, Conv2d, Linear, drop_path};
 
-/// How to build one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ResNetConfig {
-    /// Classes of the head; 0 leaves it out.
-    pub classes: i64,
-    /// Dropout before the head, [0, 1).
-    #[serde(default)]
-    pub dropout: f64,
-    /// Stochastic depth at the last block, growing linearly from 0, [0, 1).
-    #[serde(default)]
-    pub drop_path: f64,
-    /// Constant bias of the head.
-    #[serde(default)]
-    pub head_bias: f64,
+pub use encoders::resnet::ResNetConfig;
+
+/// What a configuration makes of its head.
+trait Head {
+    fn head(&self, p: &Path, dim: i64) -> Option<Linear>;
 }
 
-impl ResNetConfig {
-    /// No dropout, no stochastic depth.
-    #[must_use]
-    pub fn new(classes: i64) -> Self {
-        Self { classes, dropout: 0.0, drop_path: 0.0, head_bias: 0.0 }
-    }
-
-    /// Checks ranges.
-    ///
-    /// # Errors
-    /// [`NetError::Config`] with the key.
-    pub fn check(&self) -> Result<()> {
-        for (key, p) in [("dropout", self.dropout), ("drop_path", self.drop_path)] {
-            if !(0.0..1.0).contains(&p) {
-                return Err(NetError::config(key, format!("{p} is not in [0, 1)")));
-            }
-        }
-        if self.classes < 0 {
-            return Err(NetError::config("classes", "must not be negative"));
-        }
-        Ok(())
-    }
-
+impl Head for ResNetConfig {
     fn head(&self, p: &Path, dim: i64) -> Option<Linear> {
         (self.classes > 0).then(|| Linear::head(&(p / "fc"), dim, self.classes, self.head_bias))
     }
-
-    pub(crate) fn logits(&self, y: Tensor, head: Option<&Linear>, train: bool) -> Tensor {
-        let Some(head) = head else { return y };
-        let y = if self.dropout > 0.0 { y.dropout(self.dropout, train) } else { y };
-        head.forward(&y)
-    }
 }
 
-/// Middle width, blocks and stride of the stages; a stage puts out four times its middle width.
-const STAGES: [(i64, usize, i64); 4] = [(64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)];
+/// Dropout and the head.
+pub(crate) fn logits(
+    config: &ResNetConfig,
+    y: Tensor,
+    head: Option<&Linear>,
+    train: bool,
+) -> Tensor {
+    let Some(head) = head else { return y };
+    let y = if config.dropout > 0.0 { y.dropout(config.dropout, train) } else { y };
+    head.forward(&y)
+}
 
 fn max_pool(x: &Tensor) -> Tensor {
     x.max_pool2d([3, 3], [2, 2], [1, 1], [1, 1], false)
@@ -82,6 +53,22 @@ pub(crate) fn stage_and_block(name: &str) -> Option<(usize, usize)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
+/// Blocks with their rates of stochastic depth, growing linearly from 0 to `drop_path`.
+fn built<B>(
+    rows: &[Vec<BottleneckShape>],
+    drop_path: f64,
+    mut block: impl FnMut(&BottleneckShape, f64) -> B,
+) -> Vec<Vec<B>> {
+    let last = rows.iter().map(Vec::len).sum::<usize>() - 1;
+    let mut index = 0_usize;
+    let mut one = |shape| {
+        let rate = drop_path * index as f64 / last as f64;
+        index += 1;
+        block(shape, rate)
+    };
+    rows.iter().map(|row| row.iter().map(&mut one).collect()).collect()
+}
+
 /// A bottleneck: 1x1, 3x3 (with the stride), 1x1, each with a batch norm.
 #[derive(Debug)]
 pub(crate) struct Bottleneck {
@@ -91,23 +78,14 @@ pub(crate) struct Bottleneck {
 }
 
 impl Bottleneck {
-    fn new(p: &Path, input: i64, middle: i64, stride: i64, first: bool, drop_path: f64) -> Self {
-        let output = 4 * middle;
-        let conv = |names, shape, act: Option<Act>| ConvNorm::new(p, names, shape, act);
-        let relu = Some(Act::Relu);
-        let convs = [
-            conv(("conv1", "bn1"), ConvShape::new(input, middle, 1), relu),
-            conv(("conv2", "bn2"), ConvShape::new(middle, middle, 3).stride(stride), relu),
-            conv(("conv3", "bn3"), ConvShape::new(middle, output, 1), None),
-        ];
+    fn new(p: &Path, shape: &BottleneckShape, drop_path: f64) -> Self {
+        let convs = shape.convs().map(|c| ConvNorm::new(p, &c));
         // A block starts as the identity (timm's `zero_init_last`).
         if let Some(scale) = &convs[2].norm.weight {
             let _ = tch::no_grad(|| scale.shallow_clone().zero_());
         }
-        let downsample = first.then(|| {
-            let shape = ConvShape::new(input, output, 1).stride(stride);
-            ConvNorm::new(&(p / "downsample"), ("0", "1"), shape, None)
-        });
+        let shortcut = shape.shortcut_norm();
+        let downsample = shortcut.map(|c| ConvNorm::new(&(p / "downsample"), &c));
         Self { convs, downsample, drop_path }
     }
 
@@ -134,35 +112,19 @@ pub struct ResNet {
 }
 
 impl ResNet {
-    /// timm's and torchvision's name.
-    pub const NAME: &'static str = "resnet50";
-    /// Width of [`crate::encoder::Encoder::embed`].
-    pub const DIM: i64 = 2048;
-
     /// Builds it under `p`; the head starts at zero weights and a constant bias.
     ///
     /// # Errors
-    /// [`NetError::Config`] for a setting out of range.
+    /// [`NetError::Encoder`](crate::NetError::Encoder) for a setting out of range.
     pub fn new(p: &Path, config: &ResNetConfig) -> Result<Self> {
         config.check()?;
-        let shape = ConvShape::new(3, 64, 7).stride(2);
-        let stem = ConvNorm::new(p, ("conv1", "bn1"), shape, Act::Relu);
-        let last = STAGES.iter().map(|s| s.1).sum::<usize>() - 1;
-        let (mut input, mut index) = (64, 0usize);
-        let mut layers = Vec::new();
-        for (i, (middle, blocks, stride)) in STAGES.into_iter().enumerate() {
-            let mut row = Vec::new();
-            for j in 0..blocks {
-                let name = p / format!("layer{}", i + 1) / j;
-                let stride = if j == 0 { stride } else { 1 };
-                let rate = config.drop_path * index as f64 / last as f64;
-                row.push(Bottleneck::new(&name, input, middle, stride, j == 0, rate));
-                input = 4 * middle;
-                index += 1;
-            }
-            layers.push(row);
-        }
-        Ok(Self { stem, layers, fc: config.head(p, input), config: config.clone() })
+        let stem = ConvNorm::new(p, &stem(("conv1", "bn1")));
+        let layers = built(&stages(4), config.drop_path, |shape, rate| {
+            let name = p / format!("layer{}", shape.at.0 + 1) / shape.at.1;
+            Bottleneck::new(&name, shape, rate)
+        });
+        let fc = config.head(p, encoders::resnet::DIM);
+        Ok(Self { stem, layers, fc, config: config.clone() })
     }
 
     /// Settings that it was built from.
@@ -192,19 +154,14 @@ pub(crate) struct Unit {
 }
 
 impl Unit {
-    fn new(p: &Path, input: i64, middle: i64, stride: i64, first: bool, drop_path: f64) -> Self {
-        let output = 4 * middle;
+    fn new(p: &Path, shape: &BottleneckShape, drop_path: f64) -> Self {
         let norm = |name: &str, channels| BatchNorm::new(&(p / name), channels);
         let conv = |name: &str, shape| Conv2d::new(&(p / name), shape);
+        let (input, middle, [first, second, third]) = (shape.input, shape.middle, shape.shapes());
         Self {
             norms: [norm("norm1", input), norm("norm2", middle), norm("norm3", middle)],
-            convs: [
-                conv("conv1", ConvShape::new(input, middle, 1)),
-                conv("conv2", ConvShape::new(middle, middle, 3).stride(stride)),
-                conv("conv3", ConvShape::new(middle, output, 1)),
-            ],
-            downsample: first
-                .then(|| conv("downsample", ConvShape::new(input, output, 1).stride(stride))),
+            convs: [conv("conv1", first), conv("conv2", second), conv("conv3", third)],
+            downsample: shape.shortcut().map(|shape| conv("downsample", shape)),
             drop_path,
         }
     }
@@ -238,38 +195,20 @@ pub struct ResNetV2 {
 }
 
 impl ResNetV2 {
-    /// Its name in the table of encoders.
-    pub const NAME: &'static str = "resnet50v2_stage3";
-    /// Width of [`crate::encoder::Encoder::embed`].
-    pub const DIM: i64 = 1024;
-
     /// Builds it under `p`; the head starts at zero weights and a constant bias.
     ///
     /// # Errors
-    /// [`NetError::Config`] for a setting out of range.
+    /// [`NetError::Encoder`](crate::NetError::Encoder) for a setting out of range.
     pub fn new(p: &Path, config: &ResNetConfig) -> Result<Self> {
         config.check()?;
         let norm0 = BatchNorm::new(&(p / "norm0"), 3);
-        let shape = ConvShape::new(3, 64, 7).stride(2);
-        let stem = ConvNorm::new(p, ("conv", "norm1"), shape, Act::Relu);
-        let rows = &STAGES[..3];
-        let last = rows.iter().map(|s| s.1).sum::<usize>() - 1;
-        let (mut input, mut index) = (64, 0usize);
-        let mut stages = Vec::new();
-        for (i, &(middle, blocks, stride)) in rows.iter().enumerate() {
-            let mut row = Vec::new();
-            for j in 0..blocks {
-                let name = p / "stages" / i / j;
-                let stride = if j == 0 { stride } else { 1 };
-                let rate = config.drop_path * index as f64 / last as f64;
-                row.push(Unit::new(&name, input, middle, stride, j == 0, rate));
-                input = 4 * middle;
-                index += 1;
-            }
-            stages.push(row);
-        }
-        let norm = BatchNorm::new(&(p / "norm"), input);
-        Ok(Self { norm0, stem, stages, norm, fc: config.head(p, input), config: config.clone() })
+        let stem = ConvNorm::new(p, &stem(("conv", "norm1")));
+        let stages = built(&stages(3), config.drop_path, |shape, rate| {
+            Unit::new(&(p / "stages" / shape.at.0 / shape.at.1), shape, rate)
+        });
+        let dim = encoders::resnet::V2_DIM;
+        let norm = BatchNorm::new(&(p / "norm"), dim);
+        Ok(Self { norm0, stem, stages, norm, fc: config.head(p, dim), config: config.clone() })
     }
 
     /// Settings that it was built from.

@@ -27,7 +27,7 @@ impl WarmupCosine {
     /// Checks ranges.
     ///
     /// # Errors
-    /// [`NetError::Config`] with the key.
+    /// [`NetError::Encoder`] with the key.
     pub fn check(&self) -> Result<()> {
         let Self { lr, min_lr, warmup_epochs, epochs } = *self;
         if !(lr.is_finite() && lr > 0.0) {

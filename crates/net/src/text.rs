@@ -7,11 +7,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use encoders::EncoderError;
 use tch::nn::{Init, VarStore};
 use tch::{Device, Kind, Tensor};
 
 use crate::checkpoint::{self, LoadReport};
-use crate::error::{NetError, Result};
+use crate::error::Result;
 use crate::layer::LayerNorm;
 use crate::vit::{Block, BlockShape};
 
@@ -51,12 +52,12 @@ impl TextTower {
     /// The tower in a file that holds images' and texts' side by side; its size is what the tensors state.
     ///
     /// # Errors
-    /// [`NetError::Weights`] with the list when a tensor is missing, unexpected or of another shape,
+    /// [`EncoderError::Weights`] with the list when a tensor is missing, unexpected or of another shape,
     /// or when the file has no text tower.
     pub fn open(path: &Path, tensors: &BTreeMap<String, Tensor>) -> Result<Self> {
         let refuse = |reason: &str, problems: Vec<String>| {
             let (path, reason) = (path.to_path_buf(), reason.to_owned());
-            NetError::Weights { path, reason, problems, fits_in_part: false }
+            EncoderError::Weights { path, reason, problems, fits_in_part: false }.into()
         };
         let own: BTreeMap<String, Tensor> = tensors
             .iter()
@@ -91,7 +92,7 @@ impl TextTower {
         let rename = |name: &str| {
             Some(WORDS.iter().fold(name.to_owned(), |n, (from, to)| n.replace(from, to)))
         };
-        let plan = checkpoint::match_names(&own, &tower._vs, rename);
+        let plan = checkpoint::plan(&own, &tower._vs, rename);
         let LoadReport { missing, unexpected, reshaped, .. } = plan.report();
         let problems: Vec<String> = (missing.iter().map(|n| format!("missing: {n}")))
             .chain(unexpected.iter().map(|n| format!("unexpected: {TOWER}{n}")))

@@ -1,77 +1,13 @@
 //! Efficient-UNet: an EfficientNet trunk and a U-Net decoder.
 
-use serde::{Deserialize, Serialize};
 use tch::Tensor;
 use tch::nn::Path;
 
-use crate::efficientnet::{Act, ConvNorm, Trunk, Variant};
-use crate::error::{NetError, Result};
-use crate::layer::{Conv2d, ConvShape};
+use crate::efficientnet::{ConvNorm, Trunk};
+use crate::error::Result;
+use crate::layer::{Conv2d, ConvNormShape};
 
-/// How to build one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct UnetConfig {
-    /// Trunk.
-    #[serde(default = "UnetConfig::default_encoder")]
-    pub encoder: Variant,
-    /// Stride of the trunk's last features, 16 or 32.
-    #[serde(default = "UnetConfig::whole", skip_serializing_if = "UnetConfig::is_whole")]
-    pub output_stride: usize,
-    /// Channels after each upsampling, coarse to fine, at most one per halving of the trunk: where
-    /// there are fewer, the decoder ends at a coarser resolution than the input's and its logits are
-    /// interpolated to the whole of it.
-    #[serde(default = "UnetConfig::default_decoder")]
-    pub decoder: Vec<i64>,
-    /// Stochastic depth of the trunk, [0, 1).
-    #[serde(default)]
-    pub drop_path: f64,
-    /// Bias of the output before training: the logit of the expected share of positive pixels.
-    #[serde(default)]
-    pub head_bias: f64,
-}
-
-impl UnetConfig {
-    fn default_encoder() -> Variant {
-        Variant::B0
-    }
-
-    fn whole() -> usize {
-        32
-    }
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-    fn is_whole(stride: &usize) -> bool {
-        *stride == 32
-    }
-
-    /// Features of the trunk, each at half the resolution of the one before.
-    pub(crate) fn levels(&self) -> usize {
-        self.output_stride.trailing_zeros() as usize
-    }
-
-    fn default_decoder() -> Vec<i64> {
-        vec![256, 128, 64, 32, 16]
-    }
-
-    /// Name in checkpoints and model cards, e.g. `efficient-unet-b0`.
-    #[must_use]
-    pub fn architecture(&self) -> &'static str {
-        self.encoder.unet_name()
-    }
-}
-
-impl Default for UnetConfig {
-    fn default() -> Self {
-        Self {
-            encoder: Self::default_encoder(),
-            output_stride: Self::whole(),
-            decoder: Self::default_decoder(),
-            drop_path: 0.0,
-            head_bias: 0.0,
-        }
-    }
-}
+pub use encoders::unet::UnetConfig;
 
 /// Upsample twofold (nearest), append the skip, two convolutions with batch norm and ReLU.
 #[derive(Debug)]
@@ -81,9 +17,8 @@ pub(crate) struct DecoderStage {
 }
 
 impl DecoderStage {
-    fn new(p: &Path, input: i64, output: i64) -> Self {
-        let conv = |names, i| ConvNorm::new(p, names, ConvShape::new(i, output, 3), Act::Relu);
-        Self { first: conv(("conv1", "bn1"), input), second: conv(("conv2", "bn2"), output) }
+    fn new(p: &Path, [first, second]: &[ConvNormShape; 2]) -> Self {
+        Self { first: ConvNorm::new(p, first), second: ConvNorm::new(p, second) }
     }
 
     fn forward(&self, x: &Tensor, skip: Option<&Tensor>, train: bool) -> Tensor {
@@ -115,35 +50,15 @@ impl EfficientUnet {
     /// Builds it under `p`.
     ///
     /// # Errors
-    /// [`NetError::Config`] for channels below one or a rate outside [0, 1).
+    /// [`NetError::Encoder`](crate::NetError::Encoder) for channels below one or a rate outside [0, 1).
     pub fn new(p: &Path, config: &UnetConfig) -> Result<Self> {
-        if !matches!(config.output_stride, 16 | 32) {
-            let why = format!("{} is neither 16 nor 32", config.output_stride);
-            return Err(NetError::config("output_stride", why));
-        }
-        let levels = config.levels();
-        if !(1..=levels).contains(&config.decoder.len()) {
-            let stages = config.decoder.len();
-            let why = format!("has {stages} stages; the trunk has room for 1 to {levels}");
-            return Err(NetError::config("decoder", why));
-        }
-        if config.decoder.iter().any(|&c| c < 1) {
-            return Err(NetError::config("decoder", "every stage needs at least one channel"));
-        }
-        if !(0.0..1.0).contains(&config.drop_path) {
-            return Err(NetError::config("drop_path", "not in [0, 1)"));
-        }
+        config.check()?;
         let name = p / "encoder";
-        let encoder = Trunk::with_levels(&name, config.encoder, config.drop_path, levels);
-        let skips = encoder.channels();
-        let mut input = skips[levels - 1];
-        let mut decoder = Vec::new();
-        for (i, &output) in config.decoder.iter().enumerate() {
-            let skip = if i + 1 < levels { skips[levels - 2 - i] } else { 0 };
-            decoder.push(DecoderStage::new(&(p / "decoder" / i), input + skip, output));
-            input = output;
-        }
-        let head = Conv2d::new(&(p / "head"), ConvShape::new(input, 1, 3).bias());
+        let encoder = Trunk::with_levels(&name, config.encoder, config.drop_path, config.levels());
+        let rows = config.stages();
+        let stages = rows.iter().enumerate();
+        let decoder = stages.map(|(i, s)| DecoderStage::new(&(p / "decoder" / i), s)).collect();
+        let head = Conv2d::new(&(p / "head"), config.head());
         if let Some(b) = &head.bias {
             let _ = tch::no_grad(|| b.shallow_clone().fill_(config.head_bias));
         }
@@ -154,12 +69,6 @@ impl EfficientUnet {
     #[must_use]
     pub fn config(&self) -> &UnetConfig {
         &self.config
-    }
-
-    /// How much coarser than the input the decoder ends: at stride 32, 1 with five stages, 4 with three.
-    #[must_use]
-    pub fn coarseness(&self) -> i64 {
-        1 << (self.config.levels() - self.decoder.len())
     }
 
     /// `[N, 3, H, W]`, H and W multiples of 32, to logits `[N, 1, H, W]`.
@@ -180,7 +89,7 @@ impl EfficientUnet {
             y = stage.forward(&y, skip, train);
         }
         let logits = self.head.forward(&y);
-        if self.coarseness() == 1 {
+        if self.config.coarseness() == 1 {
             return logits;
         }
         logits.upsample_bilinear2d([size[2], size[3]], false, None, None)

@@ -16,7 +16,6 @@ mod optim;
 mod pretraining;
 mod probes;
 mod pth;
-mod pth_hostile;
 mod text;
 mod vit;
 mod vit_layouts;

@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::common::{Sample, fill, golden, signed, values};
+use crate::common::{self, Sample, fill, golden, signed, values};
+use encoders::EncoderError;
 use net::encoder::{self, Architecture, ENCODERS, Encoder, EncoderConfig};
 use net::foreign::{self, Allowed, Layout, Loaded};
 use net::resnet::{ResNetConfig, ResNetV2};
@@ -69,7 +70,7 @@ fn every_convolutional_architecture_is_compared_at_two_sizes() {
     };
     golden::<Vec<Case>>("conv_encoders").iter().for_each(|c| add(&c.name, c.image));
     let v2 = golden::<ResNetV2Golden>("resnet50v2");
-    v2.seeded.iter().for_each(|s| add(ResNetV2::NAME, s.image));
+    v2.seeded.iter().for_each(|s| add(encoders::resnet::V2_NAME, s.image));
     for file in layouts() {
         let own = encoder::published(&file.rows[0]).expect("a row").architecture;
         let plain = ENCODERS.iter().find(|e| e.published.is_none() && e.architecture == own);
@@ -193,7 +194,8 @@ fn resnet_50_v2_with_its_weights_equals_its_script() {
     let vs = VarStore::new(Device::Cpu);
     let net = ResNetV2::new(&vs.root(), &ResNetConfig::new(0)).expect("valid");
     let whole = Allowed { free: &|_| false, partial: false };
-    foreign::load(&path, &tensors, &vs, |n| Some(n.to_owned()), &whole).expect("loads whole");
+    foreign::load(&path, &common::arrays(&tensors), &vs, |n| Some(n.to_owned()), &whole)
+        .expect("loads whole");
     let x = (Tensor::arange(3 * 64 * 64, (Kind::Float, Device::Cpu)) * 0.01).sin();
     let y = tch::no_grad(|| net.forward_features(&x.reshape([1, 3, 64, 64]), false));
     real.features.check("features", &y, 1e-4);
@@ -281,7 +283,7 @@ impl Published {
             let t = changed.remove(victim).unwrap_or_else(|| panic!("no {victim}"));
             change(&mut changed, t);
             let error = load(&changed, &vs).expect_err("refused");
-            assert!(matches!(error, NetError::Weights { .. }), "{error}");
+            assert!(matches!(error, NetError::Encoder(EncoderError::Weights { .. })), "{error}");
             error.to_string()
         };
         assert!(refused(&|_, _| ()).contains("missing: "), "{what}: dropped");
@@ -304,7 +306,7 @@ fn through_a_file(tensors: &Tensors) -> Tensors {
 fn load(tensors: &Tensors, vs: &VarStore) -> Result<Loaded, NetError> {
     let allowed = Allowed { free: &|_| false, partial: false };
     let keep = |n: &str| Some(n.to_owned());
-    foreign::load(Path::new("weights.safetensors"), tensors, vs, keep, &allowed)
+    foreign::load(Path::new("weights.safetensors"), &common::arrays(tensors), vs, keep, &allowed)
 }
 
 #[test]
@@ -362,10 +364,18 @@ fn tensorflows_files_fit_tensorflows_networks_alone() {
     let allowed = Allowed { free: &|_| false, partial: false };
     let keep = |n: &str| Some(n.to_owned());
     let (vs, net) = build("tf_efficientnet_b0", 224, 2);
-    foreign::load_encoder(path, &file, &vs, net.architecture(), keep, &allowed).expect("its own");
+    foreign::load_encoder(path, &common::arrays(&file), &vs, net.architecture(), keep, &allowed)
+        .expect("its own");
     let (vs, net) = build("efficientnet_b0", 224, 2);
-    let why = foreign::load_encoder(path, &file, &vs, net.architecture(), keep, &allowed)
-        .expect_err("refused");
+    let why = foreign::load_encoder(
+        path,
+        &common::arrays(&file),
+        &vs,
+        net.architecture(),
+        keep,
+        &allowed,
+    )
+    .expect_err("refused");
     assert!(why.to_string().contains("TensorFlow"), "{why}");
 }
 
@@ -385,7 +395,7 @@ fn settings_out_of_range_are_named() {
         let why = Swin::new(&vs.root(), &bad).expect_err(key).to_string();
         assert!(why.contains(&format!("`{key}`")), "{why}");
     }
-    for name in ["resnet50", "efficientnet_b0", ResNetV2::NAME] {
+    for name in ["resnet50", "efficientnet_b0", encoders::resnet::V2_NAME] {
         let config = EncoderConfig::new(name, -1);
         assert!(encoder::build(&vs.root(), &config).is_err(), "{name}");
     }

@@ -5,10 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::common::golden;
 use crate::vit::{Shapes, load, model};
 use crate::{conv_encoders, vit_layouts};
-use net::encoder::{self, Architecture, ENCODERS, EncoderConfig, Interpolation, Published};
+use encoders::encoder::{NetworkConfig, NetworkShape};
+use net::encoder::{self, Architecture, ENCODERS, EncoderConfig, Published};
 use net::foreign::Layout;
 use net::vit::{Pool, VitConfig};
+use pixels::resize::Interpolation;
 use serde::Deserialize;
+use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
 
 fn published() -> impl Iterator<Item = &'static Published> {
@@ -98,6 +101,37 @@ fn every_layout_of_every_published_row_has_a_case() {
     assert!(without.is_empty(), "no case: {without:?}");
     let extra: Vec<_> = tested.difference(&claimed).collect();
     assert!(extra.is_empty(), "no row reads: {extra:?}");
+}
+
+/// A network is written into a file by the names of its tensors: those of libtorch's, and no others.
+#[test]
+fn a_networks_tensors_are_libtorchs() {
+    let mut seen = BTreeSet::new();
+    for row in ENCODERS {
+        let own = EncoderConfig::new(row.name, 2);
+        let network = own.network().expect(row.name);
+        // One block represents all.
+        let network = match network.shape {
+            NetworkShape::Vit(c) => {
+                NetworkConfig::vit(network.architecture, VitConfig { depth: 1, ..c })
+            }
+            _ => network,
+        };
+        let want = encoders::onnx::outline(&network);
+        if !seen.insert(want.clone()) {
+            continue;
+        }
+        let vs = match network.shape {
+            NetworkShape::Vit(c) => model(&c).0,
+            _ => {
+                let vs = VarStore::new(Device::Cpu);
+                drop(encoder::build(&vs.root(), &own).expect(row.name));
+                vs
+            }
+        };
+        let have: Shapes = vs.variables().iter().map(|(n, t)| (n.clone(), t.size())).collect();
+        assert_eq!(want, have, "{}", row.name);
+    }
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::common::{fill, to_vec};
+use crate::common::{self, fill, to_vec};
+use encoders::EncoderError;
 use net::encoder::{self, Encoder, EncoderConfig};
 use net::foreign::{self, Allowed, Loaded};
 use net::{NetError, checkpoint, read_weights};
@@ -33,7 +34,13 @@ fn load_at(path: &str, tensors: &Tensors, name: &str, partial: bool) -> Result<L
         vs.variables().iter().map(|(n, t)| (n.clone(), to_vec(t))).collect();
     let free = |n: &str| n.starts_with(net.head());
     let allowed = Allowed { free: &free, partial };
-    let found = foreign::load(Path::new(path), tensors, &vs, |n| Some(n.to_string()), &allowed);
+    let found = foreign::load(
+        Path::new(path),
+        &common::arrays(tensors),
+        &vs,
+        |n| Some(n.to_string()),
+        &allowed,
+    );
     if found.is_err() {
         let same = vs.variables().iter().all(|(n, t)| to_vec(t) == before[n]);
         assert!(same, "a refused file changed the model");
@@ -95,8 +102,14 @@ fn one_tensor_dropped_renamed_or_reshaped_is_named() {
     let none: Tensors = [("a".to_string(), Tensor::zeros([2], tch::kind::FLOAT_CPU))].into();
     let why = load(&none, true).expect_err("refused").to_string();
     assert!(why.contains("none of its tensors fits"), "{why}");
-    assert!(matches!(load(&none, false), Err(NetError::Weights { fits_in_part: false, .. })));
-    assert!(matches!(load(&dropped, false), Err(NetError::Weights { fits_in_part: true, .. })));
+    assert!(matches!(
+        load(&none, false),
+        Err(NetError::Encoder(EncoderError::Weights { fits_in_part: false, .. }))
+    ));
+    assert!(matches!(
+        load(&dropped, false),
+        Err(NetError::Encoder(EncoderError::Weights { fits_in_part: true, .. }))
+    ));
 }
 
 #[test]
@@ -154,7 +167,14 @@ fn f16_is_converted_and_anything_else_but_f32_refused() {
     let tensors = as_kind(Kind::Half);
     let (vs, _) = model(VIT, 2);
     let allowed = Allowed { free: &|_| false, partial: false };
-    foreign::load(Path::new("w"), &tensors, &vs, |n| Some(n.to_string()), &allowed).expect("fits");
+    foreign::load(
+        Path::new("w"),
+        &common::arrays(&tensors),
+        &vs,
+        |n| Some(n.to_string()),
+        &allowed,
+    )
+    .expect("fits");
     for (name, t) in vs.variables() {
         assert_eq!(t.kind(), Kind::Float);
         assert_eq!(to_vec(&t), to_vec(&tensors[&name].to_kind(Kind::Float)), "{name}");

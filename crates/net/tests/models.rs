@@ -175,7 +175,8 @@ fn settings_out_of_range_are_named() {
     let stride = |output_stride, stages| {
         let config =
             UnetConfig { output_stride, decoder: vec![8; stages], ..UnetConfig::default() };
-        EfficientUnet::new(&VarStore::new(Device::Cpu).root(), &config).map(|n| n.coarseness())
+        EfficientUnet::new(&VarStore::new(Device::Cpu).root(), &config)
+            .map(|n| n.config().coarseness())
     };
     assert!(stride(8, 2).is_err() && stride(16, 5).is_err());
     assert_eq!(

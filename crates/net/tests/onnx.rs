@@ -9,7 +9,7 @@ use std::sync::{LazyLock, Mutex};
 
 use crate::common::{fill, signed};
 use net::efficientnet::Variant;
-use net::encoder::{self, EncoderConfig};
+use net::encoder::{self, Encoder, EncoderConfig};
 use net::onnx::{self, ExportOptions, Program, WeightKind};
 use net::unet::{EfficientUnet, UnetConfig};
 use net::vit::Pool;
@@ -79,6 +79,13 @@ fn check(bytes: &[u8], cases: &[(Tensor, Tensor)], tolerance: f64) {
     }
 }
 
+/// An embedding in one file.
+fn whole(net: &dyn Encoder, vs: &VarStore, side: i64, options: &ExportOptions) -> Vec<u8> {
+    let files = onnx::embedding(net, vs, side, options, onnx::MOST_BYTES).expect("exported");
+    let [file] = <[Vec<u8>; 1]>::try_from(files).expect("one file");
+    file
+}
+
 fn range(t: &Tensor) -> (f64, f64) {
     (f64::try_from(t.min()).expect("scalar"), f64::try_from(t.max()).expect("scalar"))
 }
@@ -112,13 +119,17 @@ fn the_unet_in_other_engines_equals_libtorch() {
             .collect();
         let (low, high) = range(&cases[0].1);
         assert!(high - low > 0.01, "a flat map would prove nothing: {low} {high}");
-        check(&onnx::unet(&net, &ExportOptions::default()), &cases, 1e-5);
+        check(&onnx::unet(&net, &vs, &ExportOptions::default()).expect("exported"), &cases, 1e-5);
         let half = ExportOptions { weights: WeightKind::F16, ..ExportOptions::default() };
-        let bytes = onnx::unet(&net, &half);
-        assert!(bytes.len() < onnx::unet(&net, &ExportOptions::default()).len() * 6 / 10);
+        let bytes = onnx::unet(&net, &vs, &half).expect("exported");
+        assert!(
+            bytes.len()
+                < onnx::unet(&net, &vs, &ExportOptions::default()).expect("exported").len() * 6
+                    / 10
+        );
         check(&bytes, &cases, 3e-3);
         let rounded = ExportOptions { weights: WeightKind::Rounded, ..ExportOptions::default() };
-        let short = onnx::unet(&net, &rounded);
+        let short = onnx::unet(&net, &vs, &rounded).expect("exported");
         assert!(short.len() == bytes.len() && short != bytes);
         check(&short, &cases, 0.1 * (high - low));
     }
@@ -146,11 +157,12 @@ fn classifiers_in_other_engines_equal_libtorch() {
                 .collect()
         };
         let classes = cases(&|x| net.forward(x, false).softmax(-1, Kind::Float));
-        let bytes = onnx::classifier(&*net, side, &ExportOptions::default()).expect("exported");
+        let bytes =
+            onnx::classifier(&*net, &vs, side, &ExportOptions::default()).expect("exported");
         eprintln!("{name} {side} {pool:?}");
         check(&bytes, &classes, 1e-4);
         assert!(
-            onnx::classifier(&*net, side + 1, &ExportOptions::default()).is_err()
+            onnx::classifier(&*net, &vs, side + 1, &ExportOptions::default()).is_err()
                 || net.image().is_none()
         );
     }
@@ -164,14 +176,14 @@ fn an_embedding_in_other_engines_equals_libtorch() {
     fill(&vs);
     let x = signed("input", &[2, 3, 112, 112], 1.5);
     let y = tch::no_grad(|| net.embed(&x, false));
-    let bytes = onnx::embedding(&*net, 112, &ExportOptions::default()).expect("exported");
+    let bytes = whole(&*net, &vs, 112, &ExportOptions::default());
     check(&bytes, &[(x.shallow_clone(), y.shallow_clone())], 1e-4);
     let low = Program::load(&bytes, Device::Cpu, Some("image")).expect("all of it in bf16");
     let low = low.run(&x).expect("it runs");
     let cosine =
         f64::try_from(Tensor::cosine_similarity(&low, &y, 1, 1e-8).min()).expect("a number");
     assert!(cosine > 0.999 && low.kind() == Kind::Float && !low.equal(&y), "{cosine}");
-    let why = onnx::classifier(&*net, 112, &ExportOptions::default()).expect_err("no head");
+    let why = onnx::classifier(&*net, &vs, 112, &ExportOptions::default()).expect_err("no head");
     assert!(why.to_string().contains("head"), "{why}");
 }
 
@@ -201,14 +213,13 @@ fn every_vision_transformer_in_other_engines_equals_libtorch() {
             .into_iter()
             .map(|x| (x.shallow_clone(), tch::no_grad(|| net.embed(&x, false))))
             .collect();
-        let bytes =
-            onnx::embedding(&*net, config.image, &ExportOptions::default()).expect("exported");
+        let bytes = whole(&*net, &vs, config.image, &ExportOptions::default());
         eprintln!("{name}");
         let (low, high) = range(&cases[0].1);
         check(&bytes, &cases, 1e-4 * (high - low));
         if config.layer_scale.is_some() {
             let half = ExportOptions { weights: WeightKind::F16, ..ExportOptions::default() };
-            let bytes = onnx::embedding(&*net, config.image, &half).expect("exported");
+            let bytes = whole(&*net, &vs, config.image, &half);
             check(&bytes, &cases, 3e-3 * (high - low));
         }
     }
@@ -224,8 +235,8 @@ fn a_transformer_in_several_files_is_the_one_and_none_is_too_large() {
     let y = tch::no_grad(|| net.embed(&x, false));
     for weights in [WeightKind::F32, WeightKind::F16] {
         let options = ExportOptions { weights, metadata: vec![("a".into(), "b".into())] };
-        let files = |most| onnx::embedding_parts(&*net, 32, &options, most);
-        let whole = onnx::embedding(&*net, 32, &options).expect("exported");
+        let files = |most| onnx::embedding(&*net, &vs, 32, &options, most);
+        let whole = whole(&*net, &vs, 32, &options);
         let all = whole.len() as u64;
         // What a file has besides its weights is counted generously.
         assert!(files(all + 16_384).expect("it fits") == [&*whole], "the same file");
@@ -246,12 +257,12 @@ fn a_transformer_in_several_files_is_the_one_and_none_is_too_large() {
         let why = files(all / 30).expect_err("too small").to_string();
         assert!(why.contains("vit_tiny_patch16_224") && why.contains("GB"), "{why}");
     }
-    let whole = onnx::embedding(&*net, 32, &ExportOptions::default()).expect("exported");
+    let whole = whole(&*net, &vs, 32, &ExportOptions::default());
     check(&whole, &[(x, y)], 1e-4);
     let vs = VarStore::new(Device::Cpu);
     let config = EncoderConfig { image: 64, ..EncoderConfig::new("resnet50", 0) };
     let net = encoder::build(&vs.root(), &config).expect("valid");
-    assert!(onnx::embedding_parts(&*net, 64, &ExportOptions::default(), 1 << 20).is_err());
+    assert!(onnx::embedding(&*net, &vs, 64, &ExportOptions::default(), 1 << 20).is_err());
 }
 
 #[test]
@@ -274,10 +285,10 @@ fn embeddings_of_other_families_in_other_engines_equal_libtorch() {
         let y = tch::no_grad(|| net.embed(&x, false));
         assert_eq!(tch::no_grad(|| net.forward(&x, false)), y);
         let (low, high) = range(&y);
-        let bytes = onnx::embedding(&*net, side, &ExportOptions::default()).expect("exported");
+        let bytes = whole(&*net, &vs, side, &ExportOptions::default());
         eprintln!("{name} {side}: {low} to {high}");
         check(&bytes, &[(x, y)], 2e-5 * (high - low));
-        assert!(onnx::classifier(&*net, side, &ExportOptions::default()).is_err());
+        assert!(onnx::classifier(&*net, &vs, side, &ExportOptions::default()).is_err());
     }
 }
 
@@ -335,7 +346,8 @@ fn an_exported_unet_trains_on() {
     let (vs, net) = build();
     fill(&vs);
     for (weights, tolerance) in [(WeightKind::F32, 1e-4), (WeightKind::F16, 1e-4)] {
-        let file = onnx::unet(&net, &ExportOptions { weights, ..ExportOptions::default() });
+        let file = onnx::unet(&net, &vs, &ExportOptions { weights, ..ExportOptions::default() })
+            .expect("exported");
         let (vs, net) = build();
         let batch = signed("input", &[4, 3, 64, 96], 1.5);
         let unfold = |path: &Path, images: &mut dyn Iterator<Item = Tensor>| {
@@ -367,7 +379,7 @@ fn exported_classifiers_train_on() {
         };
         let (vs, net) = build(2);
         fill(&vs);
-        let file = onnx::classifier(&*net, 64, &ExportOptions::default()).expect("exported");
+        let file = onnx::classifier(&*net, &vs, 64, &ExportOptions::default()).expect("exported");
         let batch = signed("input", &[12, 3, 64, 64], 1.5);
         let (vs, net) = build(2);
         eprintln!("{name}");
@@ -402,7 +414,7 @@ fn what_an_export_does_not_keep_is_said() {
     let net = encoder::build(&vs.root(), &config).expect("valid");
     let dir = tempfile::tempdir().expect("a temporary folder");
     let path = dir.path().join("vit.onnx");
-    let file = onnx::classifier(&*net, 64, &ExportOptions::default()).expect("exported");
+    let file = onnx::classifier(&*net, &vs, 64, &ExportOptions::default()).expect("exported");
     onnx::write(&path, &file).expect("written");
     let images = &mut std::iter::once(signed("input", &[2, 3, 64, 64], 1.5));
     let no = onnx::unfold_classifier(&*net, &vs, 64, &path, images).expect_err("a transformer");

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::common::{Sample, fill, golden, to_vec, values};
 use crate::vit::{Shapes, TOLERANCE, Tensors, drawn, image, load, model};
+use encoders::EncoderError;
 use net::encoder;
 use net::foreign::Layout;
 use net::vit::{Projection, VitConfig};
@@ -102,7 +103,9 @@ fn one_tensor_dropped_renamed_or_reshaped_is_refused_in_every_layout() {
         let refuse = |tensors: &Tensors, what: &str| {
             let what = format!("{}: {what}", case.name());
             let why = load(tensors, &vs, false).expect_err(&what);
-            let NetError::Weights { problems, .. } = &why else { panic!("{what}: {why}") };
+            let NetError::Encoder(EncoderError::Weights { problems, .. }) = &why else {
+                panic!("{what}: {why}")
+            };
             assert!(!problems.is_empty(), "{what}: {why}");
             let same = vs.variables().iter().all(|(n, t)| to_vec(t) == before[n]);
             assert!(same, "{what}: a refused file changed the model");
@@ -280,5 +283,5 @@ fn shards_are_read_together_or_refused() {
     refused("no readable index");
     write(&map);
     std::fs::remove_file(dir.path().join(name(2))).expect("removed");
-    assert!(matches!(read_weights(&index, None), Err(NetError::Io { .. })));
+    assert!(matches!(read_weights(&index, None), Err(NetError::Encoder(EncoderError::Io { .. }))));
 }

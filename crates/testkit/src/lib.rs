@@ -7,6 +7,7 @@
 
 pub mod ami;
 pub mod server;
+pub mod weights;
 
 use std::path::{Path, PathBuf};
 

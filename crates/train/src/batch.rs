@@ -3,9 +3,7 @@
 use std::ops::Range;
 
 use mitosis::RgbTile;
-use net::encoder;
 use pixels::input::Normalisation;
-use pixels::resize::{Fit, Interpolation};
 use rayon::prelude::*;
 use tch::{Device, Tensor};
 
@@ -29,20 +27,6 @@ pub fn normalised(tiles: &[RgbTile], norm: &Normalisation, device: Device) -> Te
     let planes = norm.batch(tiles);
     let x = Tensor::from_slice(&planes).view([tiles.len() as i64, 3, h, w]);
     net::device::MemoryFormat::ChannelsLast.image(&x.to_device(device))
-}
-
-/// How images of any size become the `input` pixels of an encoder: as its makers have it, at another side
-/// than theirs in the same proportion; an architecture alone as everything here, whole and bilinear.
-#[must_use]
-pub fn fit(name: &str, input: usize) -> Fit {
-    let Some(p) = encoder::published(name) else {
-        return Fit::whole(input, Interpolation::Bilinear);
-    };
-    let by = match p.interpolation {
-        encoder::Interpolation::Bilinear => Interpolation::Bilinear,
-        encoder::Interpolation::Bicubic => Interpolation::Bicubic,
-    };
-    Fit { input, resize: input * p.resize as usize / p.image as usize, by }
 }
 
 /// How the samples of a step are drawn, on all cores. Of a step's `batch` samples those in `part`

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
+use encoders::encoder::fit;
 use mitosis::{Encoder as Port, PortError, RgbTile};
+use net::NetError;
 use net::checkpoint::{self, Spec};
 use net::encoder::{self, Encoder, EncoderConfig};
 use net::foreign::{self, Allowed};
@@ -12,12 +14,12 @@ use pixels::resize::{Fit, Interpolation};
 use tch::nn::VarStore;
 use tch::{Device, Kind};
 
-use crate::batch::{fit, normalised};
+use crate::batch::normalised;
 use crate::error::{Result, TrainError};
 
 /// An encoder with frozen weights.
 pub struct Embedder {
-    _vs: VarStore,
+    vs: VarStore,
     net: Box<dyn Encoder>,
     device: Device,
     fit: Fit,
@@ -43,22 +45,10 @@ impl Embedder {
     ) -> Result<Self> {
         let device = net::device::pick(device)?;
         tch::manual_seed(0); // what no file gives is at least the same every time
-        let file = if path.extension().is_some_and(|e| e == "safetensors") {
-            checkpoint::read_tensors(path)?
-        } else {
-            checkpoint::Tensors {
-                tensors: net::read_weights(path, None)?,
-                spec: None,
-                metadata: Default::default(),
-            }
-        };
-        let config = match (name, &file.spec) {
-            (Some(name), _) => EncoderConfig { image, ..EncoderConfig::new(name, 0) },
-            (None, Some(spec)) => described(path, spec)?,
-            (None, None) => {
-                let reason = "does not name its encoder, and none was given";
-                return Err(TrainError::run(path, reason));
-            }
+        let tensors = encoders::weights::read(path, None).map_err(NetError::from)?;
+        let config = match name {
+            Some(name) => EncoderConfig { image, ..EncoderConfig::new(name, 0) },
+            None => described(path, checkpoint::description(path)?.as_ref())?,
         };
         let vs = VarStore::new(device);
         let net = encoder::build(&vs.root(), &config)?;
@@ -66,14 +56,13 @@ impl Embedder {
         let allowed = Allowed { free: &free, partial };
         let keep = |n: &str| Some(n.to_string());
         let random =
-            foreign::load_encoder(path, &file.tensors, &vs, net.architecture(), keep, &allowed)?
-                .random;
+            foreign::load_encoder(path, &tensors, &vs, net.architecture(), keep, &allowed)?.random;
         // A checkpoint of ours was trained on whole crops, bilinear.
         let side = net.image().unwrap_or(image) as usize;
         let ours = || Fit::whole(side, Interpolation::Bilinear);
         let fit = name.map_or_else(ours, |name| fit(name, side));
         let norm = Normalisation::new(config.mean, config.std);
-        Ok(Self { _vs: vs, net, device, fit, norm, random })
+        Ok(Self { vs, net, device, fit, norm, random })
     }
 
     /// An encoder as drawn from a seed, for comparison.
@@ -87,7 +76,7 @@ impl Embedder {
         let net = encoder::build(&vs.root(), &config)?;
         let fit = fit(name, net.image().unwrap_or(image) as usize);
         let norm = Normalisation::new(config.mean, config.std);
-        Ok(Self { _vs: vs, net, device: Device::Cpu, fit, norm, random: vec![] })
+        Ok(Self { vs, net, device: Device::Cpu, fit, norm, random: vec![] })
     }
 
     /// timm's name.
@@ -143,7 +132,7 @@ impl Embedder {
     /// A network that cannot be cut into such files.
     pub fn onnx(&self, half: bool, most: u64) -> Result<Vec<Vec<u8>>> {
         let options = ExportOptions { weights: WeightKind::halved(half), metadata: vec![] };
-        Ok(onnx::embedding_parts(&*self.net, self.side() as i64, &options, most)?)
+        Ok(onnx::embedding(&*self.net, &self.vs, self.side() as i64, &options, most)?)
     }
 }
 
@@ -166,7 +155,9 @@ impl Port for Embedder {
 }
 
 /// The encoder that a checkpoint describes, fed as it was trained; a head is left out where the encoder can do without.
-fn described(path: &Path, spec: &Spec) -> Result<EncoderConfig> {
+fn described(path: &Path, spec: Option<&Spec>) -> Result<EncoderConfig> {
+    let none = || TrainError::run(path, "does not name its encoder, and none was given");
+    let spec = spec.ok_or_else(none)?;
     let config: EncoderConfig = serde_json::from_value(spec.config.clone()).map_err(|e| {
         TrainError::run(path, format!("describes no encoder ({e}); a segmenter has no features"))
     })?;

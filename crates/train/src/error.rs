@@ -1,6 +1,7 @@
 //! What can go wrong in a training run.
 
 use base::remedy::{Remedied, Remedy};
+use encoders::EncoderError;
 use std::path::{Path, PathBuf};
 
 /// Errors of presets, run directories and loops.
@@ -99,9 +100,9 @@ pub type Result<T> = std::result::Result<T, TrainError>;
 impl Remedied for TrainError {
     fn remedy(&self) -> Option<Remedy> {
         match self {
-            Self::Net(net::NetError::Weights { fits_in_part: true, .. }) => {
-                Some(Remedy::PartialWeights)
-            }
+            Self::Net(net::NetError::Encoder(EncoderError::Weights {
+                fits_in_part: true, ..
+            })) => Some(Remedy::PartialWeights),
             Self::Preset { path, .. } if path.as_os_str() == "init" => {
                 Some(Remedy::StartingWeights)
             }

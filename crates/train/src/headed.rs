@@ -4,6 +4,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use encoders::Array;
+use encoders::encoder::fit;
+use encoders::weights::Arrays;
 use mitosis::RgbTile;
 use net::encoder::{self, Encoder, EncoderConfig};
 use net::foreign::{self, Allowed};
@@ -14,7 +17,7 @@ use pixels::resize::Fit;
 use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
 
-use crate::batch::{fit, normalised};
+use crate::batch::normalised;
 use crate::error::{Result, TrainError};
 use crate::prompts::{Prompts, Tokens, vectors};
 
@@ -35,7 +38,7 @@ impl Headed {
     /// # Errors
     /// [`TrainError`] when the file does not hold exactly these.
     pub fn open(path: &Path, name: &str, image: i64, classes: usize) -> Result<Self> {
-        let tensors = net::read_weights(path, None)?;
+        let tensors = read(path)?;
         Self::load(path, &tensors, name, image, classes, &|_| false)
     }
 
@@ -53,7 +56,7 @@ impl Headed {
         prompts: &Prompts,
         tokens: &Tokens,
     ) -> Result<Self> {
-        let mut tensors = net::read_weights(path, None)?;
+        let mut tensors = read(path)?;
         let bad = |reason: String| TrainError::run(path, reason);
         let projected = encoder::entry(name).is_some_and(|e| match e.architecture {
             encoder::Architecture::Vit(vit) => vit.projection.is_some_and(|p| p.unit),
@@ -65,15 +68,18 @@ impl Headed {
             );
             return Err(bad(reason));
         }
-        let scale = tensors.get(SCALE).filter(|t| t.numel() == 1);
-        let scale = scale.ok_or_else(|| bad(format!("has no `{SCALE}`")))?;
-        let scale = scale.to_kind(Kind::Double).double_value(&[]).exp();
+        let scale = tensors.get(SCALE).map(Array::to_f64);
+        let scale = match scale.as_deref() {
+            Some([scale]) => scale.exp(),
+            _ => return Err(bad(format!("has no `{SCALE}`"))),
+        };
         if !scale.is_finite() {
             return Err(bad(format!("`{SCALE}` is out of range")));
         }
-        let of_classes = vectors(path, &tensors, prompts, tokens)?;
         // What the images' encoder has nothing to do with, whatever the layout.
-        tensors.retain(|name, _| !name.starts_with(text::TOWER) && name != SCALE);
+        let tower = tensors.extract_if(.., |name, _| name.starts_with(text::TOWER)).collect();
+        tensors.remove(SCALE);
+        let of_classes = vectors(path, &net::from_arrays(tower)?, prompts, tokens)?;
         let classes = prompts.classes.len();
         let headed = Self::load(path, &tensors, name, image, classes, &|n| n.starts_with("head."))?;
         let (texts, images) = (of_classes.size()[1], headed.net.dim());
@@ -113,7 +119,7 @@ impl Headed {
 
     fn load(
         path: &Path,
-        tensors: &BTreeMap<String, Tensor>,
+        tensors: &Arrays,
         name: &str,
         image: i64,
         classes: usize,
@@ -165,8 +171,12 @@ impl Headed {
     /// None that an encoder of the table can cause.
     pub fn onnx(&self, half: bool) -> Result<Vec<u8>> {
         let options = ExportOptions { weights: WeightKind::halved(half), metadata: vec![] };
-        Ok(onnx::classifier(&*self.net, self.side() as i64, &options)?)
+        Ok(onnx::classifier(&*self.net, &self.vs, self.side() as i64, &options)?)
     }
+}
+
+fn read(path: &Path) -> Result<Arrays> {
+    Ok(encoders::weights::read(path, None).map_err(net::NetError::from)?)
 }
 
 /// A classifier sees its whole crop, at the size that its card states: nothing is cut off, whatever the

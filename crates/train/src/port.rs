@@ -7,6 +7,7 @@ use mitosis::{ClassProbs, Classifier, PortError, ProbMap, RgbTile, Segmenter};
 use net::checkpoint::{self, Spec};
 use net::device::{MemoryFormat, Precision};
 use net::encoder::{self, Encoder, EncoderConfig};
+use net::onnx::{self, ExportOptions};
 use net::unet::{EfficientUnet, UnetConfig};
 use pixels::input::Normalisation;
 use pixels::resize::{Fit, Interpolation};
@@ -41,7 +42,7 @@ fn checked(values: &[f32]) -> std::result::Result<(), PortError> {
 
 /// A trained U-Net.
 pub struct TorchSegmenter {
-    _vs: VarStore,
+    vs: VarStore,
     net: EfficientUnet,
     device: Device,
     precision: Precision,
@@ -62,13 +63,15 @@ impl TorchSegmenter {
         let net = EfficientUnet::new(&vs.root(), &config)?;
         checkpoint::load(path, &vs, &spec)?;
         MemoryFormat::ChannelsLast.apply(&vs);
-        Ok(Self { _vs: vs, net, device, precision, spec })
+        Ok(Self { vs, net, device, precision, spec })
     }
 
-    /// The network, for export.
-    #[must_use]
-    pub fn net(&self) -> &EfficientUnet {
-        &self.net
+    /// The network as an ONNX file's bytes.
+    ///
+    /// # Errors
+    /// A file that would be too large.
+    pub fn onnx(&self, options: &ExportOptions) -> Result<Vec<u8>> {
+        Ok(onnx::unet(&self.net, &self.vs, options)?)
     }
 }
 
@@ -203,10 +206,12 @@ impl TorchClassifier {
         Ok(self)
     }
 
-    /// The network, for export.
-    #[must_use]
-    pub fn net(&self) -> &dyn Encoder {
-        self.net.as_ref()
+    /// The network as an ONNX file's bytes, for images of its own side.
+    ///
+    /// # Errors
+    /// A file that would be too large.
+    pub fn onnx(&self, options: &ExportOptions) -> Result<Vec<u8>> {
+        Ok(onnx::classifier(&*self.net, &self.vs, i64::from(self.spec.input), options)?)
     }
 }
 

@@ -197,7 +197,9 @@ type Checked = Result<(), Fault>;
 /// The network's check of its settings, reported by keys of the preset.
 pub(crate) fn of_net(checked: net::Result<()>) -> Checked {
     checked.map_err(|e| match e {
-        net::NetError::Config { key, reason } => Fault::new(key, reason),
+        net::NetError::Encoder(encoders::EncoderError::Config { key, reason }) => {
+            Fault::new(key, reason)
+        }
         other => Fault::new("model", other),
     })
 }
@@ -312,7 +314,7 @@ impl Preset for FinetunePreset {
         if self.model.classes != 2 {
             return Err(Fault::new("model.classes", "must be 2 (other, figure)"));
         }
-        of_net(self.model.check())?;
+        of_net(self.model.check().map_err(Into::into))?;
         check_lora(self.lora.as_ref(), &self.model, self.init)?;
         self.train.check()
     }

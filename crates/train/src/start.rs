@@ -179,7 +179,7 @@ pub(crate) fn initialise(
         path: "init".into(),
         reason: "this preset starts from a file of weights, and none is given".into(),
     })?;
-    let found = net::read_weights(file, None)?;
+    let found = encoders::weights::read(file, None).map_err(net::NetError::from)?;
     let lite = init == Init::Lite0;
     // A model that pools the mean has a norm of its own after it, in place of the class token's.
     let names = vs.variables();

@@ -1,9 +1,9 @@
 //! Pictures of any size become an encoder's input as its makers have it.
 
+use encoders::encoder::fit;
 use mitosis::RgbTile;
 use net::encoder::ENCODERS;
 use pixels::resize::Interpolation;
-use train::batch::fit;
 
 /// What `golden/fit.py` draws.
 fn picture() -> RgbTile {

@@ -107,7 +107,11 @@ fn adapters_are_trained_and_merged_into_a_plain_network() {
     assert_eq!((model.spec.mean, model.spec.std), (mean, std));
     let tile = centred(&set.images()[0], 32, 32);
     let x = normalised(std::slice::from_ref(&tile), &Normalisation::new(mean, std), Device::Cpu);
-    let by_hand = tch::no_grad(|| model.net().forward(&x, false).softmax(-1, Kind::Double));
+    let vs = VarStore::new(Device::Cpu);
+    let config: EncoderConfig = serde_json::from_value(model.spec.config.clone()).unwrap();
+    let net = encoder::build(&vs.root(), &config).unwrap();
+    checkpoint::load(&fold_dir(&whole, 0).join(MODEL), &vs, &model.spec).unwrap();
+    let by_hand = tch::no_grad(|| net.forward(&x, false).softmax(-1, Kind::Double));
     let found = model.classes(&[tile]).unwrap();
     assert!((f64::from(found[0].0[1]) - by_hand.double_value(&[0, 1])).abs() < 1e-6, "{found:?}");
 

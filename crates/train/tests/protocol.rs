@@ -257,7 +257,7 @@ fn subtypes_start_from_the_classifier_of_a_package() {
         let net =
             encoder::build(&vs.root(), &EncoderConfig { classes: 2, ..p.model.clone() }).unwrap();
         let path = dir.path().join(format!("{seed}.onnx"));
-        onnx::write(&path, &onnx::classifier(&*net, 32, &ExportOptions::default()).unwrap())
+        onnx::write(&path, &onnx::classifier(&*net, &vs, 32, &ExportOptions::default()).unwrap())
             .unwrap();
         (vs, path)
     };

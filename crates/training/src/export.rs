@@ -11,7 +11,7 @@ use infer::card::{
     CandidateCard, CandidateMethod, ClassifierCard, ModelCard, SCHEMA, SegmenterCard,
 };
 use mitosis::{Mpp, OperatingPoint, Score};
-use net::onnx::{self, ExportOptions, WeightKind};
+use net::onnx::{ExportOptions, WeightKind};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -227,9 +227,8 @@ pub fn package(p: &Package, out: &Path) -> Result<()> {
         metadata: vec![],
     };
     let (s, c) = (&segmenter.spec, &classifier.spec);
-    let seg_hash = put(&out.join("segmenter.onnx"), &onnx::unet(segmenter.net(), &options))?;
-    let bytes = onnx::classifier(classifier.net(), i64::from(c.input), &options)?;
-    let cls_hash = put(&out.join("classifier.onnx"), &bytes)?;
+    let seg_hash = put(&out.join("segmenter.onnx"), &segmenter.onnx(&options)?)?;
+    let cls_hash = put(&out.join("classifier.onnx"), &classifier.onnx(&options)?)?;
     let mut training = p.training.clone();
     let mut note = |key: &str, value: &str| {
         training.insert(key.into(), toml::Value::String(value.into()));

@@ -10,7 +10,7 @@ use base::file::{self, Lock};
 use evaluation::evaluate::classification::{Classification, ClassificationPlan, classification};
 use infer::card::{ClassifierCard, ModelCard, SCHEMA};
 use mitosis::Mpp;
-use net::onnx::{self, ExportOptions, WeightKind};
+use net::onnx::{ExportOptions, WeightKind};
 use regions::task::TestSet;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -311,7 +311,7 @@ pub fn package(p: &PartPackage, out: &Path) -> Result<()> {
         Some(c) => (words(c.classes.to_vec()), words(c.of.iter().map(|i| c.classes[*i]).collect())),
         None => (spec.classes.clone(), vec![]),
     };
-    let bytes = onnx::classifier(model.net(), i64::from(spec.input), &options)?;
+    let bytes = model.onnx(&options)?;
     std::fs::create_dir_all(out).map_err(TrainingError::io(out))?;
     file::write(&out.join("classifier.onnx"), &bytes)?;
     let mut about_run = p.about.clone();

@@ -122,7 +122,7 @@ impl Args {
             ensure!(many == 1, "--workers: libtorch takes one slide at a time");
             train::set_up(self.engine.threads.map_or(0, usize::from));
             let name = self.encoder.as_ref().and_then(|n| n.to_str());
-            let own = || weights::image(name?);
+            let own = || mithras::embed::weights::image(name?);
             let image = self.image.or_else(own).unwrap_or(224) as i64;
             let encoder = weights::open(file, name, image, self.allow_partial, &self.device)?;
             let random = &encoder.about.random;

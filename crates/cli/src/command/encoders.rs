@@ -6,7 +6,7 @@ use crate::show;
 use anyhow::{Result, bail};
 use infer::card::Interpolation;
 use infer::convert::Draft;
-use mithras::embed::{Known, Listing, Package, convert, known};
+use mithras::embed::{Known, Listing, Package, convert, weights};
 use mitosis::Mpp;
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ pub struct Args {
 #[derive(clap::Subcommand, Debug)]
 #[expect(clippy::large_enum_variant, reason = "parsed once per process")]
 enum Verb {
-    /// Packages in a folder and in the folders in it, and what the training build makes of weights
+    /// Packages in a folder and in the folders in it, and what files of weights give
     List {
         /// The folder; without it, the current one
         #[arg(long = "in", value_name = "DIR", default_value = ".")]
@@ -38,7 +38,7 @@ enum Verb {
     Convert(Convert),
 }
 
-/// Make a package of an ONNX file, and try it on every available engine
+/// Make a package of an ONNX file or of weights, and try it on every available engine
 ///
 /// The file takes one image f32 [N, 3, S, S] and gives vectors [N, D], pooled inside. It is refused
 /// when engines disagree, when a vector is NaN, and when it depends on the other images of a batch.
@@ -51,7 +51,7 @@ struct Convert {
     /// The network
     #[arg(long, value_name = "FILE", requires_all = ["image", "mean", "std", "pooling"])]
     onnx: Option<PathBuf>,
-    /// Weights of --encoder, which libtorch exports (training build)
+    /// Weights of --encoder: safetensors or a file of torch.save, under its makers' names
     #[arg(long, value_name = "FILE", requires = "encoder", conflicts_with_all = ["mean", "std", "pooling"])]
     weights: Option<PathBuf>,
     /// A name of `encoders list`
@@ -97,13 +97,13 @@ struct Convert {
     #[arg(long)]
     license: String,
     /// Classes of the linear layer in the file of weights, in its order, or a file that names them
-    /// (presets/classes/impash.toml)
+    /// (presets/classes/impash.toml); training build
     #[arg(long, value_name = "A,B,...|TOML", value_delimiter = ',', requires_all = ["weights", "mpp"])]
     classes: Vec<String>,
     /// The class that counts, where no file states it
     #[arg(long, value_name = "CLASS", requires = "classes")]
     positive: Option<String>,
-    /// Texts that describe the classes: presets/prompts/tumour.toml, or a file of your own
+    /// Texts that describe the classes: presets/prompts/tumour.toml, or a file of your own; training build
     #[arg(long, value_name = "TOML", requires_all = ["weights", "mpp", "tokenizer"], conflicts_with = "classes")]
     text: Option<PathBuf>,
     /// Tokenizer of the text tower (tokenizer.json)
@@ -127,21 +127,25 @@ fn triple(text: &str) -> Result<[f32; 3], String> {
 pub fn run(a: Args) -> Result<()> {
     match a.verb {
         Verb::List { folder } => show::result(a.json, &Listing::read(&folder)?),
-        Verb::Show { package } => match known().iter().find(|k| package.as_os_str() == &*k.name) {
-            Some(known) if !package.is_dir() => show::result(a.json, &Known::new(known)),
-            _ => show::result(a.json, &Package::open(&package)?),
-        },
-        #[cfg(feature = "train")]
-        Verb::Convert(c) if c.text.is_some() || !c.classes.is_empty() => {
-            show::result(a.json, &c.classifier()?)
+        Verb::Show { package } => {
+            match weights::known().iter().find(|k| package.as_os_str() == &*k.name) {
+                Some(known) if !package.is_dir() => show::result(a.json, &Known::new(known)),
+                _ => show::result(a.json, &Package::open(&package)?),
+            }
         }
+        Verb::Convert(c) if c.text.is_some() || !c.classes.is_empty() => c.classifier(a.json),
         Verb::Convert(c) => show::result(a.json, &c.package()?),
     }
 }
 
 impl Convert {
+    #[cfg(not(feature = "train"))]
+    fn classifier(self, _json: bool) -> Result<()> {
+        Err(super::train::missing("make classifiers of weights"))
+    }
+
     #[cfg(feature = "train")]
-    fn classifier(self) -> Result<training::encoders::headed::Made> {
+    fn classifier(self, json: bool) -> Result<()> {
         use training::encoders::headed::{Draft, Head, classifier};
         let (Some(weights), Some(encoder), Some(mpp)) = (self.weights, self.encoder, self.mpp)
         else {
@@ -153,11 +157,13 @@ impl Convert {
             _ if self.classes.len() == 1 => Head::named(self.classes[0].as_ref())?,
             _ => bail!("name --positive, or --text with --tokenizer"),
         };
-        let image =
-            self.image.or_else(|| training::encoders::weights::image(&encoder)).unwrap_or(224);
+        let image = self.image.or_else(|| weights::image(&encoder)).unwrap_or(224);
         let (name, license, half) = (self.name, self.license, self.precision == "f16");
         let draft = Draft { name, license, mpp, crop: self.crop.unwrap_or(image), image, half };
-        Ok(classifier(&weights, &encoder, &head, &self.out, draft, &engine::options())?)
+        show::result(
+            json,
+            &classifier(&weights, &encoder, &head, &self.out, draft, &engine::options())?,
+        )
     }
 
     fn package(self) -> Result<Package> {
@@ -180,20 +186,16 @@ impl Convert {
         if let Some(onnx) = &self.onnx {
             return Ok(convert(onnx, &self.out, draft, &engine::options())?);
         }
-        let (Some(weights), Some(name)) = (self.weights, self.encoder) else {
+        let (Some(file), Some(name)) = (self.weights, self.encoder) else {
             bail!("name --onnx, or --weights with --encoder")
         };
+        let image = self.image.or_else(|| weights::image(&name)).unwrap_or(224);
+        let (draft, options) = (Draft { image, ..draft }, engine::options());
         #[cfg(feature = "train")]
-        {
-            use training::encoders::weights;
-            let image = self.image.or_else(|| weights::image(&name)).unwrap_or(224);
-            let (draft, options) = (Draft { image, ..draft }, engine::options());
-            Ok(weights::convert(&weights, &name, &self.out, draft, &options)?)
-        }
+        let made = training::encoders::weights::convert(&file, &name, &self.out, draft, &options)?;
         #[cfg(not(feature = "train"))]
-        {
-            let _ = (weights, name);
-            Err(super::train::missing("convert weights"))
-        }
+        let made =
+            weights::convert(&file, weights::Conversion::new(&name), &self.out, draft, &options)?;
+        Ok(made)
     }
 }

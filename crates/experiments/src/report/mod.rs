@@ -153,8 +153,10 @@ fn line(out: &Path, step: &str, blocked: Option<String>) -> StepLine {
     let record = Record::read(out, step);
     // A step that another program schedules has a lock of its own.
     let locks = [out.to_owned(), out.join("locks").join(step)];
-    let under_way =
-        || if locks.iter().any(|l| Lock::is_taken(l)) { "is running" } else { "was stopped" };
+    let under_way = || match locks.iter().any(|l| Lock::is_taken(l)) {
+        true => "is running",
+        false => "was stopped; the next run of the experiment continues it",
+    };
     let (state, reason, digest) = match (record.as_ref().map(|r| &r.state), blocked) {
         (Some(StepState::Done { result }), None) => ("done", None, Some(result.clone())),
         (Some(StepState::Failed { reason }), None) => ("failed", Some(reason.clone()), None),
@@ -185,11 +187,11 @@ mod tests {
         let step: &Step = &graph.steps()[0];
         Record::begun(step, "key").write(dir.path()).unwrap();
         let reason = || line(dir.path(), &step.name, None).reason.unwrap();
-        assert_eq!(reason(), "was stopped");
+        assert!(reason().contains("continues it"), "{}", reason());
         let lock = Lock::take(dir.path()).unwrap();
         assert_eq!(reason(), "is running");
         drop(lock);
-        assert_eq!(reason(), "was stopped");
+        assert!(reason().contains("continues it"), "{}", reason());
         let alone = Lock::take(&dir.path().join("locks").join(&step.name)).unwrap();
         assert_eq!(reason(), "is running");
         drop(alone);

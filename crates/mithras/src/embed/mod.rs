@@ -8,8 +8,9 @@ mod slides;
 
 pub use features::crops::CropSize;
 pub use features::crops::Source;
-pub use features::package::{Facts, Known, Listed, Listing, Package, convert, known};
-pub use features::{FeatureError, Form, Frozen, Grid};
+pub use features::package::{Package, convert};
+pub use features::weights;
+pub use features::{Facts, FeatureError, Form, Frozen, Grid, Known, Listed, Listing};
 pub use report::{EmbedReport, EmbedStatus, Line};
 pub use slides::{Plan, slides};
 

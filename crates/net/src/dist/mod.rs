@@ -90,7 +90,7 @@ impl Launch {
     /// Reads the variables through `get`; without any, one process.
     ///
     /// # Errors
-    /// [`NetError::Config`] naming the variable that is missing or malformed.
+    /// [`NetError::Encoder`] naming the variable that is missing or malformed.
     pub fn from_vars(get: impl Fn(&str) -> Option<String>) -> Result<Self> {
         let slurm = get("WORLD_SIZE").is_none() && get("SLURM_NTASKS").is_some();
         let [rank, world, local] = if slurm {

@@ -1,24 +1,19 @@
 //! ResNets and Swin transformers behind the trait: names, layers and groups as timm has them.
 
+use encoders::encoder::{NetworkConfig, NetworkShape};
+use encoders::resnet;
 use tch::Tensor;
 
 use super::named::named;
-use super::port::{Encoder, Network};
+use super::port::Encoder;
 use crate::layer::Linear;
-use crate::resnet::{ResNet, ResNetV2, blocks_before, mean_over_image, stage_and_block};
-use crate::swin::{Stem, Swin};
+use crate::resnet::{ResNet, ResNetV2, blocks_before, logits, mean_over_image, stage_and_block};
+use crate::swin::Swin;
 
 impl Encoder for ResNet {
-    fn architecture(&self) -> &str {
-        Self::NAME
-    }
-
-    fn image(&self) -> Option<i64> {
-        None
-    }
-
-    fn dim(&self) -> i64 {
-        Self::DIM
+    fn config(&self) -> NetworkConfig {
+        let shape = NetworkShape::ResNet(Self::config(self).clone());
+        NetworkConfig { architecture: resnet::NAME, shape }
     }
 
     fn embed(&self, x: &Tensor, train: bool) -> Tensor {
@@ -26,7 +21,7 @@ impl Encoder for ResNet {
     }
 
     fn forward(&self, x: &Tensor, train: bool) -> Tensor {
-        self.config().logits(self.embed(x, train), self.fc.as_ref(), train)
+        logits(Self::config(self), self.embed(x, train), self.fc.as_ref(), train)
     }
 
     fn layers(&self) -> usize {
@@ -47,27 +42,12 @@ impl Encoder for ResNet {
     fn no_decay(&self, _name: &str) -> bool {
         false
     }
-
-    fn head(&self) -> &'static str {
-        "fc."
-    }
-
-    fn network(&self) -> Network<'_> {
-        Network::ResNet(self)
-    }
 }
 
 impl Encoder for ResNetV2 {
-    fn architecture(&self) -> &str {
-        Self::NAME
-    }
-
-    fn image(&self) -> Option<i64> {
-        None
-    }
-
-    fn dim(&self) -> i64 {
-        Self::DIM
+    fn config(&self) -> NetworkConfig {
+        let shape = NetworkShape::ResNetV2(Self::config(self).clone());
+        NetworkConfig { architecture: resnet::V2_NAME, shape }
     }
 
     fn embed(&self, x: &Tensor, train: bool) -> Tensor {
@@ -75,7 +55,7 @@ impl Encoder for ResNetV2 {
     }
 
     fn forward(&self, x: &Tensor, train: bool) -> Tensor {
-        self.config().logits(self.embed(x, train), self.fc.as_ref(), train)
+        logits(Self::config(self), self.embed(x, train), self.fc.as_ref(), train)
     }
 
     fn layers(&self) -> usize {
@@ -98,30 +78,11 @@ impl Encoder for ResNetV2 {
     fn no_decay(&self, _name: &str) -> bool {
         false
     }
-
-    fn head(&self) -> &'static str {
-        "fc."
-    }
-
-    fn network(&self) -> Network<'_> {
-        Network::ResNetV2(self)
-    }
 }
 
 impl Encoder for Swin {
-    fn architecture(&self) -> &str {
-        match self.config().stem {
-            Stem::Patch => Self::TINY,
-            Stem::Conv => Self::TINY_CONV_STEM,
-        }
-    }
-
-    fn image(&self) -> Option<i64> {
-        Some(self.config().image)
-    }
-
-    fn dim(&self) -> i64 {
-        self.dim
+    fn config(&self) -> NetworkConfig {
+        NetworkConfig::swin(Self::config(self).clone())
     }
 
     fn embed(&self, x: &Tensor, train: bool) -> Tensor {
@@ -144,7 +105,7 @@ impl Encoder for Swin {
         if let Some(rest) = name.strip_prefix("layers.") {
             let number = |i| rest.split('.').nth(i).and_then(|s| s.parse::<usize>().ok());
             if let Some(stage) = number(0) {
-                let before: usize = self.config().depths.iter().take(stage).sum();
+                let before: usize = Self::config(self).depths.iter().take(stage).sum();
                 // `blocks.j`; the merging of patches goes with the stage's first block.
                 return before + number(2).unwrap_or(0) + 1;
             }
@@ -156,19 +117,11 @@ impl Encoder for Swin {
         name.ends_with("relative_position_bias_table")
     }
 
-    fn head(&self) -> &'static str {
-        "head."
-    }
-
     fn linears(&mut self) -> Vec<(String, &mut Linear)> {
         let stages = self.stages.iter_mut().enumerate();
         let blocks = stages.flat_map(|(i, s)| {
             s.blocks.iter_mut().enumerate().map(move |(j, b)| (format!("layers.{i}.blocks.{j}"), b))
         });
         blocks.flat_map(|(name, b)| named(name, b.linears())).collect()
-    }
-
-    fn network(&self) -> Network<'_> {
-        Network::Swin(self)
     }
 }

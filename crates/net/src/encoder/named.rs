@@ -2,7 +2,9 @@
 
 use tch::Tensor;
 
-use super::port::{Encoder, Network};
+use encoders::encoder::{NetworkConfig, NetworkShape};
+
+use super::port::Encoder;
 use crate::efficientnet::EfficientNet;
 use crate::layer::Linear;
 use crate::vit::Vit;
@@ -26,16 +28,8 @@ fn index_after<'a>(name: &'a str, prefix: &str) -> Option<(usize, &'a str)> {
 }
 
 impl Encoder for Named<Vit> {
-    fn architecture(&self) -> &str {
-        self.name
-    }
-
-    fn image(&self) -> Option<i64> {
-        Some(self.net.config().image)
-    }
-
-    fn dim(&self) -> i64 {
-        self.net.config().width()
+    fn config(&self) -> NetworkConfig {
+        NetworkConfig::vit(self.name, *self.net.config())
     }
 
     fn embed(&self, x: &Tensor, train: bool) -> Tensor {
@@ -67,17 +61,9 @@ impl Encoder for Named<Vit> {
         ["pos_embed", "cls_token", "reg_token"].contains(&name)
     }
 
-    fn head(&self) -> &'static str {
-        "head."
-    }
-
     fn linears(&mut self) -> Vec<(String, &mut Linear)> {
         let blocks = self.net.blocks.iter_mut().enumerate();
         blocks.flat_map(|(i, b)| named(format!("blocks.{i}"), b.linears())).collect()
-    }
-
-    fn network(&self) -> Network<'_> {
-        Network::Vit(&self.net)
     }
 }
 
@@ -88,16 +74,9 @@ impl Named<EfficientNet> {
 }
 
 impl Encoder for Named<EfficientNet> {
-    fn architecture(&self) -> &str {
-        self.name
-    }
-
-    fn image(&self) -> Option<i64> {
-        None
-    }
-
-    fn dim(&self) -> i64 {
-        self.net.dim()
+    fn config(&self) -> NetworkConfig {
+        let shape = NetworkShape::EfficientNet(self.net.config().clone());
+        NetworkConfig { architecture: self.name, shape }
     }
 
     fn embed(&self, x: &Tensor, train: bool) -> Tensor {
@@ -130,13 +109,5 @@ impl Encoder for Named<EfficientNet> {
 
     fn no_decay(&self, _name: &str) -> bool {
         false
-    }
-
-    fn head(&self) -> &'static str {
-        "classifier."
-    }
-
-    fn network(&self) -> Network<'_> {
-        Network::EfficientNet(&self.net)
     }
 }

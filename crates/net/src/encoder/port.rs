@@ -2,22 +2,28 @@
 
 use tch::Tensor;
 
-use crate::efficientnet::EfficientNet;
 use crate::layer::Linear;
-use crate::resnet::{ResNet, ResNetV2};
-use crate::swin::Swin;
-use crate::vit::Vit;
+use encoders::encoder::NetworkConfig;
 
 /// An image encoder with a linear head.
 pub trait Encoder: Send {
+    /// What it was built from.
+    fn config(&self) -> NetworkConfig;
+
     /// timm's name.
-    fn architecture(&self) -> &str;
+    fn architecture(&self) -> &'static str {
+        self.config().architecture
+    }
 
     /// Side of the images it takes, or `None` when any multiple of 32 will do.
-    fn image(&self) -> Option<i64>;
+    fn image(&self) -> Option<i64> {
+        self.config().image()
+    }
 
     /// Width of [`Self::embed`].
-    fn dim(&self) -> i64;
+    fn dim(&self) -> i64 {
+        self.config().dim()
+    }
 
     /// `[N, 3, S, S]`, normalised, to one vector per image `[N, dim]`.
     fn embed(&self, x: &Tensor, train: bool) -> Tensor;
@@ -36,30 +42,13 @@ pub trait Encoder: Send {
     fn no_decay(&self, name: &str) -> bool;
 
     /// Name prefix of the head.
-    fn head(&self) -> &'static str;
+    fn head(&self) -> &'static str {
+        self.config().head()
+    }
 
     /// The linear layers of attention and MLP by name, as adapters take them; a convolutional
     /// network has none.
     fn linears(&mut self) -> Vec<(String, &mut Linear)> {
         vec![]
     }
-
-    /// The network for ONNX export.
-    fn network(&self) -> Network<'_>;
-}
-
-/// The concrete network behind an [`Encoder`].
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub enum Network<'a> {
-    /// A vision transformer.
-    Vit(&'a Vit),
-    /// An EfficientNet.
-    EfficientNet(&'a EfficientNet),
-    /// A ResNet.
-    ResNet(&'a ResNet),
-    /// A ResNet with its norms first.
-    ResNetV2(&'a ResNetV2),
-    /// A Swin transformer.
-    Swin(&'a Swin),
 }

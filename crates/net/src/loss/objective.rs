@@ -83,7 +83,7 @@ impl Objective {
     /// Checks that weights are finite, not negative, and one is positive.
     ///
     /// # Errors
-    /// [`NetError::Config`] with the key.
+    /// [`NetError::Encoder`] with the key.
     pub fn check(&self) -> Result<()> {
         for (key, w) in [("mim", self.mim), ("image", self.image), ("token", self.token)] {
             if !(w.is_finite() && w >= 0.0) {

@@ -68,7 +68,7 @@ impl Program {
     /// activations are bf16, but for the last operator; all else is f32.
     ///
     /// # Errors
-    /// [`NetError::Config`] naming an operator or constant that is not known here, or `bf16_from`
+    /// [`NetError::Encoder`] naming an operator or constant that is not known here, or `bf16_from`
     /// where no such value is made.
     pub fn load(bytes: &[u8], device: Device, bf16_from: Option<&str>) -> Result<Self> {
         let graph = ModelProto::decode(bytes)

@@ -11,12 +11,13 @@ use prost::Message;
 use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
 
-use super::graph::{Part, Statistics};
-use super::options::{ExportOptions, WeightKind};
+use encoders::EncoderError;
+use encoders::onnx::{self, ExportOptions, Exported, NormPart, Part, WeightKind};
+
 use super::run::{Program, constant};
-use super::{classifier_graph, unet_graph};
 use crate::encoder::Encoder;
 use crate::error::{NetError, Result};
+use crate::tensors::Variables;
 use crate::unet::EfficientUnet;
 use proto::{Dimension, DimensionProto, GraphProto, ModelProto, TensorProto};
 
@@ -28,21 +29,21 @@ const MOST_CLASSES: i64 = 1 << 15;
 /// multiples of 32.
 ///
 /// # Errors
-/// [`NetError::Io`]; [`NetError::File`] where the file holds another network or none, or values that are not
-/// numbers; [`NetError::Weights`] where an export does not keep all of the network; no image.
+/// [`NetError::Encoder`] where the file is not read, holds another network or none, or values that are not
+/// numbers, where an export does not keep all of the network, and without an image.
 pub fn unfold_unet(
     net: &EfficientUnet,
     vs: &VarStore,
     file: &Path,
     images: &mut dyn Iterator<Item = Tensor>,
 ) -> Result<()> {
-    unfold(file, vs, images, |options| Ok(unet_graph(net, options)))
+    unfold(file, vs, images, |options| Ok(onnx::unet(net.config(), &Variables::new(vs), options)?))
 }
 
 /// Takes the weights of an exported classifier of as many classes. `images` are batches `[N, 3, S, S]`.
 ///
 /// # Errors
-/// As [`unfold_unet`], and [`NetError::Config`] when the network takes another size or has no head.
+/// As [`unfold_unet`], and [`NetError::Encoder`] when the network takes another size or has no head.
 pub fn unfold_classifier(
     net: &dyn Encoder,
     vs: &VarStore,
@@ -50,14 +51,15 @@ pub fn unfold_classifier(
     file: &Path,
     images: &mut dyn Iterator<Item = Tensor>,
 ) -> Result<()> {
-    unfold(file, vs, images, |options| classifier_graph(net, size, options))
+    unfold(file, vs, images, |options| {
+        Ok(onnx::classifier(&net.config(), size, &Variables::new(vs), options)?)
+    })
 }
 
 /// How many classes an exported classifier gives.
 ///
 /// # Errors
-/// [`NetError::Io`]; [`NetError::File`] of a file that is not an ONNX, gives no probabilities, or of more than 32,768
-/// classes.
+/// [`NetError::Encoder`] of a file that is not read or no ONNX, gives no probabilities, or of more than 32,768 classes.
 pub fn classes_of(file: &Path) -> Result<i64> {
     let graph = read(file)?.1;
     let probability = graph.output.first().and_then(|o| o.r#type.as_ref()?.tensor_type.as_ref());
@@ -88,12 +90,13 @@ fn unfold(
     file: &Path,
     vs: &VarStore,
     images: &mut dyn Iterator<Item = Tensor>,
-    fresh: impl Fn(&ExportOptions) -> Result<(ModelProto, Vec<Part>)>,
+    fresh: impl Fn(&ExportOptions) -> Result<Exported>,
 ) -> Result<()> {
     let (bytes, graph) = read(file)?;
     let halves = graph.initializer.iter().any(|t| t.data_type == HALF);
     let weights = if halves { WeightKind::F16 } else { WeightKind::F32 };
-    let (own, parts) = fresh(&ExportOptions { weights, ..ExportOptions::default() })?;
+    let Exported { model: own, parts } =
+        fresh(&ExportOptions { weights, ..ExportOptions::default() })?;
     all_kept(file, vs, &parts)?;
     same_network(&graph, &own.graph.unwrap_or_default()).map_err(|why| wrong(file, why))?;
 
@@ -109,14 +112,15 @@ fn unfold(
         }
     }
     let moments = measure(&bytes, &parts, images)?;
-    tch::no_grad(|| parts.iter().try_for_each(|part| part.fill(&values, &moments)))
+    let network = vs.variables();
+    tch::no_grad(|| parts.iter().try_for_each(|part| fill(part, &network, &values, &moments)))
 }
 
 /// Every variable of the network has its place in an export; of a transformer some are folded for good.
 fn all_kept(file: &Path, vs: &VarStore, parts: &[Part]) -> Result<()> {
-    let kept: HashSet<_> = parts.iter().flat_map(Part::tensors).map(Tensor::data_ptr).collect();
-    let lost = vs.variables().into_iter().filter(|(_, t)| !kept.contains(&t.data_ptr()));
-    let mut problems: Vec<String> = lost.map(|(name, _)| name).collect();
+    let kept: HashSet<String> = parts.iter().flat_map(tensors_of).collect();
+    let lost = vs.variables().into_keys().filter(|name| !kept.contains(name));
+    let mut problems: Vec<String> = lost.collect();
     problems.sort();
     if problems.is_empty() {
         return Ok(());
@@ -124,7 +128,7 @@ fn all_kept(file: &Path, vs: &VarStore, parts: &[Part]) -> Result<()> {
     let reason =
         "an export does not keep these as the network trains them; give its model.safetensors";
     let (path, reason) = (file.to_path_buf(), reason.to_owned());
-    Err(NetError::Weights { path, reason, problems, fits_in_part: false })
+    Err(EncoderError::Weights { path, reason, problems, fits_in_part: false }.into())
 }
 
 fn shapes(graph: &GraphProto) -> impl Iterator<Item = (&str, &[i64], i32)> {
@@ -177,7 +181,7 @@ fn measure(
     parts: &[Part],
     images: &mut dyn Iterator<Item = Tensor>,
 ) -> Result<HashMap<String, Moments>> {
-    let watched: Vec<&str> = parts.iter().filter_map(Part::watched).collect();
+    let watched: Vec<&str> = parts.iter().filter_map(watched).collect();
     let mut moments: HashMap<String, Moments> = HashMap::new();
     let program = Program::load(bytes, Device::Cpu, None)?;
     for batch in images {
@@ -208,68 +212,87 @@ fn measure(
     Ok(moments)
 }
 
-impl Statistics {
+/// The tensors of a batch norm.
+struct Statistics<'a> {
+    part: &'a NormPart,
+    network: &'a HashMap<String, Tensor>,
+}
+
+impl Statistics<'_> {
+    fn copy(&self, leaf: &str, value: &Tensor) -> Result<()> {
+        copied(self.network, &format!("{}.{leaf}", self.part.name), value)
+    }
+
     /// Normalises what has these moments and gives it back as it was; `inside` is added to their mean.
     fn set(&self, m: &Moments, inside: &Tensor, factor: &Tensor, shift: &Tensor) -> Result<()> {
         let (mean, var) = (m.mean(), m.var());
-        let deviation = (&var + self.eps).sqrt();
-        let (mut weight, mut bias) = (self.weight.shallow_clone(), self.bias.shallow_clone());
-        weight.f_copy_(&(deviation * factor))?;
-        bias.f_copy_(&(&mean * factor + shift))?;
-        self.mean.shallow_clone().f_copy_(&(mean - inside))?;
-        self.var.shallow_clone().f_copy_(&var)?;
-        Ok(())
+        let deviation = (&var + self.part.eps).sqrt();
+        self.copy("weight", &(deviation * factor))?;
+        self.copy("bias", &(&mean * factor + shift))?;
+        self.copy("running_mean", &(mean - inside))?;
+        self.copy("running_var", &var)
     }
 }
 
-impl Part {
-    fn tensors(&self) -> Vec<&Tensor> {
-        match self {
-            Self::Plain { tensor, .. } => vec![tensor],
-            Self::Folded { conv, norm: n, .. } => vec![conv, &n.weight, &n.bias, &n.mean, &n.var],
-            Self::Norm { norm: n, .. } => vec![&n.weight, &n.bias, &n.mean, &n.var],
-        }
-    }
+fn copied(network: &HashMap<String, Tensor>, name: &str, value: &Tensor) -> Result<()> {
+    let missing = || NetError::config(name, "no such tensor in the network");
+    network.get(name).ok_or_else(missing)?.shallow_clone().f_copy_(value)?;
+    Ok(())
+}
 
-    /// The value whose moments a norm needs.
-    fn watched(&self) -> Option<&str> {
-        match self {
-            Self::Plain { .. } => None,
-            Self::Folded { output, .. } => Some(output),
-            Self::Norm { input, .. } => Some(input),
-        }
+/// Names of the tensors that a part of the file is made of.
+fn tensors_of(part: &Part) -> Vec<String> {
+    let norm = |n: &NormPart| {
+        ["weight", "bias", "running_mean", "running_var"].map(|leaf| format!("{}.{leaf}", n.name))
+    };
+    match part {
+        Part::Plain { tensor, .. } => vec![tensor.clone()],
+        Part::Folded { conv, norm: n, .. } => [vec![conv.clone()], norm(n).to_vec()].concat(),
+        Part::Norm { norm: n, .. } => norm(n).to_vec(),
     }
+}
 
-    fn fill(
-        &self,
-        values: &HashMap<String, Tensor>,
-        moments: &HashMap<String, Moments>,
-    ) -> Result<()> {
-        let get = |name: &str| {
-            let missing = || NetError::config(name, "no such tensor in the file");
-            values.get(name).ok_or_else(missing)
-        };
-        let of = |name: &str| {
-            let missing = || NetError::config(name, "is never made");
-            moments.get(name).ok_or_else(missing)
-        };
-        match self {
-            Self::Plain { name, tensor, swapped } => {
-                let value = get(name)?;
-                let value = if *swapped { value.f_transpose(0, 1)? } else { value.shallow_clone() };
-                tensor.shallow_clone().f_copy_(&value)?;
-            }
-            Self::Folded { weight, bias, output, conv, norm } => {
-                conv.shallow_clone().f_copy_(get(weight)?)?;
-                // The bias of the file is in what was measured, not in the convolution.
-                let (bias, one) = (get(bias)?, Tensor::from(1.0f64));
-                norm.set(of(output)?, bias, &one, &bias.zeros_like())?;
-            }
-            Self::Norm { scale, shift, input, norm } => {
-                let (scale, shift) = (get(scale)?.flatten(0, -1), get(shift)?.flatten(0, -1));
-                norm.set(of(input)?, &shift.zeros_like(), &scale, &shift)?;
-            }
-        }
-        Ok(())
+/// The value whose moments a norm needs.
+fn watched(part: &Part) -> Option<&str> {
+    match part {
+        Part::Plain { .. } => None,
+        Part::Folded { output, .. } => Some(output),
+        Part::Norm { input, .. } => Some(input),
     }
+}
+
+fn fill(
+    part: &Part,
+    network: &HashMap<String, Tensor>,
+    values: &HashMap<String, Tensor>,
+    moments: &HashMap<String, Moments>,
+) -> Result<()> {
+    let get = |name: &str| {
+        let missing = || NetError::config(name, "no such tensor in the file");
+        values.get(name).ok_or_else(missing)
+    };
+    let of = |name: &str| {
+        let missing = || NetError::config(name, "is never made");
+        moments.get(name).ok_or_else(missing)
+    };
+    match part {
+        Part::Plain { name, tensor, swapped } => {
+            let value = get(name)?;
+            let value = if *swapped { value.f_transpose(0, 1)? } else { value.shallow_clone() };
+            copied(network, tensor, &value)?;
+        }
+        Part::Folded { weight, bias, output, conv, norm } => {
+            copied(network, conv, get(weight)?)?;
+            // The bias of the file is in what was measured, not in the convolution.
+            let (bias, one) = (get(bias)?, Tensor::from(1.0f64));
+            let norm = Statistics { part: norm, network };
+            norm.set(of(output)?, bias, &one, &bias.zeros_like())?;
+        }
+        Part::Norm { scale, shift, input, norm } => {
+            let (scale, shift) = (get(scale)?.flatten(0, -1), get(shift)?.flatten(0, -1));
+            let norm = Statistics { part: norm, network };
+            norm.set(of(input)?, &shift.zeros_like(), &scale, &shift)?;
+        }
+    }
+    Ok(())
 }

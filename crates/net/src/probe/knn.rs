@@ -24,7 +24,7 @@ impl Neighbours {
     /// Checks ranges.
     ///
     /// # Errors
-    /// [`NetError::Config`] with the key.
+    /// [`NetError::Encoder`] with the key.
     pub fn check(&self) -> Result<()> {
         if self.k < 1 {
             return Err(NetError::config("k", format!("{} is below 1", self.k)));
@@ -41,7 +41,7 @@ impl Neighbours {
     /// the classes `labels`.
     ///
     /// # Errors
-    /// [`NetError::Config`] for settings out of range, and for more votes than references.
+    /// [`NetError::Encoder`] for settings out of range, and for more votes than references.
     pub fn probabilities(
         &self,
         references: &Tensor,

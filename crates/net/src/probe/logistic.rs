@@ -139,7 +139,7 @@ impl Logistic {
     /// Checks ranges.
     ///
     /// # Errors
-    /// [`NetError::Config`] with the key.
+    /// [`NetError::Encoder`] with the key.
     pub fn check(&self) -> Result<()> {
         for (key, v) in [("c", self.c), ("tolerance", self.tolerance)] {
             if !(v.is_finite() && v > 0.0) {
@@ -156,7 +156,7 @@ impl Logistic {
     /// the penalty is `N / copies`. On the CPU, in f64.
     ///
     /// # Errors
-    /// [`NetError::Config`] for settings out of range, labels that do not fit the features, and fewer
+    /// [`NetError::Encoder`] for settings out of range, labels that do not fit the features, and fewer
     /// than two classes.
     pub fn fit(
         &self,

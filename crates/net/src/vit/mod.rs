@@ -1,30 +1,15 @@
-//! Vision transformer, equal to timm's `vit_*` with any of their switches, with timm's parameter
-//! names; CLIP's projection and CONCH's attentional pooling after it.
-//!
-//! | switch | [`VitConfig`] | where |
-//! |---|---|---|
-//! | LayerScale | `layer_scale` | DINOv2, UNI |
-//! | registers; no position for class token and registers | `registers`, `no_embed_class` | DINOv2 reg4, Virchow2 |
-//! | packed SwiGLU | `mlp`, `mlp_ratio` | Virchow, DINOv2's giant |
-//! | norm before the blocks | `pre_norm` | CLIP |
-//! | epsilon of the norms | `eps` | CLIP |
-//! | QuickGELU | `mlp` | CLIP |
-//! | another image size than the file's | `image`, [`resample`] | all |
-//! | pooling | `pool`, `attention`, `projection` | Virchow, CONCH, CLIP |
+//! Vision transformer, equal to timm's `vit_*` with any of their switches ([`encoders::vit`]), with timm's
+//! parameter names; CLIP's projection and CONCH's attentional pooling after it.
 
 mod block;
-mod config;
 mod pooler;
-mod positions;
 
 use tch::Tensor;
 use tch::nn::{Init, Path};
 
 pub use self::block::{Block, BlockShape, LayerScale};
-pub use self::config::{AttentionPool, Mlp, Pool, Projection, Size, VitConfig};
 pub use self::pooler::Pooler;
-pub use self::positions::resample;
-pub(crate) use self::positions::side;
+pub use encoders::vit::{AttentionPool, Mlp, Pool, Projection, Size, VitConfig};
 
 use crate::error::Result;
 use crate::layer::{LayerNorm, Linear};
@@ -60,7 +45,7 @@ impl Vit {
     /// bias.
     ///
     /// # Errors
-    /// [`NetError::Config`](crate::NetError::Config) for a setting out of range.
+    /// [`NetError::Encoder`](crate::NetError::Encoder) for a setting out of range.
     pub fn new(p: &Path, config: &VitConfig) -> Result<Self> {
         config.check()?;
         let VitConfig { dim, depth, patch, eps, .. } = *config;

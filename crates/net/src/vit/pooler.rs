@@ -3,8 +3,8 @@
 use tch::Tensor;
 use tch::nn::{Init, Path};
 
+use super::AttentionPool;
 use super::block::attend;
-use super::config::AttentionPool;
 use crate::layer::{LayerNorm, Linear};
 
 /// Torch's default of a layer norm.

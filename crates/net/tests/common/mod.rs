@@ -98,3 +98,22 @@ pub fn to_vec(t: &Tensor) -> Vec<f64> {
     let flat = t.detach().to_kind(Kind::Double).contiguous().reshape([-1]);
     Vec::<f64>::try_from(flat).expect("a flat f64 tensor")
 }
+
+/// Tensors as a file has them.
+pub fn arrays(tensors: &std::collections::BTreeMap<String, Tensor>) -> encoders::weights::Arrays {
+    let array = |t: &Tensor| {
+        let kind = match t.kind() {
+            Kind::Float => encoders::Kind::Float,
+            Kind::Double => encoders::Kind::Double,
+            Kind::Half => encoders::Kind::Half,
+            Kind::BFloat16 => encoders::Kind::BFloat16,
+            Kind::Int64 => encoders::Kind::Int64,
+            other => panic!("{other:?}"),
+        };
+        let t = t.detach().contiguous();
+        let mut data = vec![0; t.numel() * kind.size()];
+        t.copy_data_u8(&mut data, t.numel());
+        encoders::Array::new(t.size(), kind, data.into()).expect("its values")
+    };
+    tensors.iter().map(|(name, t)| (name.clone(), array(t))).collect()
+}

@@ -9,7 +9,7 @@ use std::time::Instant;
 use base::progress::{Listener, Piece};
 use net::device::Precision;
 use net::encoder::{Architecture, ENCODERS, EncoderConfig, build};
-use net::onnx::{ExportOptions, WeightKind, embedding, multiply_accumulates};
+use net::onnx::{ExportOptions, MOST_BYTES, WeightKind, embedding, multiply_accumulates};
 use net::unet::EfficientUnet;
 use serde::Serialize;
 use tch::nn::VarStore;
@@ -107,7 +107,8 @@ pub fn encoder(name: &'static str, bench: &Bench) -> Result<Timed> {
     let small = vs.trainable_variables().iter().map(Tensor::numel).sum::<usize>() < MOST_COUNTED;
     let macs = small
         .then(|| {
-            embedding(net.as_ref(), image, &half).and_then(|f| multiply_accumulates(&f, image))
+            let files = embedding(net.as_ref(), &vs, image, &half, MOST_BYTES)?;
+            files.iter().map(|f| multiply_accumulates(f, image)).sum::<net::Result<u64>>()
         })
         .and_then(std::result::Result::ok);
     Ok(Timed { name, image, seconds, macs })

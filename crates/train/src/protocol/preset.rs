@@ -200,7 +200,7 @@ pub struct CropsPreset {
 pub(super) type Checked = std::result::Result<(), Fault>;
 
 pub(super) fn common(data: &ProtocolData, model: &EncoderConfig) -> Checked {
-    of_net(model.check())?;
+    of_net(model.check().map_err(Into::into))?;
     if data.crop < 16 {
         return Err(Fault::new("data.crop", format!("{} px is too small", data.crop)));
     }

@@ -112,12 +112,12 @@ pub fn classifier(
         return Err(FeatureError::Exists(out.to_owned()).into());
     }
     let size = net::onnx::check_size(encoder, net::onnx::WeightKind::halved(draft.half));
-    size.map_err(train::TrainError::from)?;
+    size.map_err(FeatureError::from)?;
     let image = draft.image as i64;
     let mut training = toml::Table::new();
     let mut note = |key: &str, value: String| training.insert(key.into(), value.into());
     note("source", weights.file_name().unwrap_or_default().to_string_lossy().into_owned());
-    note("source_sha256", super::weights::digest(weights)?);
+    note("source_sha256", features::weights::digest(weights)?);
     let (net, classes, positive) = match head {
         Head::File { classes, positive } => {
             let net = Headed::open(weights, encoder, image, classes.len())?;
