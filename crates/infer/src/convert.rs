@@ -296,7 +296,7 @@ fn tried(
     if ran.is_empty() {
         return Err(ConvertError::NoEngine(refused));
     }
-    let (first, features) = ran.swap_remove(0);
+    let (first, features) = ran.remove(0);
     let largest = features.iter().fold(0.0_f32, |m, v| m.max(v.abs()));
     let mut engines = vec![RanOn { engine: first.clone(), difference: 0.0 }];
     for (engine, other) in &ran {

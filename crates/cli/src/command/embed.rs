@@ -137,7 +137,10 @@ impl Args {
         #[cfg(not(feature = "train"))]
         {
             let _ = (file, many, self.image, self.allow_partial, &self.device);
-            Err(super::train::missing("embed by a file of weights"))
+            anyhow::bail!(
+                "this build embeds by packages. `mithras encoders convert --weights FILE --encoder NAME` makes one of \
+                 an encoder's weights; the training build embeds by files of weights, too"
+            )
         }
     }
 }
