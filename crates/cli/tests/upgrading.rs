@@ -342,6 +342,7 @@ fn a_damaged_or_foreign_result_is_named_done_again_and_stops_no_other() {
         assert_eq!((&run["done"], &run["failed"]), (&1.into(), &1.into()), "{words}");
         let exported = ends(at, 3, &["export", "qupath", "run", "--out", "q"]);
         assert!(exported.contains(words), "{words}: {exported}");
+        assert_eq!(exported.matches("does it again").count(), 1, "{exported}");
         ends(at, 0, &detect(&model, &["one.tiff", "two.tiff"], &["--resume", "-q"]));
         for (file, bytes) in &whole[..2] {
             assert_eq!(&fs::read(one.join(file)).unwrap(), bytes, "{words}: {file}");
@@ -350,6 +351,10 @@ fn a_damaged_or_foreign_result_is_named_done_again_and_stops_no_other() {
     }
     fs::write(one.join("state.json"), state.replace("mithras.state/1", "mithras.state/9")).unwrap();
     assert!(ends(at, 3, &["gather", "run", "--json"]).contains("mithras.state/9"));
+    // Resuming refuses what a later version wrote: no sentence promises otherwise.
+    let exported = ends(at, 3, &["export", "qupath", "run", "--out", "q"]);
+    assert!(exported.contains("use the version that wrote it"), "{exported}");
+    assert!(!exported.contains("does it again"), "{exported}");
     let refused = ends(at, 1, &detect(&model, &["one.tiff", "two.tiff"], &["--resume", "-q"]));
     assert!(refused.contains("use the version that wrote it"), "{refused}");
 }
@@ -436,6 +441,10 @@ fn every_reader_of_a_run_names_a_cut_or_foreign_result_and_takes_the_others() {
         ("detections.csv", false, "detections.csv is not the file"),
         ("state.json", true, "results of the slide `two`"),
         ("state.json", false, "state.json is damaged"),
+        ("tissue.geojson", true, "tissue.geojson is not the file"),
+        ("tissue.geojson", false, "tissue.geojson is not the file"),
+        ("flaws.geojson", false, "flaws.geojson is not the file"),
+        ("thumbnail.jpg", true, "thumbnail.jpg is not the file"),
     ] {
         let whole = fs::read(one.join(file)).unwrap();
         let bytes = match foreign {
@@ -448,9 +457,20 @@ fn every_reader_of_a_run_names_a_cut_or_foreign_result_and_takes_the_others() {
         readers(at, words);
         fs::write(one.join(file), whole).unwrap();
     }
-    // A slide that failed after its results were written has none.
     let state = one.join("state.json");
     let whole = fs::read_to_string(&state).unwrap();
+    // Results are not those of another program for want of a state of their own.
+    for other in ["null", "{}", "[1]"] {
+        fs::write(&state, other).unwrap();
+        readers(at, "state.json is damaged (it is not a slide's)");
+    }
+    fs::remove_file(&state).unwrap();
+    let gathered = ends(at, 3, &["gather", "run", "--json"]);
+    assert!(gathered.contains("state.json is damaged (it is missing)"), "{gathered}");
+    let again = ends(at, 1, &detect(&tiny(), &["one.tiff"], &["-q"]));
+    assert!(again.contains("already holds results"), "{again}");
+    fs::write(&state, &whole).unwrap();
+    // A slide that failed after its results were written has none.
     let mut failed: Value = serde_json::from_str(&whole).unwrap();
     failed["status"] = "failed".into();
     failed["reason"] = "read error at byte 17".into();
@@ -460,6 +480,32 @@ fn every_reader_of_a_run_names_a_cut_or_foreign_result_and_takes_the_others() {
     readers(at, "read error at byte 17");
     fs::write(&state, whole).unwrap();
     ends(at, 0, &["gather", "run"]);
+}
+
+/// That a slide has no colour is a field of its own in its results, which every file made of them takes over.
+#[test]
+fn a_slide_without_colour_is_named_in_every_file_of_a_run() {
+    let (dir, model) = (former(), tiny());
+    let at = dir.path();
+    fs::remove_dir_all(at.join("run")).unwrap();
+    let grey = testkit::workspace().join("crates/slide/tests/golden/slides/grey.tif");
+    fs::copy(grey, at.join("grey.tif")).unwrap();
+    let words = ["-q", "--mpp", "0.25", "--force-mpp"];
+    ends(at, 0, &detect(&model, &["one.tiff", "grey.tif"], &words));
+    ends(at, 0, &["gather", "run"]);
+    ends(at, 0, &["recount", "run", "--operating-point", "0.1,0.1", "--into", "moved"]);
+    for run in ["run", "moved"] {
+        let note = |slide: &str| {
+            json(&at.join(run).join(slide).join("counts.json"))["colour_note"].clone()
+        };
+        assert!(note("grey").as_str().unwrap().starts_with("no colour: "), "{run}");
+        assert_eq!(note("one"), Value::Null, "{run}");
+        let table = fs::read_to_string(at.join(run).join("counts.csv")).unwrap();
+        let named: Vec<&str> = table.lines().filter(|l| l.contains("no colour: ")).collect();
+        assert!(named.len() == 1 && named[0].starts_with("grey,"), "{run}: {table}");
+        let page = fs::read_to_string(at.join(run).join("summary.html")).unwrap();
+        assert!(page.contains("no colour"), "{run}");
+    }
 }
 
 /// The density of a slide is the same number in every file of a run, to the last digit.
@@ -517,6 +563,31 @@ fn another_configuration_does_not_come_into_a_used_folder() {
     );
     assert!(refused.contains("run holds slide") && refused.contains("--out"), "{refused}");
     assert!(!dir.path().join("run/three").exists());
+    // Of another model, whose settings all differ, the name is printed, and not every number.
+    let refused = ends(dir.path(), 1, &detect("fast", &["three.tiff"], &[]));
+    assert!(refused.contains("configuration: model.name was `tiny`"), "{refused}");
+    assert!(refused.contains(" settings more; ") && refused.len() < 700, "{refused}");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_run_whose_reviews_are_a_link_is_not_written_through() {
+    let dir = two_different();
+    let at = dir.path();
+    let missing = ends(at, 1, &["recount", "run", "--reviews", "bert"]);
+    assert!(missing.contains("bert.jsonl: is not there; this folder has the logs of anna"));
+    fs::rename(at.join("run/reviews"), at.join("elsewhere")).unwrap();
+    let missing = ends(at, 1, &["recount", "run", "--reviews", "bert"]);
+    assert!(missing.contains("no reviewer has a log"), "{missing}");
+    std::os::unix::fs::symlink(at.join("elsewhere"), at.join("run/reviews")).unwrap();
+    let mut view = Command::new(crate::program());
+    view.current_dir(at).args(["view", "run", "--port", "0", "--no-browser"]);
+    let server = crate::view::made::start(&mut view).expect("an address");
+    let body = r#"{"reviewer":"bert","slide":0,"key":"+5.00,5.00","x":5,"y":5,"verdict":"figure","added":true}"#;
+    let reply = server.post("api/review", body);
+    let text = String::from_utf8_lossy(&reply.body).into_owned();
+    assert!(reply.status == 400 && text.contains("is a link"), "{} {text}", reply.status);
+    assert!(!at.join("elsewhere/bert.jsonl").exists());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A finished slide's results, checked against each other before anything is made of them.
 
-use super::state::{FILE, State};
-use crate::export::{CountsFile, read_detections};
+use super::state::{FILE, State, StateError};
+use crate::export::{CountsFile, pictures, read_detections};
 use crate::record::DetectionRow;
 use base::text::Shown;
 use serde::{Deserialize, Serialize};
@@ -9,12 +9,32 @@ use std::path::{Path, PathBuf};
 
 /// Why a finished slide's results cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {reason}; detection with the slide again, resuming, does it again", Shown(folder))]
+#[error("{}: {reason}; {}", Shown(folder), if *later { LATER } else { AGAIN })]
 pub struct ResultsError {
     /// The slide's folder.
     pub folder: PathBuf,
     /// What is wrong with them.
     pub reason: String,
+    /// Whether a later version wrote them, whose work is not done again.
+    later: bool,
+}
+
+const LATER: &str = "use the version that wrote it";
+const AGAIN: &str = "detection with the slide again, resuming, does it again";
+
+impl ResultsError {
+    /// Of results that doing the slide again mends.
+    #[must_use]
+    pub fn new(folder: &Path, reason: String) -> Self {
+        Self { folder: folder.to_owned(), reason, later: false }
+    }
+
+    /// Of results whose state cannot be read.
+    #[must_use]
+    pub fn with_state(folder: &Path, e: &StateError) -> Self {
+        let later = matches!(e, StateError::Schema { .. });
+        Self { folder: folder.to_owned(), reason: e.cause(), later }
+    }
 }
 
 /// A state of whatever work: what is asked of it here is the same for all.
@@ -39,8 +59,15 @@ pub struct Results {
     pub rows: Vec<DetectionRow>,
 }
 
-/// The files that are read.
+/// The files that numbers are read of.
 const READ: [&str; 2] = ["counts.json", "detections.csv"];
+
+/// Whether a file of a slide's results is read back: numbers, outlines of tissue and flaws, and the pictures that
+/// pages show. They must be those of the slide; its other files are for other programs.
+#[must_use]
+pub fn is_read(name: &str) -> bool {
+    READ.contains(&name) || pictures::FILES.contains(&name)
+}
 
 /// Reads a slide's results. They are those that were written when the slide was finished: their digests
 /// are the state's, they are of the file that the state names, and the counts are those of the rows.
@@ -49,11 +76,11 @@ const READ: [&str; 2] = ["counts.json", "detections.csv"];
 /// # Errors
 /// [`ResultsError`].
 pub fn results(folder: &Path) -> Result<Results, ResultsError> {
-    let unsound = |reason: String| ResultsError { folder: folder.to_owned(), reason };
-    let state = State::<Any>::read(folder).map_err(|e| unsound(e.to_string()))?;
+    let unsound = |reason: String| ResultsError::new(folder, reason);
+    let state = State::<Any>::read(folder).map_err(|e| ResultsError::with_state(folder, &e))?;
     if let Some(state) = &state {
         state.undone().map_or(Ok(()), |reason| Err(unsound(reason)))?;
-        state.check(folder, |name| READ.contains(&name)).map_err(|e| unsound(e.to_string()))?;
+        state.check(folder, is_read).map_err(|e| unsound(e.to_string()))?;
     }
     let counts = counts(folder).map_err(|e| unsound(format!("{}: {e}", READ[0])))?;
     if let Some(state) = state.filter(|s| !s.input.sha256.is_empty())

@@ -2,7 +2,9 @@
 
 use super::detection::{DetectionState as State, SlideFailure, key};
 use super::run::Existing;
-use super::state::{OWN_SETTINGS, StateError, Status, differ_in_one, differences, upgraded};
+use super::state::{
+    OWN_SETTINGS, StateError, Status, differ_in_one, differences, has_results, upgraded,
+};
 use crate::detector::{Detector, ENGINE_SETTING, RunError};
 use crate::input::{Input, InputDigest};
 use base::remedy::{Remedied, Remedy};
@@ -130,7 +132,9 @@ pub fn preflight(
     }
     let (mut stored, mut damaged) = (Vec::new(), 0);
     for input in inputs {
-        match State::read(&out.join(&input.name)) {
+        let folder = out.join(&input.name);
+        match State::read(&folder) {
+            Ok(None) if has_results(&folder) => damaged += 1,
             Ok(state) => stored.extend(state.map(|s| (input, s))),
             Err(source @ StateError::Schema { .. }) if existing != Existing::Overwrite => {
                 let (path, slide) = (out.to_owned(), input.name.clone());

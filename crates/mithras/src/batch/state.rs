@@ -4,7 +4,7 @@ use super::results::{SealError, Sealed};
 use crate::file;
 use crate::input::InputDigest;
 pub use crate::record::RESULTS_VERSION;
-use base::text::plain;
+use base::text::{Many, plain};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,22 +24,36 @@ const LARGEST: u64 = 64 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StateError {
     /// It is cut short, or not what this program writes.
-    #[error(
-        "its {FILE} is damaged ({reason}); detection with the slide again, resuming, does it again"
-    )]
+    #[error("{}; detection with the slide again, resuming, does it again", self.cause())]
     Damaged {
         /// Why.
         reason: String,
     },
     /// It is of another version of the format.
-    #[error(
-        "its {FILE} has the schema {found}, and this version of mithras reads {SCHEMA}; use the \
-         version that wrote it"
-    )]
+    #[error("{}; use the version that wrote it", self.cause())]
     Schema {
         /// The schema.
         found: String,
     },
+}
+
+impl StateError {
+    /// What is wrong, without what to do about it.
+    pub(crate) fn cause(&self) -> String {
+        match self {
+            Self::Damaged { reason } => format!("its {FILE} is damaged ({reason})"),
+            Self::Schema { found } => {
+                format!(
+                    "its {FILE} has the schema {found}, and this version of mithras reads {SCHEMA}"
+                )
+            }
+        }
+    }
+
+    /// Of results that have lost their state.
+    pub(crate) fn missing() -> Self {
+        Self::Damaged { reason: "it is missing".into() }
+    }
 }
 
 /// The file; `work` is what this kind of work adds.
@@ -150,6 +164,7 @@ impl<W: Default + Serialize + DeserializeOwned> State<W> {
             Some(other) if other.starts_with(FAMILY) => {
                 return Err(StateError::Schema { found: plain(other).into_owned() });
             }
+            _ if has_results(folder) => return Err(damaged("it is not a slide's".into())),
             // The state.json of another program is not a slide's.
             _ => return Ok(None),
         }
@@ -219,9 +234,20 @@ pub fn differences(before: &BTreeMap<String, String>, now: &BTreeMap<String, Str
         .into_iter()
         .filter(|n| before.get(*n) != now.get(*n))
         .map(|n| format!("{n} was {} and is {}", value(before.get(n)), value(now.get(n))));
-    let all: Vec<String> = differ.collect();
-    if all.is_empty() { "what it was given".into() } else { all.join(", ") }
+    let mut all: Vec<String> = differ.collect();
+    // Of another model nearly every setting differs: its name is enough.
+    all.sort_by_key(|text| !text.starts_with("model.name "));
+    let more = all.len().saturating_sub(MOST_DIFFERENCES);
+    all.truncate(MOST_DIFFERENCES);
+    match (all.is_empty(), more) {
+        (true, _) => "what it was given".into(),
+        (_, 0) => all.join(", "),
+        (_, more) => format!("{}, and {} more", all.join(", "), Many(more, "setting")),
+    }
 }
+
+/// Settings that are named where more differ.
+const MOST_DIFFERENCES: usize = 4;
 
 /// Whether two groups of settings differ in that of this name and in no other.
 pub(crate) fn differ_in_one(
@@ -231,6 +257,11 @@ pub(crate) fn differ_in_one(
 ) -> bool {
     let (mut before, mut now) = (upgraded(before), upgraded(now));
     before.remove(name) != now.remove(name) && before == now
+}
+
+/// Whether a folder holds a count, whatever its state.
+pub(crate) fn has_results(folder: &Path) -> bool {
+    folder.join("counts.json").symlink_metadata().is_ok()
 }
 
 /// Whether a folder holds the results of a slide, of whatever work. A damaged state counts.

@@ -5,7 +5,7 @@ use super::record::RunRecord;
 use super::reviewed::Reviewed;
 use crate::batch::DetectionState;
 use crate::batch::finished_results as results;
-use crate::batch::state::{StateError, Status, differ_in_one, upgraded};
+use crate::batch::state::{StateError, Status, differ_in_one, has_results, upgraded};
 use crate::detector::ENGINE_SETTING;
 use crate::export::CountsFile;
 use crate::input::InputDigest;
@@ -141,6 +141,9 @@ fn folder(out: &Path) -> Result<Vec<SlideFolder>, ReportError> {
             // Folders of slides never begin with a dot.
             let name = folder.file_name()?.to_str().filter(|n| !n.starts_with('.'))?.to_owned();
             let found = match DetectionState::read(&folder) {
+                Ok(None) if has_results(&folder) => {
+                    return Some(Ok(SlideFolder::unreadable(name, folder, &StateError::missing())));
+                }
                 Ok(state) => SlideFolder::new(name, folder, state?, false),
                 Err(reason) => return Some(Ok(SlideFolder::unreadable(name, folder, &reason))),
             };

@@ -7,7 +7,7 @@ use mithras::batch::DetectionState;
 use mithras::batch::{InputError, find, state};
 use mithras::export::{Caveat, CountsFile};
 use mithras::input::{InputDigest, stem};
-use mithras::report::{ReportError, ResultsError, case_of, counts};
+use mithras::report::{ReportError, ResultsError, case_of, counts, is_read};
 use mitosis::Mpp;
 use rayon::prelude::*;
 use slide::{MppRule, OpenOptions, Slide, SlideError};
@@ -183,22 +183,25 @@ fn bare(file: &Path, reviews: Option<&Path>) -> Item {
     item
 }
 
-/// The files of a slide's results that are shown.
-const RESULTS: [&str; 2] = ["counts.json", "detections.csv"];
+/// Where the reviews of a run are written unless somebody names a folder: in the run, wherever that is, and not where a
+/// link in it leads.
+fn own_reviews(folder: &Path) -> Option<PathBuf> {
+    Some(run_of(folder).join("reviews")).filter(|p| !p.is_symlink())
+}
 
 fn of_run(folder: &Path, slides: Option<&Path>, reviews: Option<&Path>) -> Item {
-    let unsound = |reason: String| ResultsError { folder: folder.to_owned(), reason }.into();
+    let unsound = |reason: String| ResultsError::new(folder, reason);
     let read = DetectionState::read(folder);
     let checked = match &read {
         // A slide that failed may have files of results all the same.
         Ok(Some(state)) => match state.undone().filter(|_| is_counted(folder)) {
-            Some(reason) => Err(reason),
-            None => state.check(folder, |f| RESULTS.contains(&f)).map_err(|e| e.to_string()),
+            Some(reason) => Err(unsound(reason)),
+            None => state.check(folder, is_read).map_err(|e| unsound(e.to_string())),
         },
         Ok(None) => Ok(()),
-        Err(e) => Err(e.to_string()),
+        Err(e) => Err(ResultsError::with_state(folder, e)),
     };
-    let counts = checked.map_err(unsound).and_then(|()| counts(folder));
+    let counts = checked.map_err(ReportError::from).and_then(|()| counts(folder));
     let state = read.ok().flatten();
     let name = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned();
     let failed = || {
@@ -228,7 +231,7 @@ fn of_run(folder: &Path, slides: Option<&Path>, reviews: Option<&Path>) -> Item 
         file: None,
         size: (0, 0),
         note,
-        reviews: Some(reviews.map_or_else(|| run_of(folder).join("reviews"), Path::to_owned)),
+        reviews: reviews.map(Path::to_owned).or_else(|| own_reviews(folder)),
     };
     let recorded = state.as_ref().map(|s| PathBuf::from(&s.input.path));
     let file_name = item

@@ -4,6 +4,7 @@ use crate::agreement::{Agreement, agreements};
 use base::chain::{self, ChainError, Chained};
 use base::file::WriteError;
 use base::log::{LogError, NameError, check_name};
+use base::text::plain;
 use serde::{Deserialize, Serialize};
 use stats::StatsError;
 use std::collections::BTreeMap;
@@ -37,6 +38,17 @@ pub enum ReviewError {
         /// Error of the operating system.
         source: std::io::Error,
     },
+    /// A log that is not there.
+    #[error("{}: is not there; {}", path.display(), match &**others {
+        [] => "no reviewer has a log in this folder".to_owned(),
+        all => format!("this folder has the logs of {}", all.join(", ")),
+    })]
+    Missing {
+        /// Path of the log.
+        path: PathBuf,
+        /// The reviewers whose logs are in its folder.
+        others: Vec<String>,
+    },
     /// A log that does not begin with the lines that were signed.
     #[error(
         "{}: not the log that {reviewer} signed for {slide} (version {version}): lines were changed or taken out since; put \
@@ -62,6 +74,18 @@ pub enum ReviewError {
         /// What is wrong with it.
         reason: String,
     },
+}
+
+impl ReviewError {
+    fn missing(path: &Path) -> Self {
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path());
+        let logs = entries.filter(|p| p.extension().is_some_and(|e| e == "jsonl"));
+        let stem = |p: PathBuf| p.file_stem().map(|s| plain(&s.to_string_lossy()).into_owned());
+        let mut others: Vec<String> = logs.filter_map(stem).collect();
+        others.sort();
+        Self::Missing { path: path.to_owned(), others }
+    }
 }
 
 /// A reviewer's verdict on a place.
@@ -261,9 +285,7 @@ impl VerdictLog {
     /// [`ReviewError`].
     pub fn read(path: &Path) -> Result<Verdicts, ReviewError> {
         if !path.exists() {
-            return Err(
-                LogError::Io { path: path.to_owned(), source: ErrorKind::NotFound.into() }.into()
-            );
+            return Err(ReviewError::missing(path));
         }
         parse(path, &chain::read(path)?)
     }

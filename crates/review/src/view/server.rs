@@ -524,8 +524,12 @@ impl Viewer {
     /// Where a slide's reviews go, and what names it there.
     fn change(&self, id: usize) -> Result<ReviewPlace<'_>, Answer> {
         let item = self.item(id)?;
-        let none =
-            || Answer::refusal(400, "no folder was given for reviews of slides without a run");
+        let none = || {
+            Answer::refusal(
+                400,
+                "no folder was given for reviews of slides without a run, or of a run whose `reviews` is a link",
+            )
+        };
         let folder = item.reviews.as_deref().ok_or_else(none)?;
         let model = item.counts.as_ref().map(|c| &c.model);
         let model_digest = model.map_or_else(String::new, |m| {
