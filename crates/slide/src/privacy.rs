@@ -324,6 +324,7 @@ const PRODUCTS: &[&str] = &[
 pub(crate) fn is_product(text: &str) -> bool {
     let parts = text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty());
     !text.split_whitespace().any(is_accession)
+        && !holds_date(text)
         && parts.map(str::to_lowercase).all(|word| {
             // A version or model (`19045`, `gt450dx`, `c13220`) is short; a longer one is a number of something.
             let is_number = word.chars().all(|c| c.is_ascii_digit());
@@ -331,6 +332,31 @@ pub(crate) fn is_product(text: &str) -> bool {
             (has_digit && word.len() <= if is_number { 5 } else { 7 })
                 || PRODUCTS.contains(&word.as_str())
         })
+}
+
+/// Whether three numbers in a row can be a day, a month and a year: one of four digits, first or last, whatever parts
+/// them, or one of two between strokes. Versions have points between short numbers.
+fn holds_date(text: &str) -> bool {
+    let number = |s: &str, digits: usize| {
+        let all = (1..=digits).contains(&s.len()) && s.chars().all(|c| c.is_ascii_digit());
+        s.parse::<u32>().ok().filter(|_| all)
+    };
+    let is_year = |s: &str| s.len() == 4 && number(s, 4).is_some_and(|y| (1900..2100).contains(&y));
+    let is_day = |a: &str, b: &str| match (number(a, 2), number(b, 2)) {
+        (Some(a), Some(b)) => (1..=31).contains(&a.max(b)) && (1..=12).contains(&a.min(b)),
+        _ => false,
+    };
+    let parts: Vec<&str> =
+        text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).collect();
+    let in_full = parts
+        .windows(3)
+        .any(|w| (is_year(w[0]) && is_day(w[1], w[2])) || (is_year(w[2]) && is_day(w[0], w[1])));
+    let short = |word: &str| {
+        let w: Vec<&str> = word.split(['-', '/']).collect();
+        let years = w.len() == 3 && w.iter().all(|s| number(s, 2).is_some());
+        years && (is_day(w[0], w[1]) || is_day(w[1], w[2]))
+    };
+    in_full || text.split_whitespace().any(short)
 }
 
 /// Whether a word is formed as a laboratory counts its cases: letters and the year, a hyphen, a number.
@@ -479,6 +505,18 @@ pub(crate) fn holds_words(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_date_in_digits_is_not_a_product() {
+        let dates =
+            ["20240131", "31-01-2024", "Aperio 2024-01-31", "31.01.2024", "01/31/24", "2024:01:31"];
+        for date in dates {
+            assert!(!is_product(date), "{date}");
+        }
+        for product in ["GT450 1.0.1", "Aperio 12.3.2", "v11.2.1", "40-60-80", "19045"] {
+            assert!(is_product(product), "{product}");
+        }
+    }
 
     #[test]
     fn what_names_people_is_known_by_its_name() {

@@ -361,6 +361,15 @@ fn the_largest_image_is_the_slide_wherever_it_stands() {
     let [one, two] = scenes();
     let path = drawn.tiff("scenes.svs", &[one.text(270, SVS), two.text(270, SVS)]);
     refused(&path, &["several scenes"]);
+    // Whatever the layout: strips of the slide's own size are a plane, those of its um/px may be a scene, and a larger
+    // photograph in strips does not take the slide's place.
+    let strips = |w, h| Page::tissue((w, h), 2, None);
+    refused(&drawn.tiff("plane.tif", &[base(), strips(1024, 1024)]), &["2 images of 1024 x 1024"]);
+    let photograph = strips(1500, 1000).painted([240, 240, 240, 255]);
+    refused(&drawn.tiff("photograph.tif", &[photograph, base().um(0.25)]), &["several scenes"]);
+    let path = drawn.tiff("strips.tif", &[base().um(0.25), strips(900, 700).um(0.25)]);
+    let notes = open(&path).unwrap().level_notes();
+    assert!(notes.iter().any(|n| n.contains("may be another scene")), "{notes:?}");
 }
 
 /// A copy at a coarser level has the um/px of the slide times the step between them; a second scene has its own.
@@ -1137,6 +1146,60 @@ fn a_copy_has_the_pixels_and_not_the_persons() {
         let theirs = Slide::open_with(drawn.dir.path().join("copy-0"), &options).unwrap();
         assert_eq!((theirs.vendor(), theirs.dimensions()), ("aperio", (2048, 2048)));
         assert_eq!(names(&theirs), ["thumbnail"]);
+    }
+}
+
+/// A DICOM file of `make_dicom.py` with a comment in its first frame; the table of frames is left empty.
+fn dicom_with_comment(case: &str, text: &[u8]) -> Vec<u8> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/dicom");
+    let b = std::fs::read(folder.join(case).join("a.dcm")).unwrap();
+    let pixels = b.windows(4).position(|w| w == [0xE0, 0x7F, 0x10, 0x00]).unwrap() + 12;
+    let long = |at: usize| u32::from_le_bytes(b[at..at + 4].try_into().unwrap()) as usize;
+    let first = pixels + 8 + long(pixels + 4);
+    let (frame, n) = (first + 8, long(first + 4));
+    let length = |n: usize| (n as u16).to_be_bytes();
+    let (at, comment) = match b[frame + 1] {
+        0xD8 => (2, [&[0xFF, 0xFE][..], &length(text.len() + 2), text].concat()),
+        _ => {
+            let size = usize::from(u16::from_be_bytes([b[frame + 4], b[frame + 5]]));
+            (4 + size, [&[0xFF, 0x64][..], &length(text.len() + 4), &[0, 1], text].concat())
+        }
+    };
+    let item = [0xFE, 0xFF, 0x00, 0xE0];
+    [
+        &b[..pixels],
+        &item,
+        &[0; 4],
+        &item,
+        &((n + comment.len()) as u32).to_le_bytes(),
+        &b[frame..frame + at],
+        &comment,
+        &b[frame + at..],
+    ]
+    .concat()
+}
+
+#[test]
+fn comments_in_frames_of_dicom_are_found_and_blanked() {
+    let drawn = Drawn::new();
+    for (case, name) in [("jpeg_rgb", "dicom.jpeg.Comment"), ("jp2k_rgb", "dicom.jpeg2000.Comment")]
+    {
+        let folder = drawn.dir.path().join(case);
+        std::fs::create_dir(&folder).unwrap();
+        let path = folder.join("a.dcm");
+        std::fs::write(&path, dicom_with_comment(case, b"Jane Doe, S21-1234")).unwrap();
+        let slide = open(&path).unwrap();
+        let found = slide.inventory().unwrap();
+        assert!(found.findings.iter().any(|f| f.name == name), "{case}: {:?}", found.findings);
+        assert!(found.looked_at.iter().any(|l| l.contains("comments")), "{:?}", found.looked_at);
+        let out = drawn.dir.path().join(format!("{case}-copy"));
+        let done = deidentify(&path, &out, &options()).unwrap_or_else(|e| panic!("{case}: {e}"));
+        assert!(done.removed.iter().any(|r| r == name), "{case}: {:?}", done.removed);
+        let copy = open(&done.output[0]).unwrap();
+        same_pixels(&slide, &copy);
+        assert_eq!(copy.inventory().unwrap().findings, [], "{case}");
+        let bytes = std::fs::read(&done.output[0]).unwrap();
+        assert!(!bytes.windows(4).any(|w| w == b"Jane" || w == b"S21-"), "{case}");
     }
 }
 

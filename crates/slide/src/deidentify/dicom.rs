@@ -1,12 +1,15 @@
 //! The files of a DICOM slide, with clean headers and the stored pixels.
 
 use super::{DeidentifyError, Written, disk};
+use crate::file::Stream;
 use crate::format::dicom_files;
+use crate::inventory::dicom_texts;
 use crate::limits::Fault;
 use crate::{OpenOptions, Slide, SlideError};
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Bytes copied at once.
@@ -27,13 +30,16 @@ pub(super) fn write(
     let mut copied = Sha256::new();
     let mut written: Vec<PathBuf> = Vec::new();
     let mut tiles = 0;
-    for (i, clean) in found.files.iter().enumerate() {
+    // Comments within frames: no decoder needs them.
+    let blank = found.files.iter().map(|clean| dicom_texts(&clean.frames));
+    let blank = blank.collect::<Result<Vec<_>, Fault>>().map_err(wrong)?;
+    for (i, (clean, blank)) in found.files.iter().zip(&blank).enumerate() {
         // Names of files are often those of patients or cases.
         let path = output.join(format!("{i}.dcm"));
         let file = File::create_new(&path).map_err(disk(&path))?;
         let mut out = BufWriter::with_capacity(CHUNK, file);
         out.write_all(&clean.header).map_err(disk(&path))?;
-        let mut pixels = clean.file.part(clean.pixels.start, clean.pixels.end);
+        let mut pixels = Blanked::new(clean, blank);
         let mut buffer = vec![0; CHUNK];
         loop {
             let n =
@@ -46,13 +52,15 @@ pub(super) fn write(
         let file = out.into_inner().map_err(|e| disk(&path)(e.into_error()))?;
         file.sync_all().map_err(disk(&path))?;
         copied.update(behind(&path, clean.header.len())?.finalize());
-        tiles += clean.frames;
+        tiles += clean.frames.count;
         written.push(path);
     }
     // Of each file its own digest, so that both sides read one file at a time.
     let mut own = Sha256::new();
-    for clean in &found.files {
-        own.update(of_pixels(clean).map_err(|e| wrong(Fault::read(clean.pixels.start, &e)))?);
+    for (clean, blank) in found.files.iter().zip(&blank) {
+        own.update(
+            of_pixels(clean, blank).map_err(|e| wrong(Fault::read(clean.pixels.start, &e)))?,
+        );
     }
     let main = written.first().cloned().ok_or_else(|| DeidentifyError::Check {
         path: slide.path.clone(),
@@ -68,10 +76,42 @@ pub(super) fn write(
     })
 }
 
-/// SHA-256 of the stored pixels of a file.
-fn of_pixels(clean: &dicom_files::Clean) -> std::io::Result<sha2::digest::Output<Sha256>> {
+/// The stored pixels of a file, with zeros for the comments within them.
+struct Blanked<'a> {
+    pixels: Stream<'a>,
+    at: u64,
+    blank: &'a [Range<u64>],
+}
+
+impl<'a> Blanked<'a> {
+    fn new(clean: &'a dicom_files::Clean, blank: &'a [Range<u64>]) -> Self {
+        let pixels = clean.file.part(clean.pixels.start, clean.pixels.end);
+        Self { pixels, at: clean.pixels.start, blank }
+    }
+}
+
+impl Read for Blanked<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.pixels.read(buffer)?;
+        let (from, to) = (self.at, self.at + n as u64);
+        self.at = to;
+        let gone = self.blank.iter().take_while(|r| r.end <= from).count();
+        self.blank = &self.blank[gone..];
+        for part in self.blank.iter().take_while(|r| r.start < to) {
+            let (start, end) = (part.start.max(from), part.end.min(to));
+            buffer[(start - from) as usize..(end - from) as usize].fill(0);
+        }
+        Ok(n)
+    }
+}
+
+/// SHA-256 of the stored pixels of a file, without comments.
+fn of_pixels(
+    clean: &dicom_files::Clean,
+    blank: &[Range<u64>],
+) -> std::io::Result<sha2::digest::Output<Sha256>> {
     let mut digest = Sha256::new();
-    let mut pixels = clean.file.part(clean.pixels.start, clean.pixels.end);
+    let mut pixels = Blanked::new(clean, blank);
     let mut buffer = vec![0; CHUNK];
     loop {
         let n = pixels.read(&mut buffer)?;

@@ -196,7 +196,8 @@ pub(super) fn arrange(
             continue;
         }
         let own = e.size.unwrap_or_default();
-        if own == size && e.image.is_ok() && e.colours == base.colours && e.tiled == base.tiled {
+        // In tiles or strips: an image of the slide's own size is not a thumbnail.
+        if own == size && e.image.is_ok() && e.colours == base.colours {
             twins.push(e.index);
             continue;
         }
@@ -274,7 +275,9 @@ fn slide(all: &[Entry], rule: &Rule) -> Option<usize> {
 
 /// Whether an image that is not a level may be another slide.
 fn is_scene(e: &Entry, base: &Entry) -> bool {
-    if e.image.is_err() || e.reduced() || e.tiled != base.tiled || e.colours != base.colours {
+    // Scans are in tiles: next to tiles, strips are a photograph or a thumbnail.
+    let layout = e.tiled || !base.tiled;
+    if e.image.is_err() || e.reduced() || !layout || e.colours != base.colours {
         return false;
     }
     match e.um().zip(base.um()).map(|(a, b)| agree(a, b)) {
@@ -306,7 +309,9 @@ fn stale(probe: &Probe, base: &Entry, e: &Entry) -> Result<(), SlideError> {
 /// What a reader of the numbers must know of an image that is not read and may show tissue of its own.
 fn scene_note(e: &Entry, base: &Entry, name: &str) -> Option<String> {
     let unnamed = e.name.is_none() && name.starts_with("image-");
-    let alike = e.image.is_ok() && !e.reduced() && e.tiled == base.tiled;
+    let one_scan = e.um().zip(base.um()).is_some_and(|(a, b)| agree(a, b));
+    let layout = e.tiled || !base.tiled || one_scan;
+    let alike = e.image.is_ok() && !e.reduced() && layout;
     let scan = e.um().map_or(e.pixels() >= SCENE_PIXELS, |um| um < SCAN_UM);
     let (w, h) = e.size.filter(|_| unnamed && alike && scan && e.colours == base.colours)?;
     let um = e.um().map_or_else(String::new, |um| format!(", {um:.4} um/px"));

@@ -1,12 +1,14 @@
 //! Everything in a slide's file that may identify a person, a time or a place, by name and kind, never by value; with
 //! what was looked at to find it, and what was not.
 
+mod dicom;
 mod jp2k;
 mod jpeg;
 mod png;
 pub(crate) mod tags;
 mod tiff;
 
+pub(crate) use self::dicom::removable as dicom_texts;
 pub(crate) use self::jp2k::removable as jp2k_comments;
 pub(crate) use self::jpeg::{is_technical as is_technical_segment, segments};
 pub(crate) use self::tiff::JPEG_2000;
@@ -158,18 +160,28 @@ impl Slide {
     fn search_dicom(&self) -> Result<Search, Fault> {
         let mut preamble = [0; 128];
         self.file.read_at(&mut preamble, 0).map_err(|e| Fault::read(0, &e))?;
+        let reached = tiff::reached(&self.file);
+        let limits = Limits::default();
+        let frames = dicom::texts(&self.path, &self.file, &limits, reached as u64)?;
         let mut search = Search {
+            texts_found: frames.texts,
             looked_at: vec![
                 "attributes of every file of the series, those in sequences and private ones among them"
                     .into(),
                 "the preamble of the named file".into(),
+                format!("JPEG and JPEG 2000 comments in the headers of {} frames", frames.frames),
             ],
             not_looked_at: vec![
                 "what follows the pixel data".into(),
-                "comments within compressed frames".into(),
+                "what follows the header of a frame".into(),
             ],
-            ..Search::default()
         };
+        if reached != usize::MAX {
+            let more = format!("headers behind the first {reached} frames of a file");
+            search.not_looked_at.push(more);
+        }
+        let unread = frames.unread.into_iter().map(|name| format!("frames of {name}"));
+        search.not_looked_at.extend(unread);
         if holds_words(&preamble) {
             search.texts_found.push(FileText::text("dicom.preamble", &preamble));
         }

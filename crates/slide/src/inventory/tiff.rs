@@ -145,7 +145,7 @@ fn directory(ifd: &Ifd, prefix: &str, search: &mut Search) -> Result<usize, Faul
 }
 
 /// How many tiles of a directory are looked at: all of a local file, few of one on a server, where each is a request.
-fn reached(file: &SlideFile) -> usize {
+pub(super) fn reached(file: &SlideFile) -> usize {
     if file.is_remote() { REMOTE_TILES } else { usize::MAX }
 }
 

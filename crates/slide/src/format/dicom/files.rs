@@ -10,13 +10,15 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+pub(crate) use super::frames::Frames;
+
 /// A file to be written: a header, then bytes of the slide's own file.
 pub(crate) struct Clean {
     pub(crate) header: Vec<u8>,
     pub(crate) file: Arc<SlideFile>,
     /// The pixel data, with the element's own head.
     pub(crate) pixels: Range<u64>,
-    pub(crate) frames: u64,
+    pub(crate) frames: Frames,
 }
 
 /// All files to be written, and what they lack.
@@ -42,6 +44,15 @@ pub(crate) fn clean(
             out.removed.push(format!("image {}", h.flavour.to_lowercase()));
             continue;
         }
+        let frames = match Frames::find(&m.file, h, limits) {
+            // Comments in frames that cannot be found could not be blanked.
+            Err(e) if h.flavour == "VOLUME" => return Err(e),
+            Err(_) => {
+                out.removed.push(format!("image {}", h.flavour.to_lowercase()));
+                continue;
+            }
+            Ok(frames) => frames,
+        };
         let Pixels { at, len } = h.pixels.ok_or("no pixel data")?;
         let implicit = h.syntax == syntax::IMPLICIT;
         let head = if implicit { 8 } else { 12 };
@@ -59,12 +70,24 @@ pub(crate) fn clean(
         let instance = identifiers.replace(&h.instance);
         let mut header = meta(&h.class, &instance, &h.syntax);
         header.extend(body);
-        let (pixels, frames) = (start..end, h.frames);
-        out.files.push(Clean { header, file: Arc::clone(&m.file), pixels, frames });
+        out.files.push(Clean { header, file: Arc::clone(&m.file), pixels: start..end, frames });
     }
     out.removed.sort();
     out.removed.dedup();
     Ok(out)
+}
+
+/// A file's name, and its frames.
+type NamedFrames = (String, Result<Frames, Fault>);
+
+/// The frames of every file of a slide, by the file's name, or why they cannot be found.
+pub(crate) fn frames(
+    path: &Path,
+    file: &Arc<SlideFile>,
+    limits: &Limits,
+) -> Result<Vec<NamedFrames>, Fault> {
+    let members = series::members(path, file, limits)?;
+    Ok(members.iter().map(|m| (m.name(), Frames::find(&m.file, &m.header, limits))).collect())
 }
 
 /// Where pixel data in fragments end, their end mark included.

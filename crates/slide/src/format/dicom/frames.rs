@@ -4,6 +4,7 @@ use super::header::{Header, Pixels};
 use super::syntax;
 use crate::file::SlideFile;
 use crate::limits::{Fault, Limits, check};
+use std::ops::Range;
 use std::sync::Arc;
 
 const ITEM: [u8; 4] = [0xFE, 0xFF, 0x00, 0xE0];
@@ -12,12 +13,12 @@ const SEQUENCE_END: [u8; 4] = [0xFE, 0xFF, 0xDD, 0xE0];
 const OVERHEAD: u64 = 4 << 20;
 
 /// The frames of one file.
-pub(super) struct Frames {
+pub(crate) struct Frames {
     file: Arc<SlideFile>,
     /// Bytes of one frame as it is when nothing compresses it.
     plain: u64,
     places: Places,
-    pub(super) count: u64,
+    pub(crate) count: u64,
 }
 
 enum Places {
@@ -55,30 +56,54 @@ impl Frames {
     }
 
     /// The bytes of one frame.
-    pub(super) fn read(&self, frame: u64) -> Result<Vec<u8>, Fault> {
+    pub(crate) fn read(&self, frame: u64) -> Result<Vec<u8>, Fault> {
+        let mut data = Vec::new();
+        for piece in self.pieces(frame)? {
+            let bytes = part(&self.file, piece.start, piece.end - piece.start)?;
+            if data.is_empty() {
+                data = bytes;
+            } else {
+                data.extend(bytes);
+            }
+        }
+        Ok(data)
+    }
+
+    /// Where the bytes of one frame are in the file, in order.
+    pub(crate) fn pieces(&self, frame: u64) -> Result<Vec<Range<u64>>, Fault> {
         let starts = match &self.places {
-            Places::Native(at) => return part(&self.file, at + frame * self.plain, self.plain),
+            Places::Native(at) => {
+                let at = at + frame * self.plain;
+                return Ok(std::iter::once(at..at + self.plain).collect());
+            }
             Places::Fragments(starts) => starts,
         };
         let i = frame as usize;
         let mut at = *starts.get(i).ok_or("no such frame")?;
         let until = starts.get(i + 1).copied();
         let most = 2 * self.plain + OVERHEAD;
-        let mut data = Vec::new();
+        let (mut pieces, mut total) = (Vec::new(), 0);
         while until.is_none_or(|until| at < until) {
             let Some(n) = fragment(&self.file, at)? else { break };
-            if data.len() as u64 + n > most {
+            total += n;
+            if total > most {
                 return Err(format!("frame {frame} is of more than {most} bytes").into());
             }
-            if data.is_empty() {
-                data = part(&self.file, at + 8, n)?;
-            } else {
-                data.extend(part(&self.file, at + 8, n)?);
-            }
+            pieces.push(at + 8..at + 8 + n);
             at += 8 + n;
         }
         if until.is_some_and(|until| at != until) {
             return Err(format!("the fragments of frame {frame} do not end where it ends").into());
+        }
+        Ok(pieces)
+    }
+
+    /// The first bytes of one frame, at most so many.
+    pub(crate) fn start(&self, frame: u64, most: u64) -> Result<Vec<u8>, Fault> {
+        let mut data = Vec::new();
+        for piece in self.pieces(frame)? {
+            let n = (piece.end - piece.start).min(most - data.len() as u64);
+            data.extend(part(&self.file, piece.start, n)?);
         }
         Ok(data)
     }

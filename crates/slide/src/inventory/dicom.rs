@@ -1,0 +1,145 @@
+//! Comments and application data within the compressed frames of a series: JPEG's and JPEG 2000's.
+
+use super::{FileText, jp2k, jpeg};
+use crate::file::SlideFile;
+use crate::format::dicom_files::{self, Frames};
+use crate::limits::{Fault, Limits};
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Bytes in which the header of most frames ends.
+const SHORT_HEADER: u64 = 1 << 10;
+/// Longest header of a frame that is read.
+const LONGEST_HEADER: u64 = 16 << 20;
+/// Of a comment of JPEG 2000: marker, length and kind, which stay.
+const HEAD_OF_COMMENT: usize = 6;
+
+/// What the frames of a slide hold next to their pixels.
+#[derive(Default)]
+pub(super) struct FrameTexts {
+    /// Each kind of text once, however many frames have it.
+    pub(super) texts: Vec<FileText>,
+    /// How many frames were looked at.
+    pub(super) frames: u64,
+    /// Names of the files whose frames cannot be found.
+    pub(super) unread: Vec<String>,
+}
+
+/// The texts in the headers of the frames of every file of a slide, of at most `most` frames a file.
+pub(super) fn texts(
+    path: &Path,
+    file: &Arc<SlideFile>,
+    limits: &Limits,
+    most: u64,
+) -> Result<FrameTexts, Fault> {
+    let mut found = FrameTexts::default();
+    let mut seen = BTreeSet::new();
+    for (name, frames) in dicom_files::frames(path, file, limits)? {
+        let frames = match frames {
+            Ok(frames) => frames,
+            Err(e @ Fault::Read(_)) => return Err(e),
+            Err(_) => {
+                found.unread.push(name);
+                continue;
+            }
+        };
+        for frame in 0..frames.count.min(most) {
+            let head = match header(&frames, frame) {
+                Ok(head) => head,
+                Err(e @ Fault::Read(_)) => return Err(e),
+                // A frame that is not there holds no text.
+                Err(_) => continue,
+            };
+            found.frames += 1;
+            let texts = jpeg::texts("dicom.jpeg", &head).into_iter();
+            let all = texts.chain(jp2k::texts("dicom.jpeg2000", &head));
+            let all = all.filter(|t| !t.findings().is_empty());
+            found.texts.extend(all.filter(|t| seen.insert(t.name.clone())));
+        }
+    }
+    Ok(found)
+}
+
+/// The start of a frame with its header, of at most [`LONGEST_HEADER`].
+fn header(frames: &Frames, frame: u64) -> Result<Vec<u8>, Fault> {
+    let mut length = SHORT_HEADER;
+    loop {
+        let start = frames.start(frame, length)?;
+        let whole = match start.starts_with(&[0xFF, 0xD8]) {
+            true => jpeg::segments(&start).0.iter().any(|s| s.marker == 0xDA),
+            false => start.windows(2).any(|w| w == [0xFF, 0x90]),
+        };
+        if whole || (start.len() as u64) < length || length >= LONGEST_HEADER {
+            return Ok(start);
+        }
+        length *= 64;
+    }
+}
+
+/// The places in the file of all bytes of its frames that may identify somebody, in order. They can be blanked where
+/// they are: no decoder needs them, and every frame keeps its length.
+pub(crate) fn removable(frames: &Frames) -> Result<Vec<Range<u64>>, Fault> {
+    let mut all = Vec::new();
+    for frame in 0..frames.count {
+        let pieces = frames.pieces(frame)?;
+        let bytes = frames.read(frame)?;
+        for place in in_stream(&bytes) {
+            all.extend(in_file(&pieces, place));
+        }
+    }
+    all.sort_by_key(|r| r.start);
+    Ok(all)
+}
+
+/// The same within one stream.
+fn in_stream(b: &[u8]) -> Vec<Range<usize>> {
+    if !b.starts_with(&[0xFF, 0xD8]) {
+        let comments = jp2k::removable(b).into_iter();
+        return comments.map(|r| (r.start + HEAD_OF_COMMENT).min(r.end)..r.end).collect();
+    }
+    let (all, end) = jpeg::segments(b);
+    let texts = all.into_iter().map(|s| (s.marker, s.body));
+    let texts = texts.filter(|(marker, body)| !jpeg::is_technical(*marker, &b[body.clone()]));
+    texts.map(|(_, body)| body).chain((end < b.len()).then_some(end..b.len())).collect()
+}
+
+/// A place of a frame as places of the file that holds it in pieces.
+fn in_file(pieces: &[Range<u64>], place: Range<usize>) -> Vec<Range<u64>> {
+    let (start, end) = (place.start as u64, place.end as u64);
+    let mut before = 0;
+    let mut all = Vec::new();
+    for piece in pieces {
+        let n = piece.end - piece.start;
+        let (from, to) = (start.max(before), end.min(before + n));
+        if from < to {
+            all.push(piece.start + from - before..piece.start + to - before);
+        }
+        before += n;
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comment_over_two_fragments_is_two_places() {
+        assert_eq!(in_file(&[100..110, 120..130], 8..13), [108..110, 120..123]);
+        assert_eq!(in_file(&[100..110, 120..130], 10..12), [Range { start: 120, end: 122 }]);
+    }
+
+    #[test]
+    fn all_but_the_pixels_coding_is_blanked() {
+        let b = [
+            &[0xFF, 0xD8, 0xFF, 0xFE, 0, 6][..],
+            b"Jane",
+            &[0xFF, 0xDB, 0, 3, 9, 0xFF, 0xDA, 0, 2, 1, 2, 0xFF, 0xD9],
+            b"Doe",
+        ]
+        .concat();
+        assert_eq!(in_stream(&b), [6..10, b.len() - 3..b.len()]);
+    }
+}
