@@ -1,6 +1,7 @@
 //! A result on standard output: as JSON or as text.
 
 use anyhow::Context;
+use base::text::plain_lines;
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::Write;
@@ -9,7 +10,8 @@ use std::io::Write;
 pub fn result(as_json: bool, result: &(impl Serialize + Display)) -> anyhow::Result<()> {
     let text = match as_json {
         true => serde_json::to_string_pretty(result)? + "\n",
-        false => result.to_string(),
+        // A cell of a table must not reach the terminal as a command.
+        false => plain_lines(&result.to_string()),
     };
     let mut out = std::io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());

@@ -72,6 +72,56 @@ fn events_that_differ_by_case_are_refused_and_names_may_hold_commas() {
 }
 
 #[test]
+fn cells_do_not_reach_a_terminal_as_commands() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "months,died,\u{1b}[31mg\n1,1,a\n2,0,\u{1b}[31mb\n3,1,b\n";
+    let more = [&COLUMNS[..], &["--group", "\u{1b}[31mg"]].concat();
+    let (code, printed) = km(dir.path(), text.as_bytes(), &more);
+    assert!(code == Some(0) && printed.contains("\\u{1b}[31mb"), "{printed}");
+    assert!(!printed.contains('\u{1b}'), "{printed}");
+}
+
+#[test]
+fn numbers_that_may_be_codes_for_missing_are_noted() {
+    let dir = tempfile::tempdir().unwrap();
+    let table = dir.path().join("t.csv");
+    let rows =
+        (0..20).map(|i| format!("{},{},{}\n", i + 1, i % 2, if i % 7 == 3 { 999 } else { 50 + i }));
+    fs::write(&table, "months,died,age\n".to_owned() + &rows.collect::<String>()).unwrap();
+    let cox = |more: &[&str]| {
+        let words = ["survival", "cox", "--covariates", "age", "--table", table.to_str().unwrap()];
+        let out = Command::new(crate::program()).args(words).args(COLUMNS).args(more).output();
+        let out = out.unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned()
+    };
+    let printed = cox(&[]);
+    assert!(printed.contains("codes for missing count as values: 999 (3)"), "{printed}");
+    let counts = dir.path().join("counts.csv");
+    let rows = (0..20).map(|i| format!("{i},finished,{},{},5\n", i % 4, i % 3));
+    let header = "slide,status,hotspot_count,density_per_20_mm2,analysed_mm2\n".to_owned();
+    fs::write(&counts, header + &rows.collect::<String>()).unwrap();
+    let with_id = fs::read_to_string(&table).unwrap();
+    let with_id = with_id.lines().enumerate().map(|(i, line)| match i {
+        0 => format!("id,{line}\n"),
+        i => format!("{},{line}\n", i - 1),
+    });
+    fs::write(dir.path().join("c.csv"), with_id.collect::<String>()).unwrap();
+    let words = "survival study --counts counts.csv --clinical c.csv --join slide=id --covariates age --replicates 2 --out s";
+    let out = Command::new(crate::program())
+        .current_dir(dir.path())
+        .args(words.split(' '))
+        .args(COLUMNS)
+        .output();
+    let out = out.unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let page = fs::read_to_string(dir.path().join("s/report.html")).unwrap();
+    assert!(page.contains("codes for missing count as values: 999 (3)"));
+    let named = cox(&["--missing", "999"]);
+    assert!(!named.contains("codes for missing") && named.contains("17 rows"), "{named}");
+}
+
+#[test]
 #[cfg(target_os = "linux")]
 fn special_files_and_sparse_ones_are_refused() {
     let dir = tempfile::tempdir().unwrap();

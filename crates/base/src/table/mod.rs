@@ -10,7 +10,9 @@ mod write;
 
 pub use cell::{cell, uncell};
 pub use join::Unmatched;
-pub use words::{EventCell, MISSING, bare, event, is_missing, may_mean_missing, yes_no};
+pub use words::{
+    EventCell, MISSING, bare, event, is_missing, may_be_code, may_mean_missing, yes_no,
+};
 pub use write::Writer;
 
 use crate::file::{self, ReadError};

@@ -69,6 +69,18 @@ pub fn may_mean_missing(cell: &str) -> bool {
     !is_missing(cell) && (listed(OPEN) || listed(MAYBE_MISSING) || same())
 }
 
+/// Whether a number is formed as one that people type for "missing": 99, 999 or 9999, the same of sevens or eights
+/// (refused, does not apply), or one of these or a single digit below zero. Most such numbers are values: a caller
+/// looks at the others of the column, too.
+#[must_use]
+pub fn may_be_code(number: f64) -> bool {
+    let text = number.abs().to_string();
+    let first = text.as_bytes()[0];
+    let repeated = text.len() <= 6 && text.bytes().all(|b| b == first);
+    let digits = repeated && (b'7'..=b'9').contains(&first);
+    (digits && (number < 0.0 || text.len() > 1)) || number == -1.0
+}
+
 /// A word of a category without what spellings of one differ by: case, blanks, a hyphen or an underscore between
 /// words, the form of a number (`1` and `1.0`).
 #[must_use]
@@ -190,6 +202,16 @@ mod tests {
         }
         for word in ["0", "Stage I", "-", "no", "Unknown primary"] {
             assert!(!is_missing(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_may_be_codes() {
+        for number in [99.0, 999.0, 9999.0, 88.0, 777.0, -9.0, -99.0, -1.0] {
+            assert!(may_be_code(number), "{number}");
+        }
+        for number in [9.0, 0.0, 98.0, 99.9, 90.0, -2.0, 111.0, 99_999_999.0, f64::NAN] {
+            assert!(!may_be_code(number), "{number}");
         }
     }
 

@@ -335,6 +335,7 @@ fn outcomes(
         }
         times.push(t);
     }
+    notes.extend(levels::coded(table, time, &times));
     let happened = rows.iter().map(|&r| events.happened(table, r)).collect::<Result<Vec<_>>>()?;
     let zero = times.iter().filter(|&&t| t == 0.0).count();
     if zero > 0 {
@@ -369,7 +370,10 @@ fn design(
         let name = &table.names()[j];
         match coding(table, rows, j, roles.categorical.contains(name))? {
             Coding::Numeric => {
-                columns.push(rows.iter().map(|&r| table.number(r, j)).collect::<Result<_>>()?);
+                let numbers: Vec<f64> =
+                    rows.iter().map(|&r| table.number(r, j)).collect::<Result<_>>()?;
+                notes.extend(levels::coded(table, j, &numbers));
+                columns.push(numbers);
                 names.push(name.clone());
                 terms.push(term);
             }

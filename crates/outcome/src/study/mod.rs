@@ -358,13 +358,7 @@ fn feature(
     }
     out.logrank = Some(groups);
     if let Some(f) = &cases.adjusted {
-        if f.survival.len() < out.n {
-            let line = format!(
-                "adjusted models: {} of {} rows; the others lack a covariate{}",
-                f.survival.len(),
-                out.n,
-                f.notes.iter().map(|n| format!(" ({n})")).collect::<String>()
-            );
+        for line in adjusted_notes(&cases.counts, f) {
             if !notes.contains(&line) {
                 notes.push(line);
             }
@@ -385,6 +379,19 @@ fn feature(
         }
     }
     Ok(out)
+}
+
+/// What is to be known of the rows and covariates of adjusted models, where `counts` has the rows of the others.
+fn adjusted_notes(counts: &Frame, adjusted: &Frame) -> Vec<String> {
+    let (n, all) = (adjusted.survival.len(), counts.survival.len());
+    if n < all {
+        let own: String = adjusted.notes.iter().map(|n| format!(" ({n})")).collect();
+        return vec![format!(
+            "adjusted models: {n} of {all} rows; the others lack a covariate{own}"
+        )];
+    }
+    let own = adjusted.notes.iter().filter(|n| !counts.notes.contains(n));
+    own.map(|n| format!("adjusted models: {n}")).collect()
 }
 
 fn split(
