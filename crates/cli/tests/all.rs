@@ -25,6 +25,7 @@ mod privacy;
 mod release;
 mod remedies;
 mod remedies_built;
+mod remedies_colon;
 mod remedies_prose;
 mod remote;
 mod robustness;

@@ -1,9 +1,10 @@
 //! Remedies in the sentence of an error or note (`...; copy it again from its source`), wherever a source has such a
 //! text: each is followed by a test, or a reason is stated why it may not help. Those of sentences that are put
-//! together are in [`crate::remedies_built`].
+//! together are in [`crate::remedies_built`], those behind a colon in [`crate::remedies_colon`].
 
 use crate::remedies::place;
 use crate::remedies_built::{self as built, BUILT};
+use crate::remedies_colon::{self as colon, COLONS};
 use crate::upgrading::output_text;
 use std::fs;
 use std::path::Path;
@@ -663,9 +664,12 @@ fn every_remedy_in_a_sentence_is_followed_or_has_a_reason() {
             }
             let Ok(source) = fs::read_to_string(&file) else { continue };
             for sentence in texts(&source) {
-                for part in sentence.split("; ").skip(1) {
+                let behind =
+                    |mark: &'static str| sentence.split(mark).skip(1).map(move |p| (mark, p));
+                for (mark, part) in behind("; ").chain(behind(": ")) {
                     let verb = part.split([' ', ',']).next().unwrap_or_default();
-                    if VERBS.contains(&verb) {
+                    // Behind a colon `one` begins an explanation.
+                    if VERBS.contains(&verb) && (mark == "; " || verb != "one") {
                         found.push((name.clone(), part.to_owned()));
                     }
                 }
@@ -676,7 +680,7 @@ fn every_remedy_in_a_sentence_is_followed_or_has_a_reason() {
     let is = |(folder, part): &(String, String), (words, place, _): &(&str, &str, How)| {
         folder == place && part.starts_with(words)
     };
-    let all = || PROSE.iter().chain(BUILT);
+    let all = || PROSE.iter().chain(BUILT).chain(COLONS);
     let lacking: Vec<_> = found.iter().filter(|f| !all().any(|p| is(f, p))).collect();
     assert!(lacking.is_empty(), "neither followed nor a reason: {lacking:#?}");
     for prose in all() {
@@ -687,7 +691,7 @@ fn every_remedy_in_a_sentence_is_followed_or_has_a_reason() {
                 let case =
                     |c: &&Followed| c.words.contains(words.split('{').next().unwrap().trim());
                 assert!(
-                    CASES.iter().chain(built::CASES).any(|c| case(&c)),
+                    CASES.iter().chain(built::CASES).chain(colon::CASES).any(|c| case(&c)),
                     "no case: {place}, {words}"
                 );
             }
