@@ -11,6 +11,7 @@
 #   scripts/reproduce/speed.sh step                  a pretraining step against PyTorch
 #   scripts/reproduce/speed.sh memory OUT            peak resident memory on a large drawn slide
 #   scripts/reproduce/speed.sh slide OUT             a drawn slide of 100 mm2 of tissue
+#   scripts/reproduce/speed.sh candidates OUT        peak memory with more than 150,000 candidates on one slide
 #
 # First: cargo build --release, and pip install -r scripts/requirements.txt. FRAMES: H&E frames at 0.2456 um/px (ICPR
 # 2012, Aperio).
@@ -51,6 +52,14 @@ memory)
     mithras detect "$2/drawn.tiff" --out "$2/out" --threads 2 &
     pid=$!
     while [ -e /proc/$pid/status ] && grep VmHWM /proc/$pid/status; do sleep 1; done | sort -k2 -n | tail -n 1
+    ;;
+candidates)
+    # mithras-fast, its candidates taken from peaks of 0.0017 on.
+    mithras demo --draw-only --size 60000,60000 --tissue-mm2 106 --figures 300 --out "$2"
+    cp -rL models/mithras-fast "$2/model"
+    sed -i 's/^threshold = .*/threshold = 0.0017/; s/^method = .*/method = "peaks"/; /^opening_radius/d
+        s/^min_area_px.*/min_distance_px = 4/' "$2/model/card.toml"
+    /usr/bin/time -v mithras detect "$2/drawn.tiff" --model "$2/model" --out "$2/out" --threads 2
     ;;
 slide)
     mithras demo --draw-only --size 60000,60000 --tissue-mm2 106 --figures 300 --out "$2"
