@@ -71,6 +71,26 @@ fn weights_become_a_package_without_libtorch() {
     let args = ["embed", "--encoder", s(&own), "--crops", s(&pictures), "--out", s(&table)];
     let (code, _, err) = mithras(&args);
     assert_eq!((code, table.is_file()), (Some(0), true), "{err}");
+    // Features by another network do not take their place, nor do they take that of another file.
+    let other = package(dir.path());
+    let again = |encoder: &Path, out: &Path, more: &[&str]| {
+        let args = ["embed", "--encoder", s(encoder), "--crops", s(&pictures), "--out", s(out)];
+        mithras(&[&args[..], more].concat())
+    };
+    let before = std::fs::read(&table).unwrap();
+    let (code, _, err) = again(&other, &table, &[]);
+    assert!(code == Some(1) && err.contains("encoder_sha256 was"), "{err}");
+    assert!(err.contains("features.parquet") && err.contains("--overwrite"), "{err}");
+    assert_eq!(std::fs::read(&table).unwrap(), before);
+    let (code, _, err) = again(&own, &table, &[]);
+    assert_eq!(code, Some(0), "{err}");
+    let (code, _, err) = again(&other, &table, &["--overwrite"]);
+    assert!(code == Some(0) && std::fs::read(&table).unwrap() != before, "{err}");
+    let notes = at("notes.parquet");
+    std::fs::write(&notes, "not a table").unwrap();
+    let (code, _, err) = again(&own, &notes, &[]);
+    assert!(code == Some(1) && err.contains("no earlier run wrote it"), "{err}");
+
     let (code, _, err) = convert("uni_v1", &at("none"));
     assert!(code == Some(1) && err.contains("w.safetensors") && !at("none").exists(), "{err}");
     assert!(err.contains("does not fit the model as a whole"), "{err}");

@@ -77,6 +77,21 @@ pub struct CropSize {
     pub side: Option<usize>,
 }
 
+/// The scale at which crops are cut out of `source`: of regions alone, all others are taken whole.
+///
+/// # Errors
+/// [`FeatureError::Resolution`].
+pub fn grid(
+    encoder: &Frozen,
+    source: &Source,
+    CropSize { mpp, side }: CropSize,
+) -> Result<Option<Grid>, FeatureError> {
+    match source {
+        Source::Regions(_) => Grid::choose(encoder, mpp, side).map(Some),
+        _ => Ok(None),
+    }
+}
+
 /// Features of every crop of `source`, in its order, `batch` at a time. A single crop that cannot be
 /// read stops nothing. The size is that of crops cut out of regions; all others are taken
 /// whole and resized to the encoder's input. `listener` gets the crops done and their total.
@@ -115,7 +130,9 @@ pub fn embed(
             let dataset = Dataset::open(dir)?;
             let grid = Grid::choose(encoder, mpp, side)?;
             let total = dataset.images().iter().map(|i| i.labels.len() as u64).sum();
-            run(encoder, labels(&dataset, grid), total, batch, listener)
+            let mut made = run(encoder, labels(&dataset, grid), total, batch, listener)?;
+            made.table.crops = Some(grid);
+            Ok(made)
         }
         Source::Ami(dir) => {
             let (train, test) =

@@ -43,6 +43,14 @@ pub enum FeatureError {
         /// Whether the slide is among those to do, so that it could be done again.
         own: bool,
     },
+    /// Features of other settings are in the file.
+    #[error("{}: holds features that were made with other settings: {differs}", Shown(path))]
+    Stored {
+        /// The file.
+        path: PathBuf,
+        /// The first setting that differs, with both values.
+        differs: String,
+    },
     /// A file of features that is not of an earlier run.
     #[error("{}: is there already, and no earlier run wrote it; choose another folder", Shown(.0))]
     Others(PathBuf),
@@ -113,7 +121,9 @@ impl Remedied for FeatureError {
             Self::Convert { source, .. } => source.remedy(),
             Self::Resolution(_) => Some(Remedy::TileResolution),
             Self::Exists(_) => Some(Remedy::Folder),
-            Self::Mixed { own: true, .. } => Some(Remedy::OtherFolderOrReplace),
+            Self::Mixed { own: true, .. } | Self::Stored { .. } => {
+                Some(Remedy::OtherFolderOrReplace)
+            }
             Self::Mixed { own: false, .. } => Some(Remedy::OtherFolder),
             _ => None,
         }

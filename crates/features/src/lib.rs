@@ -45,4 +45,4 @@ pub use error::FeatureError;
 pub use facts::{Facts, Known, Listed};
 pub use listing::Listing;
 pub use row::{About, Row, Tiles};
-pub use table::{Form, Table};
+pub use table::{Form, Table, check_stored};

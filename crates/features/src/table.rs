@@ -1,5 +1,6 @@
 //! Features with what they are of, as Parquet (`docs/artifacts.md`).
 
+use crate::encoder::Grid;
 use crate::error::FeatureError;
 use crate::hdf5;
 use crate::row::{About, Row, Tiles};
@@ -10,8 +11,10 @@ use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, FloatType};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -65,6 +68,8 @@ pub struct Table {
     values: Vec<f32>,
     /// The grid, of slide tiles.
     pub tiles: Option<Tiles>,
+    /// At which scale crops were cut out of regions; `None` of whole ones.
+    pub crops: Option<Grid>,
 }
 
 const MESSAGE: &str = "message features {
@@ -82,7 +87,7 @@ impl Table {
     /// Without rows yet.
     #[must_use]
     pub fn new(about: &About) -> Self {
-        Self { about: about.clone(), rows: vec![], values: vec![], tiles: None }
+        Self { about: about.clone(), rows: vec![], values: vec![], tiles: None, crops: None }
     }
 
     /// By which encoder.
@@ -140,22 +145,17 @@ impl Table {
     }
 
     fn parquet(&self) -> Result<Vec<u8>, ParquetError> {
-        let about = |k: &str, v: &str| KeyValue::new(k.to_owned(), v.to_owned());
-        let mut notes = vec![
-            about("mithras.schema", "mithras.features/1"),
-            about("mithras.encoder", &self.about.encoder),
-            about("mithras.encoder_sha256", &self.about.sha256),
-            about("mithras.dim", &self.about.width.to_string()),
-            about("mithras.precision", self.about.precision()),
-        ];
+        let mut notes = settings(&self.about, self.crops);
+        let mut note = |key: &str, value: String| notes.insert(format!("mithras.{key}"), value);
+        note("schema", SCHEMA.into());
+        note("encoder", self.about.encoder.clone());
+        note("dim", self.about.width.to_string());
         if let Some(t) = &self.tiles {
-            notes.push(about("mithras.tile_px", &t.side.to_string()));
-            notes.push(about("mithras.tile_px_level0", &t.level0.to_string()));
-            notes.push(about("mithras.tile_mpp", &t.mpp.to_string()));
+            note("tile_px", t.side.to_string());
+            note("tile_px_level0", t.level0.to_string());
+            note("tile_mpp", t.mpp.to_string());
         }
-        if !self.about.random.is_empty() {
-            notes.push(about("mithras.random_at_start", &self.about.random));
-        }
+        let notes = notes.into_iter().map(|(key, value)| KeyValue::new(key, value)).collect();
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
             .set_created_by(format!("mithras {}", env!("CARGO_PKG_VERSION")))
@@ -194,5 +194,55 @@ impl Table {
         }
         group.close()?;
         writer.into_inner()
+    }
+}
+
+/// Version of a Parquet file of features.
+const SCHEMA: &str = "mithras.features/1";
+
+/// What decides the vectors of crops, besides the crops, as a file of features records it.
+fn settings(about: &About, crops: Option<Grid>) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    let mut note = |key: &str, value: String| all.insert(format!("mithras.{key}"), value);
+    note("encoder_sha256", about.sha256.clone());
+    note("precision", about.precision().into());
+    if !about.random.is_empty() {
+        note("random_at_start", about.random.clone());
+    }
+    if let Some(Grid { mpp, side }) = crops {
+        note("crop_px", side.to_string());
+        note("crop_mpp", mpp.get().to_string());
+    }
+    all
+}
+
+/// Checks that features of crops may go into a file: the file does not exist, or holds features made with the same
+/// settings. A setting that an older file does not record is not compared.
+///
+/// # Errors
+/// [`FeatureError::Others`] of a file of something else, [`FeatureError::Stored`] of features made otherwise.
+pub fn check_stored(path: &Path, about: &About, crops: Option<Grid>) -> Result<(), FeatureError> {
+    if !path.exists() {
+        return Ok(());
+    }
+    let read = || {
+        let file = file::open_regular(path).ok()?;
+        let read = SerializedFileReader::new(file).ok()?;
+        let notes = read.metadata().file_metadata().key_value_metadata()?.clone();
+        Some(notes.into_iter().filter_map(|n| Some((n.key, n.value?))).collect())
+    };
+    let before: BTreeMap<String, String> = read().unwrap_or_default();
+    if before.get("mithras.schema").map(String::as_str) != Some(SCHEMA) {
+        return Err(FeatureError::Others(path.to_owned()));
+    }
+    let now = settings(about, crops);
+    let differs = now.iter().find_map(|(key, value)| {
+        let before = before.get(key).filter(|before| *before != value)?;
+        let name = key.trim_start_matches("mithras.");
+        Some(format!("{name} was {before} and is {value}"))
+    });
+    match differs {
+        Some(differs) => Err(FeatureError::Stored { path: path.to_owned(), differs }),
+        None => Ok(()),
     }
 }

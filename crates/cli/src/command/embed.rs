@@ -6,7 +6,7 @@ use crate::progress::LogArgs;
 use crate::{hint, show};
 use anyhow::{Context, Result, ensure};
 use infer::Precision;
-use mithras::embed::{CropSize, Form, Frozen, Plan, Source, crops, slides};
+use mithras::embed::{CropPlan, CropSize, Form, Frozen, Plan, Source, crops, slides};
 use mitosis::Mpp;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -72,7 +72,7 @@ pub struct Args {
     #[arg(long, value_name = "P", default_value = "f32", conflicts_with = "weights",
           value_parser = words::<Precision>(&["f32", "bf16"]))]
     precision: Precision,
-    /// Run every slide again
+    /// Run every slide again, and replace features of other settings
     #[arg(long)]
     overwrite: bool,
     /// Print what was done as JSON
@@ -90,8 +90,9 @@ pub fn run(a: Args) -> Result<ExitCode> {
     // Several runs of the network are read at once, so that readers need not wait for it.
     let batch = 4 * usize::from(a.batch);
     let report = if let Some(dir) = &a.crops {
-        let size = CropSize { mpp: a.tile_mpp, side };
-        crops(&mut encoders[0], &Source::from_path(dir), size, batch, &a.out, listener)?
+        let (source, size) = (Source::from_path(dir), CropSize { mpp: a.tile_mpp, side });
+        let plan = CropPlan { source, size, batch, out: a.out, overwrite: a.overwrite };
+        crops(&mut encoders[0], &plan, listener)?
     } else {
         ensure!(
             Form::from_path(&a.out).is_none(),

@@ -15,26 +15,44 @@ pub use report::{EmbedReport, EmbedStatus, Line};
 pub use slides::{Plan, slides};
 
 use crate::progress::{Listener, Piece};
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Instant;
 
-/// Features of the crops of `source` as one Parquet file. Crops that cannot be read are listed in the
-/// report.
+/// What crops are embedded, and where their features go.
+#[derive(Clone, Debug)]
+pub struct CropPlan {
+    /// The crops.
+    pub source: Source,
+    /// Their size, of regions.
+    pub size: CropSize,
+    /// Crops of a run of the network.
+    pub batch: usize,
+    /// The Parquet file.
+    pub out: PathBuf,
+    /// Replace a file of other settings.
+    pub overwrite: bool,
+}
+
+/// Features of crops as one Parquet file. Crops that cannot be read are listed in the report. Features that were
+/// made with other settings are not replaced unless the plan states so.
 ///
 /// # Errors
 /// [`FeatureError`].
 pub fn crops(
     encoder: &mut Frozen,
-    source: &Source,
-    size: CropSize,
-    batch: usize,
-    out: &Path,
+    plan: &CropPlan,
     listener: &mut dyn Listener,
 ) -> Result<EmbedReport, FeatureError> {
+    let CropPlan { source, size, batch, out, overwrite } = plan;
+    let (size, batch) = (*size, *batch);
     match Form::from_path(out) {
         Some(Form::Parquet) => {}
         Some(Form::Hdf5) => return Err(FeatureError::Crops(out.to_owned())),
         None => return Err(FeatureError::Form(out.to_owned())),
+    }
+    if !overwrite {
+        let grid = features::crops::grid(encoder, source, size)?;
+        features::check_stored(out, &encoder.about, grid)?;
     }
     let start = Instant::now();
     let mut piece = Piece::begin(listener, "embed", "embed", "crops");
