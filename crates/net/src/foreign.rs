@@ -9,7 +9,8 @@ use tch::nn::VarStore;
 use crate::error::Result;
 use crate::tensors::{from_array, outline};
 
-pub use encoders::foreign::{Allowed, Layout, Loaded};
+pub use encoders::encoder::Layout;
+pub use encoders::foreign::{Allowed, Loaded};
 
 /// Copies a foreign file's tensors into a model, whatever [`Layout`] and prefix the file has. `rename`
 /// maps timm's name to one of the model, or to `None` to pass it over. f16 becomes the model's f32.

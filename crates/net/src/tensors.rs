@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use encoders::foreign::Outline;
 use encoders::onnx::Source;
-use encoders::weights::{self, Arrays};
+use encoders::weights::{self, Arrays, Outline};
 use encoders::{Array, Kind as FileKind};
 use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};

@@ -3,8 +3,8 @@
 use pixels::resize::Interpolation;
 use serde::Serialize;
 
+use super::layout::Layout;
 use crate::efficientnet::Variant;
-use crate::foreign::Layout;
 use crate::vit::{AttentionPool, Mlp, Pool, Projection, Size, VitConfig};
 
 /// Mean and deviation per channel, of values in [0, 1].

@@ -1,10 +1,10 @@
 //! Every encoder there is, a row each.
 
-use super::row::{Architecture, EncoderEntry, Norm};
-use crate::efficientnet::Variant;
-use crate::foreign::Layout::{
+use super::layout::Layout::{
     self, Conch, DinoV2, HfClip, HfDinoV2, HfVit, OldSwin, OpenAiClip, Texture, Timm, Torchvision,
 };
+use super::row::{Architecture, EncoderEntry, Norm};
+use crate::efficientnet::Variant;
 use crate::vit::{Pool, Size, VitConfig};
 use crate::{resnet, swin};
 

@@ -1,9 +1,8 @@
 //! Names of a file against those of a model.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-/// Tensors by name, each as its sides.
-pub type Outline = BTreeMap<String, Vec<i64>>;
+use crate::weights::Outline;
 
 /// What became of the names of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

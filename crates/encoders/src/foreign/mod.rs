@@ -16,16 +16,15 @@ mod vocabulary;
 
 use std::path::Path;
 
-pub use self::layout::Layout;
-pub use self::matching::{LoadReport, Matched, Outline, match_names};
+pub use self::matching::{LoadReport, Matched, match_names};
 pub use self::positions::resample;
 
 use self::positions::side;
 use crate::array::{Array, Kind};
-use crate::encoder::NetworkConfig;
+use crate::encoder::{Layout, NetworkConfig};
 use crate::error::{EncoderError, Result};
 use crate::onnx;
-use crate::weights::Arrays;
+use crate::weights::{Arrays, Outline};
 
 /// What a foreign file may lack.
 pub struct Allowed<'a> {

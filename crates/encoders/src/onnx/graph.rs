@@ -5,8 +5,8 @@ use super::options::{ExportOptions, WeightKind};
 use super::parts::Cutting;
 use super::source::{Affine, Source, Values};
 use crate::error::{EncoderError, Result};
-use crate::foreign::Outline;
 use crate::layer::{Act, ConvNormShape, ConvShape};
+use crate::weights::Outline;
 use proto::{AttributeProto, ModelProto, NodeProto, TensorProto};
 
 const FLOAT: i32 = 1;

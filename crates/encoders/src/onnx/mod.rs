@@ -22,8 +22,8 @@ use self::parts::Cutting;
 use self::source::Shapes;
 use crate::encoder::{NetworkConfig, NetworkShape};
 use crate::error::{EncoderError, Result};
-use crate::foreign::Outline;
 use crate::unet::UnetConfig;
+use crate::weights::Outline;
 use proto::ModelProto;
 
 pub use self::graph::{NormPart, Part};

@@ -21,6 +21,9 @@ pub use self::shards::files;
 /// Tensors by name.
 pub type Arrays = BTreeMap<String, Array>;
 
+/// Tensors by name, each as its sides.
+pub type Outline = BTreeMap<String, Vec<i64>>;
+
 /// Where a classifier is that was trained on an encoder below another key ...
 const HEAD: &str = "classifier";
 /// ... which has this tensor (IMPaSh's texture classifier).

@@ -69,6 +69,12 @@ pub fn is_read(name: &str) -> bool {
     READ.contains(&name) || pictures::FILES.contains(&name)
 }
 
+/// Whether a picture or outline is missing. Numbers do not need it, and pages print its name.
+#[must_use]
+pub fn gone(folder: &Path, name: &str) -> bool {
+    pictures::FILES.contains(&name) && folder.join(name).symlink_metadata().is_err()
+}
+
 /// Reads a slide's results. They are those that were written when the slide was finished: their digests
 /// are the state's, they are of the file that the state names, and the counts are those of the rows.
 /// Folders without a state, and those of early versions, are checked by what they record.
@@ -80,7 +86,9 @@ pub fn results(folder: &Path) -> Result<Results, ResultsError> {
     let state = State::<Any>::read(folder).map_err(|e| ResultsError::with_state(folder, &e))?;
     if let Some(state) = &state {
         state.undone().map_or(Ok(()), |reason| Err(unsound(reason)))?;
-        state.check(folder, is_read).map_err(|e| unsound(e.to_string()))?;
+        state
+            .check(folder, |name| is_read(name) && !gone(folder, name))
+            .map_err(|e| unsound(e.to_string()))?;
     }
     let counts = counts(folder).map_err(|e| unsound(format!("{}: {e}", READ[0])))?;
     if let Some(state) = state.filter(|s| !s.input.sha256.is_empty())

@@ -7,7 +7,7 @@ use mithras::batch::DetectionState;
 use mithras::batch::{InputError, find, state};
 use mithras::export::{Caveat, CountsFile};
 use mithras::input::{InputDigest, stem};
-use mithras::report::{ReportError, ResultsError, case_of, counts, is_read};
+use mithras::report::{ReportError, ResultsError, case_of, counts, gone, is_read};
 use mitosis::Mpp;
 use rayon::prelude::*;
 use slide::{MppRule, OpenOptions, Slide, SlideError};
@@ -196,7 +196,9 @@ fn of_run(folder: &Path, slides: Option<&Path>, reviews: Option<&Path>) -> Item 
         // A slide that failed may have files of results all the same.
         Ok(Some(state)) => match state.undone().filter(|_| is_counted(folder)) {
             Some(reason) => Err(unsound(reason)),
-            None => state.check(folder, is_read).map_err(|e| unsound(e.to_string())),
+            None => state
+                .check(folder, |name| is_read(name) && !gone(folder, name))
+                .map_err(|e| unsound(e.to_string())),
         },
         Ok(None) => Ok(()),
         Err(e) => Err(ResultsError::with_state(folder, e)),
