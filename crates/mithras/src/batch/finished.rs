@@ -69,10 +69,10 @@ pub fn is_read(name: &str) -> bool {
     READ.contains(&name) || pictures::FILES.contains(&name)
 }
 
-/// Whether a picture or outline is missing. Numbers do not need it, and pages print its name.
+/// Whether a picture or outline is missing, or no file. Numbers do not need it, and pages print its name.
 #[must_use]
 pub fn gone(folder: &Path, name: &str) -> bool {
-    pictures::FILES.contains(&name) && folder.join(name).symlink_metadata().is_err()
+    pictures::FILES.contains(&name) && !folder.join(name).is_file()
 }
 
 /// Reads a slide's results. They are those that were written when the slide was finished: their digests
