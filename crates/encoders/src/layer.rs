@@ -1,5 +1,7 @@
 //! Layers, as the networks are made of them.
 
+use crate::error::{EncoderError, Result};
+
 /// Activation of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
@@ -87,4 +89,17 @@ impl ConvNormShape {
     ) -> Self {
         Self { conv, norm, shape, act: act.into(), eps: 1e-5, same: false }
     }
+}
+
+/// Checks what convolutional networks are trained with: rates in [0, 1), and classes.
+pub(crate) fn check_training(dropout: f64, drop_path: f64, classes: i64) -> Result<()> {
+    for (key, p) in [("dropout", dropout), ("drop_path", drop_path)] {
+        if !(0.0..1.0).contains(&p) {
+            return Err(EncoderError::config(key, format!("{p} is not in [0, 1)")));
+        }
+    }
+    if classes < 0 {
+        return Err(EncoderError::config("classes", "must not be negative"));
+    }
+    Ok(())
 }

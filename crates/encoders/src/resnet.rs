@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{EncoderError, Result};
-use crate::layer::{Act, ConvNormShape, ConvShape};
+use crate::error::Result;
+use crate::layer::{Act, ConvNormShape, ConvShape, check_training};
 
 /// timm's and torchvision's name of v1.5.
 pub const NAME: &str = "resnet50";
@@ -42,17 +42,9 @@ impl ResNetConfig {
     /// Checks ranges.
     ///
     /// # Errors
-    /// [`EncoderError::Config`] with the key.
+    /// [`crate::EncoderError::Config`] with the key.
     pub fn check(&self) -> Result<()> {
-        for (key, p) in [("dropout", self.dropout), ("drop_path", self.drop_path)] {
-            if !(0.0..1.0).contains(&p) {
-                return Err(EncoderError::config(key, format!("{p} is not in [0, 1)")));
-            }
-        }
-        if self.classes < 0 {
-            return Err(EncoderError::config("classes", "must not be negative"));
-        }
-        Ok(())
+        check_training(self.dropout, self.drop_path, self.classes)
     }
 }
 

@@ -62,17 +62,11 @@ pub struct Results {
 /// The files that numbers are read of.
 const READ: [&str; 2] = ["counts.json", "detections.csv"];
 
-/// Whether a file of a slide's results is read back: numbers, outlines of tissue and flaws, and the pictures that
-/// pages show. They must be those of the slide; its other files are for other programs.
+/// Whether a file of a slide's results must be the one that was written: the numbers, and the outlines and pictures
+/// that are there. Pages name a missing one, and its other files are for other programs.
 #[must_use]
-pub fn is_read(name: &str) -> bool {
-    READ.contains(&name) || pictures::FILES.contains(&name)
-}
-
-/// Whether a picture or outline is missing, or no file. Numbers do not need it, and pages print its name.
-#[must_use]
-pub fn gone(folder: &Path, name: &str) -> bool {
-    pictures::FILES.contains(&name) && !folder.join(name).is_file()
+pub fn is_bound(folder: &Path, name: &str) -> bool {
+    READ.contains(&name) || pictures::FILES.contains(&name) && folder.join(name).is_file()
 }
 
 /// Reads a slide's results. They are those that were written when the slide was finished: their digests
@@ -86,9 +80,7 @@ pub fn results(folder: &Path) -> Result<Results, ResultsError> {
     let state = State::<Any>::read(folder).map_err(|e| ResultsError::with_state(folder, &e))?;
     if let Some(state) = &state {
         state.undone().map_or(Ok(()), |reason| Err(unsound(reason)))?;
-        state
-            .check(folder, |name| is_read(name) && !gone(folder, name))
-            .map_err(|e| unsound(e.to_string()))?;
+        state.check(folder, |name| is_bound(folder, name)).map_err(|e| unsound(e.to_string()))?;
     }
     let counts = counts(folder).map_err(|e| unsound(format!("{}: {e}", READ[0])))?;
     if let Some(state) = state.filter(|s| !s.input.sha256.is_empty())

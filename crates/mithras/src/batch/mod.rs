@@ -23,7 +23,7 @@ pub use detection::{
     DetectionOutcome, DetectionState, SlideFailure, StageTime, Work, clear, detect,
 };
 pub(crate) use finished::counts;
-pub use finished::{Results, ResultsError, gone, is_read, results as finished_results};
+pub use finished::{Results, ResultsError, is_bound, results as finished_results};
 pub use former::outdated_slide;
 pub use inputs::{InputError, Inputs, find, named_as_slide, read_mpp_table};
 pub use list::read_list;

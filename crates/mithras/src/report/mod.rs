@@ -19,7 +19,7 @@ mod table;
 mod view;
 mod words;
 
-pub use crate::batch::{Results, ResultsError, finished_results as results, gone, is_read};
+pub use crate::batch::{Results, ResultsError, finished_results as results, is_bound};
 pub use assign::{AssignError, assign};
 pub use at_point::{AtPoint, PointError, at_point};
 pub use cases::{

@@ -7,7 +7,7 @@ use mithras::batch::DetectionState;
 use mithras::batch::{InputError, find, state};
 use mithras::export::{Caveat, CountsFile};
 use mithras::input::{InputDigest, stem};
-use mithras::report::{ReportError, ResultsError, case_of, counts, gone, is_read};
+use mithras::report::{ReportError, ResultsError, case_of, counts, is_bound};
 use mitosis::Mpp;
 use rayon::prelude::*;
 use slide::{MppRule, OpenOptions, Slide, SlideError};
@@ -197,7 +197,7 @@ fn of_run(folder: &Path, slides: Option<&Path>, reviews: Option<&Path>) -> Item 
         Ok(Some(state)) => match state.undone().filter(|_| is_counted(folder)) {
             Some(reason) => Err(unsound(reason)),
             None => state
-                .check(folder, |name| is_read(name) && !gone(folder, name))
+                .check(folder, |name| is_bound(folder, name))
                 .map_err(|e| unsound(e.to_string())),
         },
         Ok(None) => Ok(()),
