@@ -9,7 +9,7 @@ use crate::layout::Layout;
 use crate::lower::{MOST_VALUES, Wanted, lower};
 use crate::run::conv::{Read, Write};
 use crate::run::simple::Affine;
-use crate::run::{conv, inverted, simple};
+use crate::run::{conv, inverted, simple, winograd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What a network is planned for.
@@ -71,6 +71,7 @@ struct Step {
 #[derive(Debug)]
 enum Kind {
     Conv(conv::Planned),
+    Winograd(winograd::Planned),
     Depthwise(inverted::Alone),
     Inverted(inverted::Planned),
     Affine(Vec<f32>, Vec<f32>, Act),
@@ -172,6 +173,7 @@ impl Network {
     pub fn weight_bytes(&self) -> usize {
         let of = |s: &Step| match &s.kind {
             Kind::Conv(c) => c.bytes(),
+            Kind::Winograd(c) => c.bytes(),
             Kind::Inverted(i) => i.bytes(),
             _ => 0,
         };
@@ -341,6 +343,11 @@ impl Network {
                 let read = conv::Inputs { sources, residual: rest.first().copied() };
                 c.run(isa, read, out, n, &mut scratch.conv);
             }
+            Kind::Winograd(c) => {
+                let (sources, rest) = inputs.split_at(c.sources());
+                let read = conv::Inputs { sources, residual: rest.first().copied() };
+                c.run(isa, read, out, n, scratch.conv.tiles());
+            }
             Kind::Depthwise(d) => d.run(isa, x, out, n),
             Kind::Inverted(i) => {
                 let read = inverted::Inputs { x, residual: inputs.get(1).copied() };
@@ -366,6 +373,7 @@ impl Kind {
     fn name(&self) -> &'static str {
         match self {
             Self::Conv(_) => "convolution",
+            Self::Winograd(_) => "convolution (Winograd)",
             Self::Depthwise(_) => "filter per channel",
             Self::Inverted(_) => "inverted residual",
             Self::Affine(..) => "scale and shift",
@@ -438,16 +446,20 @@ fn build(
                 let sources: Vec<Layout> =
                     step.inputs.iter().take(c.up.len()).map(|id| layout(*id)).collect();
                 let residual = step.inputs.get(c.up.len()).map(|id| layout(*id));
-                let planned = conv::Planned::new(
-                    isa,
-                    half.filter(|h| h.late[step.output]).map(|h| h.half),
-                    c,
-                    &sources,
-                    residual,
-                    layout(step.output),
-                );
-                own = planned.macs(out);
-                Kind::Conv(planned)
+                let half = half.filter(|h| h.late[step.output]).map(|h| h.half);
+                let to = layout(step.output);
+                let fast = match half {
+                    None => winograd::Planned::new(isa, c, &sources, to),
+                    Some(_) => None,
+                };
+                if let Some(planned) = fast {
+                    own = planned.macs(out);
+                    Kind::Winograd(planned)
+                } else {
+                    let planned = conv::Planned::new(isa, half, c, &sources, residual, to);
+                    own = planned.macs(out);
+                    Kind::Conv(planned)
+                }
             }
             Op::Depthwise(d) => {
                 let planned = inverted::Alone::new(d);

@@ -1,7 +1,7 @@
 //! The kernels, written once for every register.
 
 use super::vector::Vector;
-use super::{Clamp, Depthwise, Dots, Finish, Rows, Start};
+use super::{Clamp, Depthwise, Dots, Finish, InputTiles, OutputTiles, Rows, Start};
 
 /// `MR` outputs of a row from `x` on, by `NV` registers of columns.
 ///
@@ -253,6 +253,138 @@ pub(super) fn finish(f: &mut Finish<'_>) {
                 let other = &data[at + far(f.residual_places, x, step)..][..n];
                 for (((o, s), b), r) in out.iter_mut().zip(sums).zip(f.bias).zip(other) {
                     *o = limit(s + b + r);
+                }
+            }
+        }
+    }
+}
+
+/// Part of a register, or all of it.
+///
+/// # Safety
+/// The extensions of `V` are there, and `n` values are behind `p`.
+#[inline(always)]
+unsafe fn load<V: Vector>(p: *const f32, n: usize) -> V {
+    // SAFETY: the caller's promise.
+    unsafe { if n < V::LANES { V::load_part(p, n) } else { V::load(p) } }
+}
+
+/// Part of a register, or all of it.
+///
+/// # Safety
+/// As for [`load`].
+#[inline(always)]
+unsafe fn store<V: Vector>(v: V, p: *mut f32, n: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { if n < V::LANES { v.store_part(p, n) } else { v.store(p) } }
+}
+
+/// `B' d` of one column, or of one row.
+///
+/// # Safety
+/// The extensions of `V` are there.
+#[inline(always)]
+unsafe fn differences<V: Vector>(d: [V; 4]) -> [V; 4] {
+    // SAFETY: the caller's promise.
+    unsafe { [d[0].sub(d[2]), d[1].add(d[2]), d[2].sub(d[1]), d[1].sub(d[3])] }
+}
+
+/// `B' d` of one column, or of one row, where `d` is `a, b, b, c`; the second value is halved, the third is zero.
+///
+/// # Safety
+/// The extensions of `V` are there.
+#[inline(always)]
+unsafe fn halved<V: Vector>(d: [V; 3]) -> [V; 3] {
+    // SAFETY: the caller's promise.
+    unsafe { [d[0].sub(d[1]), d[1], d[1].sub(d[2])] }
+}
+
+/// Tiles of 4 x 4 pixels, transformed.
+///
+/// # Safety
+/// The extensions of `V` are there, and `t` went through [`InputTiles::check`].
+#[inline(always)]
+pub(super) unsafe fn input_tiles<V: Vector>(t: &mut InputTiles<'_>) {
+    let c = t.channels;
+    for tile in 0..t.tiles {
+        for o in (0..c).step_by(V::LANES) {
+            let n = (c - o).min(V::LANES);
+            // SAFETY: `InputTiles::check` bounds the pixels of every tile, and every position that is written.
+            unsafe {
+                let out = t.out.as_mut_ptr();
+                let to = |p: usize| out.add(t.places[p] + tile * t.steps[p] + o);
+                if t.enlarged {
+                    let from = t.data.as_ptr().add(t.at + tile * c + o);
+                    let mut d = [[V::splat(0.0); 3]; 3];
+                    for (x, column) in d.iter_mut().enumerate() {
+                        let mut pixels = [V::splat(0.0); 3];
+                        for (y, v) in pixels.iter_mut().enumerate() {
+                            *v = load(from.add(y * t.row + x * c), n);
+                        }
+                        *column = halved(pixels);
+                    }
+                    for (y, i) in [0, 1, 3].into_iter().enumerate() {
+                        let row = halved([d[0][y], d[1][y], d[2][y]]);
+                        for (v, j) in row.into_iter().zip([0, 1, 3]) {
+                            store(v, to(4 * i + j), n);
+                        }
+                    }
+                } else {
+                    let from = t.data.as_ptr().add(t.at + tile * 2 * c + o);
+                    let mut d = [[V::splat(0.0); 4]; 4];
+                    for (x, column) in d.iter_mut().enumerate() {
+                        let mut pixels = [V::splat(0.0); 4];
+                        for (y, v) in pixels.iter_mut().enumerate() {
+                            *v = load(from.add(y * t.row + x * c), n);
+                        }
+                        *column = differences(pixels);
+                    }
+                    for y in 0..4 {
+                        let row = differences([d[0][y], d[1][y], d[2][y], d[3][y]]);
+                        for (x, v) in row.into_iter().enumerate() {
+                            store(v, to(4 * y + x), n);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Tiles of 2 x 2 outputs, transformed back.
+///
+/// # Safety
+/// The extensions of `V` are there, and `t` went through [`OutputTiles::check`].
+#[inline(always)]
+pub(super) unsafe fn output_tiles<V: Vector>(t: &mut OutputTiles<'_>) {
+    let c = t.bias.len();
+    for tile in 0..t.tiles {
+        for o in (0..c).step_by(V::LANES) {
+            let n = (c - o).min(V::LANES);
+            // SAFETY: `OutputTiles::check` bounds the sums of every position, outputs and residuals.
+            unsafe {
+                let from = t.sums.as_ptr().add(t.at + tile * c + o);
+                let mut upper = [V::splat(0.0); 4];
+                let mut lower = upper;
+                for x in 0..4 {
+                    let m = |y: usize| load::<V>(from.add((4 * y + x) * t.position), n);
+                    let (second, third) = (m(1), m(2));
+                    upper[x] = m(0).add(second).add(third);
+                    lower[x] = second.sub(third).sub(m(3));
+                }
+                let bias = load::<V>(t.bias.as_ptr().add(o), n);
+                let (low, high) = (V::splat(t.clamp.low), V::splat(t.clamp.high));
+                for (y, m) in [upper, lower].into_iter().enumerate() {
+                    let both = [m[0].add(m[1]).add(m[2]), m[1].sub(m[2]).sub(m[3])];
+                    for (x, v) in both.into_iter().enumerate() {
+                        let mut v = v.add(bias);
+                        let far = (2 * tile + x) * c + o;
+                        if let Some((data, at, row)) = t.residual {
+                            v = v.add(load(data.as_ptr().add(at + y * row + far), n));
+                        }
+                        let to = t.out.as_mut_ptr().add(t.out_at + y * t.out_row + far);
+                        store(v.clamp(low, high), to, n);
+                    }
                 }
             }
         }

@@ -140,6 +140,42 @@ impl Isa {
         }
     }
 
+    /// Tiles of 4 x 4 pixels, transformed.
+    pub(crate) fn input_tiles(self, mut t: InputTiles<'_>) {
+        self.assert_available();
+        t.check();
+        // SAFETY: as for `rows`.
+        unsafe {
+            match self {
+                #[cfg(target_arch = "x86_64")]
+                Self::Avx512 => sets::avx512::input_tiles(&mut t),
+                #[cfg(target_arch = "x86_64")]
+                Self::Avx2 => sets::avx2::input_tiles(&mut t),
+                #[cfg(target_arch = "aarch64")]
+                Self::Neon => sets::neon::input_tiles(&mut t),
+                _ => sets::plain::input_tiles(&mut t),
+            }
+        }
+    }
+
+    /// Tiles of 2 x 2 outputs, transformed back.
+    pub(crate) fn output_tiles(self, mut t: OutputTiles<'_>) {
+        self.assert_available();
+        t.check();
+        // SAFETY: as for `rows`.
+        unsafe {
+            match self {
+                #[cfg(target_arch = "x86_64")]
+                Self::Avx512 => sets::avx512::output_tiles(&mut t),
+                #[cfg(target_arch = "x86_64")]
+                Self::Avx2 => sets::avx2::output_tiles(&mut t),
+                #[cfg(target_arch = "aarch64")]
+                Self::Neon => sets::neon::output_tiles(&mut t),
+                _ => sets::plain::output_tiles(&mut t),
+            }
+        }
+    }
+
     /// Sums to outputs: bias, residual, limits.
     pub(crate) fn finish(self, mut f: Finish<'_>) {
         self.assert_available();
@@ -383,4 +419,76 @@ pub(crate) struct Finish<'a> {
     pub out_step: usize,
     /// As for the residual.
     pub places: Option<&'a [u32]>,
+}
+
+/// `B' d B` of tiles side by side: of the 4 x 4 pixels from `at + tile * 2 * channels` on, or of the 3 x 3 pixels from
+/// `at + tile * channels` on that are enlarged to such. Position `p` of a tile goes to `places[p] + tile * steps[p]`.
+#[derive(Debug)]
+pub(crate) struct InputTiles<'a> {
+    pub data: &'a [f32],
+    pub at: usize,
+    /// Distance between two rows of pixels.
+    pub row: usize,
+    pub channels: usize,
+    /// Whether each pixel stands for 2 x 2; then the positions of the third row and column are left out, and the
+    /// second ones are halved.
+    pub enlarged: bool,
+    pub tiles: usize,
+    pub out: &'a mut [f32],
+    pub places: [usize; 16],
+    pub steps: [usize; 16],
+}
+
+impl InputTiles<'_> {
+    fn check(&self) {
+        if self.tiles == 0 {
+            return;
+        }
+        let (side, step) = if self.enlarged { (3, 1) } else { (4, 2) };
+        let pixels = (self.tiles - 1) * step + side;
+        let end = self.at + (side - 1) * self.row + pixels * self.channels;
+        assert!(end <= self.data.len(), "tiles end at {end} of {}", self.data.len());
+        for (p, (place, step)) in self.places.iter().zip(&self.steps).enumerate() {
+            if !self.enlarged || (p / 4 != 2 && p % 4 != 2) {
+                let end = place + (self.tiles - 1) * step + self.channels;
+                assert!(end <= self.out.len(), "a position ends at {end} of {}", self.out.len());
+            }
+        }
+    }
+}
+
+/// `clamp(A' m A + bias + residual)` of tiles side by side: position `p` of a tile's sums is at
+/// `at + p * position + tile * bias.len()`, its 2 x 2 outputs begin at `out_at + tile * 2 * bias.len()`.
+#[derive(Debug)]
+pub(crate) struct OutputTiles<'a> {
+    pub sums: &'a [f32],
+    pub at: usize,
+    /// Distance between two positions.
+    pub position: usize,
+    pub bias: &'a [f32],
+    pub clamp: Clamp,
+    /// Values, where the first tile's begin, and the distance between rows.
+    pub residual: Option<(&'a [f32], usize, usize)>,
+    pub tiles: usize,
+    pub out: &'a mut [f32],
+    pub out_at: usize,
+    /// Distance between two rows of outputs.
+    pub out_row: usize,
+}
+
+impl OutputTiles<'_> {
+    fn check(&self) {
+        let n = self.bias.len();
+        if self.tiles == 0 {
+            return;
+        }
+        let end = self.at + 15 * self.position + self.tiles * n;
+        assert!(end <= self.sums.len(), "sums of tiles end at {end} of {}", self.sums.len());
+        let end = self.out_at + self.out_row + self.tiles * 2 * n;
+        assert!(end <= self.out.len(), "outputs of tiles end at {end} of {}", self.out.len());
+        if let Some((data, at, row)) = self.residual {
+            let end = at + row + self.tiles * 2 * n;
+            assert!(end <= data.len(), "residuals of tiles end at {end} of {}", data.len());
+        }
+    }
 }

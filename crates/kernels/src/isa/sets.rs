@@ -7,7 +7,7 @@ macro_rules! set {
         pub(super) mod $name {
             use super::super::func::{self, Func};
             use super::super::vector::{$vector, Vector};
-            use super::super::{Depthwise, Dots, Finish, Rows, generic};
+            use super::super::{Depthwise, Dots, Finish, InputTiles, OutputTiles, Rows, generic};
 
             pub(in super::super) const LANES: usize = <$vector as Vector>::LANES;
             pub(in super::super) const WIDEST: usize = { let all = [$($nv),+]; all[0] };
@@ -70,6 +70,22 @@ macro_rules! set {
             }
 
             /// # Safety
+            /// The extensions are there, and `t` went through [`InputTiles::check`].
+            #[target_feature(enable = $features)]
+            pub(in super::super) unsafe fn input_tiles(t: &mut InputTiles<'_>) {
+                // SAFETY: the caller's promise.
+                unsafe { generic::input_tiles::<$vector>(t) }
+            }
+
+            /// # Safety
+            /// The extensions are there, and `t` went through [`OutputTiles::check`].
+            #[target_feature(enable = $features)]
+            pub(in super::super) unsafe fn output_tiles(t: &mut OutputTiles<'_>) {
+                // SAFETY: the caller's promise.
+                unsafe { generic::output_tiles::<$vector>(t) }
+            }
+
+            /// # Safety
             /// The extensions are there.
             #[target_feature(enable = $features)]
             pub(in super::super) unsafe fn finish(f: &mut Finish<'_>) {
@@ -103,7 +119,7 @@ set!(#[cfg(target_arch = "aarch64")] neon, Neon, "neon", 8,
 pub(super) mod plain {
     use super::super::func::{self, Func};
     use super::super::vector::{Plain, Vector};
-    use super::super::{Depthwise, Dots, Rows, generic};
+    use super::super::{Depthwise, Dots, InputTiles, OutputTiles, Rows, generic};
 
     pub(in super::super) const LANES: usize = <Plain as Vector>::LANES;
     pub(in super::super) const WIDEST: usize = 1;
@@ -148,6 +164,20 @@ pub(super) mod plain {
     pub(in super::super) unsafe fn dots(d: &mut Dots<'_>) {
         // SAFETY: the caller's promise.
         unsafe { generic::dots::<Plain>(d) }
+    }
+
+    /// # Safety
+    /// `t` went through [`InputTiles::check`].
+    pub(in super::super) unsafe fn input_tiles(t: &mut InputTiles<'_>) {
+        // SAFETY: the caller's promise.
+        unsafe { generic::input_tiles::<Plain>(t) }
+    }
+
+    /// # Safety
+    /// `t` went through [`OutputTiles::check`].
+    pub(in super::super) unsafe fn output_tiles(t: &mut OutputTiles<'_>) {
+        // SAFETY: the caller's promise.
+        unsafe { generic::output_tiles::<Plain>(t) }
     }
 
     pub(in super::super) fn map(f: Func, values: &mut [f32]) {

@@ -17,6 +17,7 @@ pub(super) trait Vector: Copy {
     /// `self + a * b`.
     unsafe fn fma(self, a: Self, b: Self) -> Self;
     unsafe fn add(self, other: Self) -> Self;
+    unsafe fn sub(self, other: Self) -> Self;
     /// Between two limits; NaN stays NaN.
     unsafe fn clamp(self, low: Self, high: Self) -> Self;
     /// Sum of all lanes, in a fixed order.
@@ -74,6 +75,11 @@ impl Vector for Plain {
     #[inline(always)]
     unsafe fn add(self, other: Self) -> Self {
         Self(std::array::from_fn(|i| self.0[i] + other.0[i]))
+    }
+
+    #[inline(always)]
+    unsafe fn sub(self, other: Self) -> Self {
+        Self(std::array::from_fn(|i| self.0[i] - other.0[i]))
     }
 
     #[inline(always)]
@@ -153,6 +159,12 @@ mod x86 {
         }
 
         #[inline(always)]
+        unsafe fn sub(self, other: Self) -> Self {
+            // SAFETY: see above.
+            Self(unsafe { _mm512_sub_ps(self.0, other.0) })
+        }
+
+        #[inline(always)]
         unsafe fn clamp(self, low: Self, high: Self) -> Self {
             // Of a NaN and a number, these return the second operand.
             // SAFETY: see above.
@@ -229,6 +241,12 @@ mod x86 {
         unsafe fn add(self, other: Self) -> Self {
             // SAFETY: see above.
             Self(unsafe { _mm256_add_ps(self.0, other.0) })
+        }
+
+        #[inline(always)]
+        unsafe fn sub(self, other: Self) -> Self {
+            // SAFETY: see above.
+            Self(unsafe { _mm256_sub_ps(self.0, other.0) })
         }
 
         #[inline(always)]
@@ -312,6 +330,12 @@ mod arm {
         unsafe fn add(self, other: Self) -> Self {
             // SAFETY: see above.
             Self(unsafe { vaddq_f32(self.0, other.0) })
+        }
+
+        #[inline(always)]
+        unsafe fn sub(self, other: Self) -> Self {
+            // SAFETY: see above.
+            Self(unsafe { vsubq_f32(self.0, other.0) })
         }
 
         #[inline(always)]

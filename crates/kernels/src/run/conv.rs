@@ -105,6 +105,11 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
+    /// Transformed tiles, and their sums.
+    pub(crate) fn tiles(&mut self) -> [&mut Vec<f32>; 2] {
+        [&mut self.gathered, &mut self.sums]
+    }
+
     /// Room for so many pixels of one depth in bf16; what is read behind them is zero.
     fn rounded(&mut self, pixels: usize, depth: usize) -> &mut [u16] {
         let (n, slack) = (pixels * depth, 2 * half::SIDE * depth + half::DEPTH);

@@ -3,3 +3,4 @@
 pub(crate) mod conv;
 pub(crate) mod inverted;
 pub(crate) mod simple;
+pub(crate) mod winograd;

@@ -158,6 +158,35 @@ proptest! {
         check(&b, [3, 2 * h, 2 * w], &y);
     }
 
+    /// Sides that are even, so that outputs go in tiles of 2 x 2; one source of two is perhaps enlarged.
+    #[test]
+    fn winograd_convolutions(
+        (cin, other, cout) in (8..40_usize, 0..24_usize, 8..52_usize), (h, w) in (1..8_usize, 1..12_usize),
+        (enlarged, residual, kind) in (any::<bool>(), any::<bool>(), 0..3_usize), seed: u64,
+    ) {
+        let mut b = Builder::new(seed);
+        let x = b.conv(INPUT, (3, cin), (1, if enlarged { 2 } else { 1 }), 1);
+        let mut all = if enlarged { b.twice(&x) } else { x };
+        if other > 0 {
+            let second = b.conv(INPUT, (3, other), (1, 1), 1);
+            all = b.node("Concat", &[&all, &second], vec![int("axis", 1)]);
+        }
+        let shortcut = b.conv(INPUT, (3, cout), (1, 1), 1);
+        let mut y = b.conv(&all, (cin + other, cout), (3, 1), 1);
+        if residual {
+            y = b.node("Add", &[&y, &shortcut], vec![]);
+        }
+        let y = match kind {
+            0 => y,
+            1 => b.relu6(&y),
+            _ => b.node("Sigmoid", &[&y], vec![]),
+        };
+        let shape = [3, 2 * h, 2 * w];
+        let network = plan(&b, shape, &y, Isa::best(), 1);
+        assert!(network.describe().iter().any(|(name, _)| name.contains("Winograd")));
+        check(&b, shape, &y);
+    }
+
     #[test]
     fn pools_and_resizes(
         c in 1..20_usize, (h, w) in (3..20_usize, 3..20_usize), (k, s, p) in (2..4_usize, 1..3_usize, 0..2_usize),
