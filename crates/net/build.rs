@@ -30,6 +30,10 @@ fn main() {
         if !extra.is_empty() {
             build.define("MITHRAS_NCCL", None).includes(extra);
         }
+        // It hands calls on to libtorch.
+        if std::env::var("PROFILE").is_ok_and(|profile| profile == "debug") {
+            build.opt_level(0);
+        }
         build
             .cpp(true)
             .pic(true)

@@ -430,7 +430,7 @@ pub(crate) struct InputTiles<'a> {
     /// Distance between two rows of pixels.
     pub row: usize,
     pub channels: usize,
-    /// Whether each pixel stands for 2 x 2; then the positions of the third row and column are left out, and the
+    /// Whether each pixel is enlarged to 2 x 2; then positions of the third row and column are left out, and the
     /// second ones are halved.
     pub enlarged: bool,
     pub tiles: usize,

@@ -110,6 +110,12 @@ pub(crate) fn resize(
     scratch: &mut Vec<f32>,
 ) {
     let c = ol.c;
+    // The last two rows of the input that were widened; an even and an odd one.
+    let wide = ol.w * c;
+    let mut held = [None; 2];
+    if matches!(by, Resample::Linear(..)) && scratch.len() < 2 * wide {
+        scratch.resize(2 * wide, 0.0);
+    }
     for (image, y) in rows(images, ol.h) {
         let row = ol.inner_mut(out, image, y);
         match by {
@@ -121,18 +127,31 @@ pub(crate) fn resize(
             }
             Resample::Linear(ys, xs) => {
                 let Blend { first, second, share } = ys[y];
-                let above = x.layout.inner(x.data, image, first);
-                let below = x.layout.inner(x.data, image, second);
-                scratch.clear();
-                scratch.extend(above.iter().zip(below).map(|(a, b)| a * (1.0 - share) + b * share));
-                for (to, blend) in row.chunks_exact_mut(c).zip(xs) {
-                    let a = &scratch[blend.first * c..(blend.first + 1) * c];
-                    let b = &scratch[blend.second * c..(blend.second + 1) * c];
-                    for ((to, a), b) in to.iter_mut().zip(a).zip(b) {
-                        *to = a * (1.0 - blend.share) + b * blend.share;
+                for source in [first, second] {
+                    let half = source % 2;
+                    if held[half] != Some((image, source)) {
+                        held[half] = Some((image, source));
+                        let to = &mut scratch[half * wide..(half + 1) * wide];
+                        widen(x.layout.inner(x.data, image, source), xs, c, to);
                     }
                 }
+                let [above, below] =
+                    [first, second].map(|source| &scratch[source % 2 * wide..][..wide]);
+                for ((to, a), b) in row.iter_mut().zip(above).zip(below) {
+                    *to = a * (1.0 - share) + b * share;
+                }
             }
+        }
+    }
+}
+
+/// A row of pixels blended to more or fewer.
+fn widen(from: &[f32], xs: &[Blend], c: usize, to: &mut [f32]) {
+    for (to, blend) in to.chunks_exact_mut(c).zip(xs) {
+        let a = &from[blend.first * c..(blend.first + 1) * c];
+        let b = &from[blend.second * c..(blend.second + 1) * c];
+        for ((to, a), b) in to.iter_mut().zip(a).zip(b) {
+            *to = a * (1.0 - blend.share) + b * blend.share;
         }
     }
 }
