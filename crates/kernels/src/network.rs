@@ -346,7 +346,7 @@ impl Network {
             Kind::Winograd(c) => {
                 let (sources, rest) = inputs.split_at(c.sources());
                 let read = conv::Inputs { sources, residual: rest.first().copied() };
-                c.run(isa, read, out, n, scratch.conv.tiles());
+                c.run(read, out, n, scratch.conv.tiles());
             }
             Kind::Depthwise(d) => d.run(isa, x, out, n),
             Kind::Inverted(i) => {

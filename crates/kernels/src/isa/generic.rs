@@ -339,7 +339,7 @@ pub(super) unsafe fn input_tiles<V: Vector>(t: &mut InputTiles<'_>) {
                         }
                         *column = differences(pixels);
                     }
-                    for y in 0..4 {
+                    for y in [0, 1, 2, 3] {
                         let row = differences([d[0][y], d[1][y], d[2][y], d[3][y]]);
                         for (x, v) in row.into_iter().enumerate() {
                             store(v, to(4 * y + x), n);

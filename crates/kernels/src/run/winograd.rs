@@ -25,6 +25,7 @@ const LEAST: usize = 8;
 /// A convolution with its weights transformed and packed.
 #[derive(Debug)]
 pub(crate) struct Planned {
+    isa: Isa,
     /// One per position: channels by outputs. Where sources are enlarged, some have fewer channels than others.
     products: Vec<Packed>,
     up: Vec<bool>,
@@ -66,6 +67,7 @@ impl Planned {
         let products = matrices(conv, sources).into_iter().map(pack).collect();
         let block = BLOCK / (4 * POSITIONS * (cin + cout));
         Some(Self {
+            isa,
             products,
             up: conv.up.clone(),
             bias: conv.bias.clone(),
@@ -93,7 +95,6 @@ impl Planned {
     /// Runs on so many images.
     pub(crate) fn run(
         &self,
-        isa: Isa,
         Inputs { sources, residual }: Inputs<'_, '_>,
         mut out: Write<'_>,
         images: usize,
@@ -107,10 +108,10 @@ impl Planned {
         for first in (0..all).step_by(self.block) {
             let tiles = first..all.min(first + self.block);
             let lines = lines(&tiles, out.layout);
-            self.spread(isa, sources, &lines, tiles.len(), spread);
-            self.multiply(isa, tiles.len(), spread, sums);
+            self.spread(sources, &lines, tiles.len(), spread);
+            self.multiply(tiles.len(), spread, sums);
             for line in &lines {
-                self.collect(isa, line, tiles.len(), sums, residual, &mut out);
+                self.collect(line, tiles.len(), sums, residual, &mut out);
             }
         }
     }
@@ -125,7 +126,7 @@ impl Planned {
     }
 
     /// `B' d B` of every tile, `[position][tile][channel]`.
-    fn spread(&self, isa: Isa, sources: &[Read<'_>], lines: &[Line], tiles: usize, to: &mut [f32]) {
+    fn spread(&self, sources: &[Read<'_>], lines: &[Line], tiles: usize, to: &mut [f32]) {
         let places = self.places(tiles);
         let mut channel = [0; POSITIONS];
         for (Read { data, layout }, up) in sources.iter().zip(&self.up) {
@@ -133,7 +134,7 @@ impl Planned {
                 let side = if *up { 1 } else { 2 };
                 let (y, x) = ((line.y * side) as isize - 1, (line.x * side) as isize - 1);
                 let steps = std::array::from_fn(|p| self.products[p].depth);
-                isa.input_tiles(InputTiles {
+                self.isa.input_tiles(InputTiles {
                     data,
                     at: layout.at(line.image, y, x),
                     row: layout.row(),
@@ -155,7 +156,7 @@ impl Planned {
     }
 
     /// The sums of every position over the channels, `[position][tile][output]`.
-    fn multiply(&self, isa: Isa, tiles: usize, spread: &[f32], sums: &mut [f32]) {
+    fn multiply(&self, tiles: usize, spread: &[f32], sums: &mut [f32]) {
         let (places, cout) = (self.places(tiles), self.bias.len());
         for (p, packed) in self.products.iter().enumerate() {
             for panel in &packed.panels {
@@ -164,7 +165,7 @@ impl Planned {
                     let at = places[p] + from;
                     let source =
                         Source { data: spread, at, pixel: packed.depth, tap: 0, taps: 1, len };
-                    isa.rows(Rows {
+                    self.isa.rows(Rows {
                         sources: &[source],
                         pixels: tiles,
                         weights: packed.weights(panel, from),
@@ -190,7 +191,6 @@ impl Planned {
     /// `A' m A` of the tiles of a line, and what follows the sums.
     fn collect(
         &self,
-        isa: Isa,
         line: &Line,
         tiles: usize,
         sums: &[f32],
@@ -200,7 +200,7 @@ impl Planned {
         let cout = self.bias.len();
         let (y, x) = ((2 * line.y) as isize, (2 * line.x) as isize);
         let at = ol.at(line.image, y, x);
-        isa.output_tiles(OutputTiles {
+        self.isa.output_tiles(OutputTiles {
             sums,
             at: line.before * cout,
             position: tiles * cout,
@@ -214,7 +214,7 @@ impl Planned {
         });
         if let Some(f) = self.act.then {
             for at in [at, at + ol.row()] {
-                isa.map(f, &mut out[at..at + 2 * line.tiles * cout]);
+                self.isa.map(f, &mut out[at..at + 2 * line.tiles * cout]);
             }
         }
     }
