@@ -1,6 +1,6 @@
 //! A finished slide's results, checked against each other before anything is made of them.
 
-use super::state::{FILE, State, StateError};
+use super::state::{AGAIN, FILE, LATER, State, StateError};
 use crate::export::{CountsFile, pictures, read_detections};
 use crate::record::DetectionRow;
 use base::text::Shown;
@@ -18,9 +18,6 @@ pub struct ResultsError {
     /// Whether a later version wrote them, whose work is not done again.
     later: bool,
 }
-
-const LATER: &str = "use the version that wrote it";
-const AGAIN: &str = "detection with the slide again, resuming, does it again";
 
 impl ResultsError {
     /// Of results that doing the slide again mends.
