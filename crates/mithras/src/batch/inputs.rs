@@ -320,7 +320,7 @@ fn starts_as_slide(path: &Path) -> bool {
 /// [`InputError::Table`] for a missing file or column, a slide named twice, or a number that is not a
 /// resolution.
 pub fn read_mpp_table(path: &Path) -> Result<BTreeMap<String, Mpp>, InputError> {
-    let rows = Table::read(path, &Format { no_rows: true, ..Format::default() })?;
+    let rows = Table::read(path, &Format::default())?;
     let (slide, column) = (rows.need(&["slide"])?, rows.need(&["mpp"])?);
     let mut table = BTreeMap::new();
     for row in 0..rows.len() {
