@@ -86,6 +86,15 @@ fn weights_become_a_package_without_libtorch() {
     assert_eq!(code, Some(0), "{err}");
     let (code, _, err) = again(&other, &table, &["--overwrite"]);
     assert!(code == Some(0) && std::fs::read(&table).unwrap() != before, "{err}");
+    // Nor do those of other crops, whichever are added, or changed under the same names.
+    let (code, _, err) = again(&own, &table, &["--overwrite"]);
+    assert_eq!(code, Some(0), "{err}");
+    draw(&pictures.join("more.png"), 7);
+    let (code, _, err) = again(&own, &table, &[]);
+    assert!(code == Some(1) && err.contains("dataset_sha256 was"), "{err}");
+    std::fs::remove_file(pictures.join("more.png")).unwrap();
+    let (code, _, err) = again(&own, &table, &[]);
+    assert_eq!(code, Some(0), "{err}");
     let notes = at("notes.parquet");
     std::fs::write(&notes, "not a table").unwrap();
     let (code, _, err) = again(&own, &notes, &[]);
