@@ -2,14 +2,16 @@
 
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod show;
+
 mod command;
 mod examples;
 mod hint;
 mod interrupt;
 mod progress;
-mod show;
 
-use base::text::{joined_once, plain_lines};
+use base::text::joined_once;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::{ExitCode, Termination};
 
@@ -93,8 +95,7 @@ fn main() -> ! {
     progress::begin(&typed);
     hint::begin(&Cli::command(), &typed);
     progress::end(run(cli).unwrap_or_else(|error| {
-        // A file's name must not reach the terminal as a command.
-        progress::print_message("error", &plain_lines(&joined_once(error.chain())));
+        progress::print_message("error", &joined_once(error.chain()));
         hint::print_hints(&hint::hint(&error));
         ExitCode::FAILURE
     }))
