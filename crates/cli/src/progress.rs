@@ -77,8 +77,7 @@ pub fn print_message(kind: &str, text: &str) {
     }
 }
 
-/// Prints a line on standard error; a name or a cell in it does not reach the terminal as a command. Where that is full
-/// or closed, work continues: a log on a full disk costs no result.
+/// Prints a line on standard error, escaped. Where that is full or closed, work continues: a log costs no result.
 pub fn print_progress(line: &str) {
     let _ = writeln!(stderr(), "{}", plain_lines(line));
 }

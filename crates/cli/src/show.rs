@@ -5,12 +5,7 @@ use serde::Serialize;
 use std::fmt::Display;
 use std::io::Write;
 
-/// Prints formatted text on standard output as [`text`] does.
-macro_rules! out {
-    ($($part:tt)*) => { $crate::show::text(&format!($($part)*)) };
-}
-
-/// The same with a line break behind it.
+/// Prints a formatted line on standard output as [`text`] does.
 macro_rules! outln {
     ($($part:tt)*) => { $crate::show::text(&format!("{}\n", format_args!($($part)*))) };
 }
@@ -38,15 +33,12 @@ pub fn json(result: &impl Serialize) -> anyhow::Result<()> {
 /// A closed output (`| head`) ends the process as it ends other tools; one that takes nothing more is the error.
 fn written(text: &str) {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Ok(()) => {}
-        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(141),
-        Err(e) => {
-            let text = format!("standard output cannot be written: {e}");
-            crate::progress::print_message("error", &text);
-            crate::progress::end(std::process::ExitCode::FAILURE)
-        }
+    let Err(e) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) else { return };
+    if e.kind() == std::io::ErrorKind::BrokenPipe {
+        std::process::exit(141);
     }
+    crate::progress::print_message("error", &format!("standard output cannot be written: {e}"));
+    std::process::exit(1);
 }
 
 /// Prints a server's line on standard output; a closed output is ignored.

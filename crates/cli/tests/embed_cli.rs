@@ -309,8 +309,8 @@ fn crops_go_to_parquet_and_what_does_not_fit_is_said() {
     assert_eq!(json(&report)["rows"], 2);
     assert!(table.is_file());
     std::fs::write(images.join("bad.png"), b"no image").unwrap();
-    let (code, report, _) = embed(&images, &table);
-    assert_eq!((code, &json(&report)["failed"]), (Some(3), &1.into()));
+    let (code, report, err) = embed(&images, &dir.path().join("g.parquet"));
+    assert_eq!((code, &json(&report)["failed"]), (Some(3), &1.into()), "{err}");
     let (code, _, err) = embed(&images, &dir.path().join("f.h5"));
     assert!(code == Some(1) && err.contains("FILE.parquet"), "{err}");
     let (code, _, err) = embed(&images, &dir.path().join("f.txt"));

@@ -3,8 +3,7 @@
 //! is meant; one of another size is named; previews are neither.
 
 use crate::exif;
-use crate::format::jpeg_size;
-use crate::inventory::segments;
+use std::ops::Range;
 
 /// What to do about further pictures.
 pub(crate) const REMEDY: &str = "save the picture that is meant in a file of its own";
@@ -66,13 +65,41 @@ pub(crate) fn in_jpeg(
     }
 }
 
+/// Markers and bodies of the segments before the data of a JPEG.
+fn segments(b: &[u8]) -> Vec<(u8, Range<usize>)> {
+    let (mut all, mut at) = (Vec::new(), 2);
+    while let Some(&[0xFF, marker, high, low]) = b.get(at..at + 4) {
+        let end = at + 2 + usize::from(u16::from_be_bytes([high, low])).max(2);
+        if marker == 0xFF {
+            at += 1;
+            continue;
+        }
+        if end > b.len() || marker == 0xDA {
+            break;
+        }
+        all.push((marker, at + 4..end));
+        at = end;
+    }
+    all
+}
+
+/// Width and height that the frame header of a JPEG states.
+fn jpeg_size(b: &[u8]) -> Option<(u64, u64)> {
+    let is_frame = |m: u8| matches!(m, 0xC0..=0xCF) && !matches!(m, 0xC4 | 0xC8 | 0xCC);
+    let all = segments(b.starts_with(&[0xFF, 0xD8]).then_some(b)?);
+    let (_, body) = all.into_iter().find(|(marker, _)| is_frame(*marker))?;
+    let side = |at: usize| b.get(at..at + 2).map(|s| u64::from(s[0]) << 8 | u64::from(s[1]));
+    Some((side(body.start + 3)?, side(body.start + 1)?))
+}
+
 /// Kinds and places of the pictures behind the first of a JPEG.
 fn further(b: &[u8]) -> Vec<(u32, u64)> {
-    let all = segments(b).0;
-    let list = all.iter().find(|s| s.marker == 0xE2 && b[s.body.clone()].starts_with(b"MPF\0"));
-    let Some(list) = list else { return Vec::new() };
-    let start = list.body.start + 4;
-    let fields = exif::fields(&b[start..list.body.end]);
+    let is_list = |(marker, body): &(u8, Range<usize>)| {
+        *marker == 0xE2 && b[body.clone()].starts_with(b"MPF\0")
+    };
+    let Some((_, list)) = segments(b).into_iter().find(is_list) else { return Vec::new() };
+    let start = list.start + 4;
+    let fields = exif::fields(&b[start..list.end]);
     let Some(field) = fields.iter().find(|f| f.tag == ENTRIES) else { return Vec::new() };
     let uint = |b: &[u8]| match field.big_endian {
         true => b.iter().fold(0, |v, x| v << 8 | u32::from(*x)),

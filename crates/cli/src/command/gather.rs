@@ -28,11 +28,6 @@ pub fn run(a: Args) -> anyhow::Result<ExitCode> {
     }
     let run = mithras::report::gather(&a.outs, a.into.as_deref())?;
     print_result(a.into.as_ref().unwrap_or(&a.outs[0]), &run, a.json)?;
-    Ok(exit(&run))
-}
-
-/// The exit code of the tables over a run.
-pub fn exit(run: &mithras::report::RunFile) -> ExitCode {
     let open = run.failed + run.unfinished.len();
-    super::exit(open, run.done + open)
+    Ok(super::exit(open, run.done + open))
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// Why a finished slide's results cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {reason}; {}", Shown(folder), if *later { LATER } else { AGAIN })]
+#[error("{}: {reason}{}", Shown(folder), if *later { LATER } else { AGAIN })]
 pub struct ResultsError {
     /// The slide's folder.
     pub folder: PathBuf,

@@ -297,10 +297,6 @@ fn png_header(b: &[u8]) -> Result<Header, String> {
     Ok(header)
 }
 
-pub(crate) fn jpeg_size(b: &[u8]) -> Option<(u64, u64)> {
-    jpeg_header(b).ok().map(|h| (h.width, h.height))
-}
-
 fn jpeg_header(b: &[u8]) -> Result<Header, String> {
     let (mut density, mut orientation) = (None, 1);
     let mut at = 2usize;

@@ -11,7 +11,6 @@ mod roles;
 
 pub(crate) use self::dicom::files as dicom_files;
 pub use self::dicom::{DicomPart, dicom_part, dicom_series_files};
-pub(crate) use self::flat::jpeg_size;
 pub use self::openslide::{NoOpenSlide, openslide_version};
 
 use crate::file::{self, SlideFile};

@@ -93,7 +93,7 @@ pub fn split(a: &Split) -> anyhow::Result<()> {
         None => FoldManifest::of_all(&sets, scheme, a.seed)?,
     };
     made.write_once(&a.out)?;
-    out!("{made}");
+    crate::show::text(&made.to_string());
     Ok(())
 }
 
@@ -112,7 +112,7 @@ pub fn merge(a: &Merge) -> anyhow::Result<()> {
     if a.corpora.iter().any(|d| Dataset::is_at(d)) {
         let parts = a.corpora.iter().map(Dataset::open).collect::<Result<Vec<_>, _>>()?;
         let set = regions::merge(&parts, &a.out, &a.name, &mithras::program())?;
-        out!("{set}");
+        crate::show::text(&set.to_string());
         return Ok(());
     }
     let parts = a.corpora.iter().map(Corpus::open).collect::<Result<Vec<_>, _>>()?;

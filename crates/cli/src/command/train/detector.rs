@@ -86,7 +86,7 @@ pub fn run(args: Args) -> Result<()> {
     };
     let chain = Chain::new(&preset, set, &options)?;
     if args.dry_run {
-        out!("{}", chain.plan()?);
+        crate::show::text(&(chain.plan()?).to_string());
         return Ok(());
     }
     let package = chain.run(&mut args.machine.reporter())?;

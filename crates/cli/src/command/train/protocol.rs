@@ -90,7 +90,9 @@ fn finish(run: &Path) -> Result<()> {
     let folds = About::read(run)?.folds;
     for judged in protocol::finish(run)? {
         match &judged.figures {
-            Some(figures) => out!("{}", in_words(&judged.name, folds, figures)),
+            Some(figures) => {
+                crate::show::text(&(in_words(&judged.name, folds, figures)).to_string())
+            }
             None => crate::progress::print_progress(&format!(
                 "{}: {} of {folds} folds are done",
                 judged.name, judged.done
@@ -106,7 +108,7 @@ pub fn test(args: TestArgs) -> Result<()> {
     let TestArgs { run, data, again, out, .. } = args;
     let scored = protocol::test(&protocol::Test { run, data, out, again, device })?;
     for (name, figures) in scored.figures {
-        out!("{}", in_words(&name, folds, &figures));
+        crate::show::text(&(in_words(&name, folds, &figures)).to_string());
     }
     outln!("written to {}", scored.out.display());
     Ok(())
