@@ -375,7 +375,11 @@ impl FileError {
 
     /// What is wrong with a file.
     pub fn content<E: From<Self>>(path: &Path, reason: impl ToString) -> E {
-        Self::Content { path: path.to_path_buf(), reason: reason.to_string() }.into()
+        let reason = reason.to_string();
+        // Errors of tables begin with the file's path, too.
+        let own = format!("{}: ", path.display());
+        let reason = reason.strip_prefix(&own).map_or(reason.clone(), str::to_owned);
+        Self::Content { path: path.to_path_buf(), reason }.into()
     }
 }
 

@@ -30,6 +30,36 @@ pub fn plain_lines(text: &str) -> String {
     text.split('\n').map(plain).collect::<Vec<_>>().join("\n")
 }
 
+/// JSON whose texts have everything that a terminal would act on as JSON writes it, e.g. `\u202e`; serde escapes those
+/// below U+0020 alone.
+#[must_use]
+pub fn plain_json(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        // Outside of texts, JSON has no other character of these than the line break.
+        match acts(c) && c != '\n' {
+            true => out += &format!("\\u{:04x}", c as u32),
+            false => out.push(c),
+        }
+    }
+    out
+}
+
+/// Text of a page or an SVG picture: control characters but tab and line break, which neither may contain, and those
+/// that turn the direction of writing are written out.
+#[must_use]
+pub fn plain_page(page: String) -> String {
+    let bad = |c: char| acts(c) && !matches!(c, '\n' | '\t' | '\r');
+    if !page.contains(bad) {
+        return page;
+    }
+    let mut out = String::with_capacity(page.len() + 8);
+    for c in page.chars() {
+        if bad(c) { out.extend(c.escape_default()) } else { out.push(c) }
+    }
+    out
+}
+
 /// A number of things as text, e.g. `1 slide` or `2 slides`: `Many(n, "slide")`.
 #[derive(Clone, Copy, Debug)]
 pub struct Many<N>(pub N, pub &'static str);
@@ -78,6 +108,17 @@ mod tests {
         assert_eq!(plain("a\x1b[2J\nb\u{202e}"), "a\\u{1b}[2J\\nb\\u{202e}");
         assert_eq!(plain_lines("a\nb\x07"), "a\nb\\u{7}");
         assert_eq!(Shown(Path::new("x\ry")).to_string(), "x\\ry");
+    }
+
+    #[test]
+    fn json_and_pages_have_no_control_characters() {
+        let json = plain_json(&serde_json::to_string("a\u{9b}2J\u{202e}\u{1b}\n").unwrap());
+        assert_eq!(json, r#""a\u009b2J\u202e\u001b\n""#);
+        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), "a\u{9b}2J\u{202e}\u{1b}\n");
+        assert_eq!(
+            plain_page("<p>\ta\x1b[2J\u{202e}</p>\n".into()),
+            "<p>\ta\\u{1b}[2J\\u{202e}</p>\n"
+        );
     }
 
     #[test]

@@ -2,14 +2,15 @@
 
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod show;
 mod command;
 mod examples;
 mod hint;
 mod interrupt;
 mod progress;
-mod show;
 
-use base::text::{joined_once, plain_lines};
+use base::text::joined_once;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::{ExitCode, Termination};
 
@@ -68,33 +69,14 @@ verbs! {
     View: command::view::Args => command::view::run,
 }
 
-/// A closed output (`| head`) is not an error: end as other tools do, without a panic. Where
-/// nothing more can be written, as on a full disk, that is the error.
-fn end_quietly_on_a_closed_pipe() {
-    let usual = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        let text = panic.payload().downcast_ref::<String>();
-        if text.is_some_and(|t| t.starts_with("failed printing to") && t.contains("Broken pipe")) {
-            std::process::exit(141);
-        }
-        if let Some(why) = text.and_then(|t| t.strip_prefix("failed printing to stdout: ")) {
-            progress::print_message("error", &format!("standard output cannot be written: {why}"));
-            std::process::exit(1);
-        }
-        usual(panic);
-    }));
-}
-
 fn main() -> ! {
-    end_quietly_on_a_closed_pipe();
     let words = command::start::words(std::env::args_os().collect(), cfg!(windows));
     let typed = examples::with_examples(Cli::command()).get_matches_from(words);
     let cli = Cli::from_arg_matches(&typed).unwrap_or_else(|e| e.exit());
     progress::begin(&typed);
     hint::begin(&Cli::command(), &typed);
     progress::end(run(cli).unwrap_or_else(|error| {
-        // A file's name must not reach the terminal as a command.
-        progress::print_message("error", &plain_lines(&joined_once(error.chain())));
+        progress::print_message("error", &joined_once(error.chain()));
         hint::print_hints(&hint::hint(&error));
         ExitCode::FAILURE
     }))

@@ -1,5 +1,6 @@
 //! Progress on standard error: a bar on a terminal, a plain line now and then elsewhere.
 
+use base::text::{plain, plain_lines};
 use clap::ArgMatches;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 #[cfg(feature = "train")]
@@ -76,9 +77,9 @@ pub fn print_message(kind: &str, text: &str) {
     }
 }
 
-/// Prints a line on standard error. Where that is full or closed, work continues: a log on a full disk costs no result.
+/// Prints a line on standard error, escaped. Where that is full or closed, work continues: a log costs no result.
 pub fn print_progress(line: &str) {
-    let _ = writeln!(stderr(), "{line}");
+    let _ = writeln!(stderr(), "{}", plain_lines(line));
 }
 
 /// How often a plain line is written.
@@ -108,7 +109,7 @@ impl Meter {
             .expect("a template that parses")
             .progress_chars("━╸─");
             bar.set_style(style);
-            bar.set_prefix(label.clone());
+            bar.set_prefix(plain(&label).into_owned());
             bar
         });
         let now = Instant::now();
@@ -122,7 +123,7 @@ impl Meter {
         if let Some(bar) = &self.bar {
             bar.set_length(total);
             bar.set_position(done);
-            bar.set_message(format!("{} {status}", self.unit));
+            bar.set_message(format!("{} {}", self.unit, plain(&status)));
         } else if !self.quiet && self.printed.elapsed() >= EVERY {
             self.printed = Instant::now();
             print_progress(&format!("{}: {done}/{total} {}, {status}", self.label, self.unit));

@@ -1,29 +1,49 @@
 //! A result on standard output: as JSON or as text.
 
-use anyhow::Context;
-use base::text::plain_lines;
+use base::text::{plain_json, plain_lines};
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::Write;
 
+/// Prints a formatted line on standard output as [`text`] does.
+macro_rules! outln {
+    ($($part:tt)*) => { $crate::show::text(&format!("{}\n", format_args!($($part)*))) };
+}
+
+/// Prints text on standard output; a name or a cell in it does not reach the terminal as a command.
+pub fn text(text: &str) {
+    written(&plain_lines(text));
+}
+
 /// Prints a result as indented JSON, or else in its own words, which end with a line break.
 pub fn result(as_json: bool, result: &(impl Serialize + Display)) -> anyhow::Result<()> {
-    let text = match as_json {
-        true => serde_json::to_string_pretty(result)? + "\n",
-        // A cell of a table must not reach the terminal as a command.
-        false => plain_lines(&result.to_string()),
-    };
-    let mut out = std::io::stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    match written {
-        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(141),
-        written => Ok(written.context("standard output cannot be written")?),
+    if as_json {
+        return json(result);
     }
+    text(&result.to_string());
+    Ok(())
+}
+
+/// Prints indented JSON.
+pub fn json(result: &impl Serialize) -> anyhow::Result<()> {
+    written(&plain_json(&(serde_json::to_string_pretty(result)? + "\n")));
+    Ok(())
+}
+
+/// A closed output (`| head`) ends the process as it ends other tools; one that takes nothing more is the error.
+fn written(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let Err(e) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) else { return };
+    if e.kind() == std::io::ErrorKind::BrokenPipe {
+        std::process::exit(141);
+    }
+    crate::progress::print_message("error", &format!("standard output cannot be written: {e}"));
+    std::process::exit(1);
 }
 
 /// Prints a server's line on standard output; a closed output is ignored.
 pub fn print_line(text: &str) {
-    let _ = writeln!(std::io::stdout(), "{text}");
+    let _ = writeln!(std::io::stdout(), "{}", plain_lines(text));
 }
 
 /// Notes and warnings on standard error, so that JSON on standard output stays clean.

@@ -77,6 +77,12 @@ fn what_cannot_be_read_is_named_and_the_rest_is_done() {
     let refs: Vec<&Path> = inputs.iter().map(PathBuf::as_path).collect();
     let (ok, stdout, stderr) = classify(&refs, &out, &[]);
     assert!(!ok && stdout.contains("1 image at"), "{stdout}");
+    let code = |inputs: &[&Path]| {
+        let mut verb = std::process::Command::new(crate::program());
+        verb.arg("classify").args(inputs).arg("--out").arg(at("o.csv")).arg("--model").arg(tiny());
+        verb.args(["--engine", "rten"]).output().unwrap().status.code()
+    };
+    assert_eq!((code(&refs), code(&refs[1..])), (Some(3), Some(1)));
     assert!(stderr.contains("broken.png") && stderr.contains("less than 8 px"), "{stderr}");
     assert_eq!(fs::read_to_string(&out).unwrap().lines().count(), 2);
 

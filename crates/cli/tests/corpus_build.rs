@@ -355,6 +355,20 @@ fn what_is_excluded_never_enters_and_failures_stay_alone() {
     let inputs = ["--cohort", "BRCA", s(&folder), s(&gone)];
     let (ok, text, err) = build(&out, &[&inputs[..], &keep_out].concat());
     assert!(!ok, "a failed slide must show in the exit code: {err}");
+    let code = |out: &str, inputs: &[&str]| {
+        let words =
+            ["corpus", "build", "--preset", s(&preset), "--mpp", "0.25", "--cohort", "BRCA"];
+        let mut build = Command::new(crate::program());
+        build.current_dir(dir.path()).args(words).args(["--out", out]).args(inputs);
+        build.output().unwrap().status.code()
+    };
+    let broken = folder.join("broken.png");
+    assert_eq!(code("some", &[s(&folder.join("a.png")), s(&broken)]), Some(3));
+    assert_eq!(code("none", &[s(&broken)]), Some(1));
+    std::fs::write(&gone, "slide,cohort\n").unwrap();
+    let (ok, _, err) = build(&dir.path().join("rows"), &["--table", s(&gone), s(&folder)]);
+    assert!(!ok && err.contains("cannot be used multiple times"), "{err}");
+    std::fs::remove_file(&gone).unwrap();
     let report: Value = serde_json::from_str(&text).unwrap();
     assert_eq!((&report["slides"], &report["excluded"]), (&7.into(), &3.into()));
     assert_eq!(report["failed"][0]["slide"], "broken");

@@ -86,6 +86,15 @@ fn weights_become_a_package_without_libtorch() {
     assert_eq!(code, Some(0), "{err}");
     let (code, _, err) = again(&other, &table, &["--overwrite"]);
     assert!(code == Some(0) && std::fs::read(&table).unwrap() != before, "{err}");
+    // Nor do those of other crops, whichever are added, or changed under the same names.
+    let (code, _, err) = again(&own, &table, &["--overwrite"]);
+    assert_eq!(code, Some(0), "{err}");
+    draw(&pictures.join("more.png"), 7);
+    let (code, _, err) = again(&own, &table, &[]);
+    assert!(code == Some(1) && err.contains("dataset_sha256 was"), "{err}");
+    std::fs::remove_file(pictures.join("more.png")).unwrap();
+    let (code, _, err) = again(&own, &table, &[]);
+    assert_eq!(code, Some(0), "{err}");
     let notes = at("notes.parquet");
     std::fs::write(&notes, "not a table").unwrap();
     let (code, _, err) = again(&own, &notes, &[]);
@@ -300,8 +309,8 @@ fn crops_go_to_parquet_and_what_does_not_fit_is_said() {
     assert_eq!(json(&report)["rows"], 2);
     assert!(table.is_file());
     std::fs::write(images.join("bad.png"), b"no image").unwrap();
-    let (code, report, _) = embed(&images, &table);
-    assert_eq!((code, &json(&report)["failed"]), (Some(3), &1.into()));
+    let (code, report, err) = embed(&images, &dir.path().join("g.parquet"));
+    assert_eq!((code, &json(&report)["failed"]), (Some(3), &1.into()), "{err}");
     let (code, _, err) = embed(&images, &dir.path().join("f.h5"));
     assert!(code == Some(1) && err.contains("FILE.parquet"), "{err}");
     let (code, _, err) = embed(&images, &dir.path().join("f.txt"));

@@ -104,6 +104,7 @@ const PROSE: &[(&str, &str, How)] = &[
         MayNot("a table above the limit may be a mistake that no part of it mends"),
     ),
     ("put cells that hold the delimiter into quotation marks", "base", Case),
+    ("give a table with at least one row", "base", Case),
     ("close the mark where the cell ends", "base", Case),
     (
         "set `candidates.threshold` in the preset",
@@ -193,7 +194,7 @@ const PROSE: &[(&str, &str, How)] = &[
         "mithras",
         Test(REMEDIES.0, REMEDIES.1),
     ),
-    ("gather them separately, or run one again", "mithras", Case),
+    ("put them into folders of their own, or run one again", "mithras", Case),
     ("rename one of the files and run it again", "mithras", Case),
     ("run both stages", "mithras", MayNot("a package of one stage has no second one")),
     (
@@ -215,6 +216,7 @@ const PROSE: &[(&str, &str, How)] = &[
         Test("crates/cli/tests/remedies.rs", "remedies_of_corpora_and_labels_help"),
     ),
     ("choose another folder", "regions", Case),
+    ("give a file with labelled figures or look-alikes", "regions", Case),
     ("remove one", "regions", MayNot("which of two labels is right only their author knows")),
     (
         "take fewer folds, another data.split_seed, or leave the class out",
@@ -436,13 +438,26 @@ const CASES: &[Followed] = &[
         "$M detect flat.png $Q --model m --out p1",
     ),
     case(
+        "give a table with at least one row",
+        "echo slide,mpp >rows.csv; $M detect flat.png $Q --model m --mpp-table rows.csv --out rows",
+        "echo flat,0.25 >>rows.csv",
+        "$M detect flat.png $Q --model m --mpp-table rows.csv --out rows",
+    ),
+    case(
+        "give a file with labelled figures or look-alikes",
+        "printf 'image,x,y,label\nflat.png,9,9,x\n' >crop.csv; \
+         $M corpus import crop.csv --format csv --images twin --mpp 0.25 --map x=ignore --out crops0",
+        "sed -i s/,x$/,mf/ crop.csv",
+        "$M corpus import crop.csv --format csv --images twin --mpp 0.25 --crop 64 --out crops0",
+    ),
+    case(
         "choose an empty folder",
         "mkdir w; touch w/counts.csv; $M recount run --operating-point 0.5,0.6 --into w",
         "true",
         "$M recount run --operating-point 0.5,0.6 --into w2",
     ),
     case(
-        "gather them separately, or run one again",
+        "put them into folders of their own, or run one again",
         "cp -r twin apart; mv apart/flat.png apart/second.png; $M detect twin/flat.png $Q --model m --out g1; \
          $M detect apart/second.png $Q --model m --operating-point 0.3,0.1 --out g2; $M gather g1 g2 --into all",
         "true",

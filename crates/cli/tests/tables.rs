@@ -81,6 +81,98 @@ fn cells_do_not_reach_a_terminal_as_commands() {
     assert!(!printed.contains('\u{1b}'), "{printed}");
 }
 
+/// A file's name, a title of an experiment, a model's name: whatever is printed goes one way.
+#[test]
+#[cfg(unix)]
+fn names_do_not_reach_a_terminal_as_commands() {
+    let dir = tempfile::tempdir().unwrap();
+    let name = "a\u{1b}[31m\u{9b}2J";
+    image::RgbImage::from_pixel(64, 64, image::Rgb([200, 120, 180]))
+        .save(dir.path().join(format!("{name}.png")))
+        .unwrap();
+    fs::write(dir.path().join("t.csv"), format!("image,x,y,label\n{name}.png,30,30,mf\n")).unwrap();
+    let images = dir.path().to_str().unwrap();
+    let import =
+        format!("corpus import t.csv --format csv --mpp 0.25 --crop 16 --images {images} --name");
+    for line in [
+        format!("{import} x --out {name}"),
+        format!("corpus inspect {name} --montage m{name}.png"),
+        format!("corpus merge {name} --out {name}2"),
+        format!("corpus overlap {name}/../{name} {name}2"),
+        format!("corpus split {name} --folds 2 --out {name}.json"),
+        format!("slide tile {name}.png --mpp 0.25 --at 0,0 --size 16,16 --out {name}-t.png"),
+        format!("slide info {name}.png --json"),
+    ] {
+        let out = Command::new(crate::program())
+            .current_dir(dir.path())
+            .args(line.split(' '))
+            .output()
+            .unwrap();
+        for text in [String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr)] {
+            assert!(!text.contains(['\u{1b}', '\u{9b}']), "{line:?}: {text:?}");
+        }
+        if line.ends_with("--json") {
+            serde_json::from_slice::<serde_json::Value>(&out.stdout).unwrap();
+        }
+    }
+    let table = fs::read_to_string(dir.path().join(name).join("annotations.csv")).unwrap();
+    assert!(table.contains("a\\u{1b}[31m") && !table.contains('\u{1b}'), "{table:?}");
+}
+
+/// Nothing is made of a header alone: not an empty corpus, not a study, not a table of um/px that changes nothing.
+#[test]
+fn a_table_without_rows_is_refused_by_every_verb() {
+    let dir = tempfile::tempdir().unwrap();
+    let header =
+        "image,slide,file,x,y,label,mpp,time,event,count,cohort,patient,split,truth,class,score\n";
+    fs::write(dir.path().join("h.csv"), header).unwrap();
+    fs::write(dir.path().join("t.csv"), "slide,time,event,count\na,1,1,2\nb,2,0,3\n").unwrap();
+    fs::write(dir.path().join("one.csv"), "image,x,y,label\na.png,30,30,mf\n").unwrap();
+    fs::write(dir.path().join("none.csv"), "image,x,y,label\na.png,30,30,ignore\n").unwrap();
+    image::RgbImage::from_pixel(64, 64, image::Rgb([200, 120, 180]))
+        .save(dir.path().join("a.png"))
+        .unwrap();
+    let run = |line: &str| {
+        let words = line.split(' ');
+        Command::new(crate::program()).current_dir(dir.path()).args(words).output().unwrap()
+    };
+    for line in [
+        "corpus import h.csv --format csv",
+        "corpus import h.csv --format csv --images . --mpp 0.25 --out c",
+        "corpus import h.csv --format csv --kind regions --images . --mpp 0.25 --out c",
+        "corpus import h.csv --format ami-br --out c",
+        "corpus import h.csv --format midog25-csv --out c",
+        "corpus import one.csv --format csv --images . --mpp-table h.csv --out c",
+        "corpus import one.csv --format csv --images . --mpp 0.25 --splits h.csv --out c",
+        "corpus import one.csv --format csv --images . --mpp 0.25 --only-images h.csv --out c",
+        "corpus build a.png --preset tcga-unlabeled --table h.csv --out c --cohort BRCA --mpp 0.25",
+        "corpus build a.png --preset tcga-unlabeled --mpp-table h.csv --out c --cohort BRCA",
+        "corpus build --list h.csv --preset tcga-unlabeled --out c --cohort BRCA",
+        "detect --list h.csv --out c",
+        "detect a.png --mpp-table h.csv --out c",
+        "survival km --table h.csv --time time --event event",
+        "survival cox --table h.csv --time time --event event --covariates count",
+        "survival study --counts h.csv --clinical t.csv --join slide=slide --time time --event event --out c",
+        "survival study --counts t.csv --clinical h.csv --join slide=slide --time time --event event --out c",
+        "survival grade --counts h.csv --scheme nottingham --field-diameter 0.5",
+        "evaluate detections --predictions . --truth h.csv",
+        "evaluate classification --predictions h.csv",
+    ] {
+        let out = run(line);
+        let printed = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(1), "{line}: {printed}");
+        assert!(printed.contains("h.csv: has a header but no rows; "), "{line}: {printed}");
+        assert_eq!(printed.matches("h.csv").count(), 1, "{line}: {printed}");
+        assert!(!dir.path().join("c/manifest.json").exists(), "{line}");
+    }
+    let none = run(
+        "corpus import none.csv --format csv --images . --mpp 0.25 --out c --map ignore=ignore",
+    );
+    let printed = String::from_utf8_lossy(&none.stderr);
+    assert!(none.status.code() == Some(1) && printed.contains("gives no crop"), "{printed}");
+    assert!(!dir.path().join("c/manifest.json").exists());
+}
+
 #[test]
 fn numbers_that_may_be_codes_for_missing_are_noted() {
     let dir = tempfile::tempdir().unwrap();

@@ -570,6 +570,48 @@ fn another_configuration_does_not_come_into_a_used_folder() {
 }
 
 #[test]
+fn whatever_is_made_of_a_whole_run_refuses_slides_of_two_configurations() {
+    let dir = two_different();
+    let at = dir.path();
+    fs::rename(at.join("run"), at.join("first")).unwrap();
+    let other = ["-q", "--operating-point", "0.3,0.1", "--stages", "1"];
+    ends(at, 0, &detect(&tiny(), &["two.tiff"], &other));
+    fs::remove_dir_all(at.join("first/two")).unwrap();
+    fs::rename(at.join("run/two"), at.join("first/two")).unwrap();
+    fs::remove_dir_all(at.join("run")).unwrap();
+    for line in [
+        "gather first",
+        "recount first --reviews anna",
+        "recount first --operating-point 0.4,0 --into point",
+        "export qupath first --out q",
+        "export dicom first --out dcm",
+        "audit sample first --out a --per accepted=1 --allow-short",
+        "corpus import first --format reviews --kind regions --out regions",
+    ] {
+        let printed = ends(at, 1, &line.split(' ').collect::<Vec<_>>());
+        let words =
+            ["first/one and first/two were made with different configurations", "run one again"];
+        for word in words {
+            assert!(printed.contains(word), "{line}: {printed}");
+        }
+    }
+    for made in ["q", "dcm", "a", "regions", "point"] {
+        assert!(!at.join(made).exists(), "{made}");
+    }
+}
+
+/// At another operating point, too, a state that is damaged does not take its slide away in silence.
+#[test]
+fn a_damaged_state_is_named_at_another_operating_point() {
+    let dir = two_different();
+    let at = dir.path();
+    fs::write(at.join("run/one/state.json"), "{").unwrap();
+    let line = "recount run --operating-point 0.4,0 --into point";
+    let printed = ends(at, 1, &line.split(' ').collect::<Vec<_>>());
+    assert!(printed.contains("run/one: its state.json is damaged"), "{printed}");
+}
+
+#[test]
 #[cfg(unix)]
 fn a_run_whose_reviews_are_a_link_is_not_written_through() {
     let dir = two_different();

@@ -26,7 +26,7 @@ impl Origins {
     /// # Errors
     /// [`ConstructError::Table`], also for a slide that is listed twice.
     pub fn read(path: &Path) -> Result<Self, ConstructError> {
-        let table = Table::read(path, &Format { no_rows: true, ..Format::default() })?;
+        let table = Table::read(path, &Format::default())?;
         let slide = table.need(&["slide"])?;
         let (cohort, patient) = (table.find(&["cohort"]), table.find(&["patient"]));
         let mut rows = BTreeMap::new();

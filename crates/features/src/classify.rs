@@ -3,6 +3,7 @@
 pub use crate::files::images;
 use base::progress::{Listener, Piece};
 use base::remedy::{Remedied, Remedy};
+use base::table::Writer;
 use base::text::Many;
 use infer::card::ClassifierCard;
 use infer::{EngineError, EngineOptions, EngineReport, ModelPackage};
@@ -30,9 +31,6 @@ pub enum ClassifyError {
     /// The network stopped.
     #[error(transparent)]
     Port(#[from] PortError),
-    /// The table cannot be encoded.
-    #[error("the table cannot be encoded: {0}")]
-    Csv(#[from] csv::Error),
     /// The table cannot be written.
     #[error(transparent)]
     Write(#[from] base::file::WriteError),
@@ -149,9 +147,9 @@ pub fn classify(
     let models = infer::open(package, options)?;
     let mut classifier = models.classifier.ok_or_else(none)?;
     let started = Instant::now();
-    let mut table = csv::Writer::from_writer(Vec::new());
     let header = ["file".to_owned(), "class".into()];
-    table.write_record(header.into_iter().chain(card.classes.iter().map(|c| format!("p_{c}"))))?;
+    let mut table =
+        Writer::new(header.into_iter().chain(card.classes.iter().map(|c| format!("p_{c}"))));
     let mut counts = vec![0_usize; card.classes.len()];
     let mut failed = Vec::new();
     let mut done = 0;
@@ -171,14 +169,13 @@ pub fn classify(
             let best = card.called(&p);
             counts[best] += 1;
             let cells = [name, card.classes[best].clone()];
-            table.write_record(cells.into_iter().chain(p.iter().map(|v| format!("{v:.6}"))))?;
+            table.push(cells.into_iter().chain(p.iter().map(|v| format!("{v:.6}"))));
         }
         done += part.len();
         piece.update(done as u64, files.len() as u64);
     }
     piece.finish();
-    let bytes = table.into_inner().map_err(|e| csv::Error::from(e.into_error()))?;
-    base::file::write(out, &bytes)?;
+    table.write(out)?;
     Ok(Classified {
         schema: "mithras.classify/1",
         model: package.card.name.clone(),

@@ -5,7 +5,8 @@ use crate::error::FeatureError;
 use crate::files::images;
 use crate::pipe::{self, Batch};
 use crate::row::Row;
-use crate::table::Table;
+use crate::table::{self, Table};
+use base::digest::{sha256, sha256_file};
 use base::progress::Listener;
 use crops::{Columns, Corpus, Label, Split};
 use mitosis::{Mpp, Rect, RgbTile};
@@ -77,19 +78,38 @@ pub struct CropSize {
     pub side: Option<usize>,
 }
 
-/// The scale at which crops are cut out of `source`: of regions alone, all others are taken whole.
+/// The crops of `source` without their pixels: whose they are, and at which scale they are cut out of regions; all
+/// others are taken whole.
 ///
 /// # Errors
-/// [`FeatureError::Resolution`].
-pub fn grid(
+/// [`FeatureError`]: the dataset does not open, or no such scale.
+pub fn identity(
     encoder: &Frozen,
     source: &Source,
     CropSize { mpp, side }: CropSize,
-) -> Result<Option<Grid>, FeatureError> {
-    match source {
-        Source::Regions(_) => Grid::choose(encoder, mpp, side).map(Some),
-        _ => Ok(None),
-    }
+) -> Result<table::Crops, FeatureError> {
+    let (grid, digest) = match source {
+        Source::Corpus(dir) => (None, Corpus::open(dir)?.manifest().digest.clone()),
+        Source::Regions(dir) => {
+            let grid = Grid::choose(encoder, mpp, side)?;
+            (Some(grid), Dataset::open(dir)?.digest().to_owned())
+        }
+        Source::Ami(dir) | Source::Images(dir) => (None, of_images(dir)?),
+    };
+    Ok(table::Crops { grid, digest })
+}
+
+/// Digest of the names of images below a folder, and of their contents.
+fn of_images(dir: &Path) -> Result<String, FeatureError> {
+    let digest = |path: &PathBuf| {
+        let below = path.strip_prefix(dir).unwrap_or(path).to_string_lossy().into_owned();
+        // A file that cannot be read is listed where it is embedded.
+        let content = sha256_file(path).map(|(_, digest)| digest).unwrap_or_default();
+        format!("{below}\n{content}\n")
+    };
+    let files = images(&[dir.to_owned()])?;
+    let all: Vec<String> = files.par_iter().map(digest).collect();
+    Ok(sha256(all.concat()))
 }
 
 /// Features of every crop of `source`, in its order, `batch` at a time. A single crop that cannot be
@@ -130,9 +150,7 @@ pub fn embed(
             let dataset = Dataset::open(dir)?;
             let grid = Grid::choose(encoder, mpp, side)?;
             let total = dataset.images().iter().map(|i| i.labels.len() as u64).sum();
-            let mut made = run(encoder, labels(&dataset, grid), total, batch, listener)?;
-            made.table.crops = Some(grid);
-            Ok(made)
+            run(encoder, labels(&dataset, grid), total, batch, listener)
         }
         Source::Ami(dir) => {
             let (train, test) =

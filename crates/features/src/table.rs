@@ -68,8 +68,8 @@ pub struct Table {
     values: Vec<f32>,
     /// The grid, of slide tiles.
     pub tiles: Option<Tiles>,
-    /// At which scale crops were cut out of regions; `None` of whole ones.
-    pub crops: Option<Grid>,
+    /// What crops these are; `None` of a slide's tiles.
+    pub crops: Option<Crops>,
 }
 
 const MESSAGE: &str = "message features {
@@ -145,7 +145,7 @@ impl Table {
     }
 
     fn parquet(&self) -> Result<Vec<u8>, ParquetError> {
-        let mut notes = settings(&self.about, self.crops);
+        let mut notes = settings(&self.about, self.crops.as_ref());
         let mut note = |key: &str, value: String| notes.insert(format!("mithras.{key}"), value);
         note("schema", SCHEMA.into());
         note("encoder", self.about.encoder.clone());
@@ -200,8 +200,17 @@ impl Table {
 /// Version of a Parquet file of features.
 const SCHEMA: &str = "mithras.features/1";
 
-/// What decides the vectors of crops, besides the crops, as a file of features records it.
-fn settings(about: &About, crops: Option<Grid>) -> BTreeMap<String, String> {
+/// The crops of a file of features.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Crops {
+    /// At which scale they were cut out of regions; `None` of whole ones.
+    pub grid: Option<Grid>,
+    /// Digest of the dataset; of images without one, of their names and contents.
+    pub digest: String,
+}
+
+/// What decides the vectors of crops, as a file of features records it.
+fn settings(about: &About, crops: Option<&Crops>) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     let mut note = |key: &str, value: String| all.insert(format!("mithras.{key}"), value);
     note("encoder_sha256", about.sha256.clone());
@@ -209,7 +218,10 @@ fn settings(about: &About, crops: Option<Grid>) -> BTreeMap<String, String> {
     if !about.random.is_empty() {
         note("random_at_start", about.random.clone());
     }
-    if let Some(Grid { mpp, side }) = crops {
+    if let Some(crops) = crops {
+        note("dataset_sha256", crops.digest.clone());
+    }
+    if let Some(Grid { mpp, side }) = crops.and_then(|c| c.grid) {
         note("crop_px", side.to_string());
         note("crop_mpp", mpp.get().to_string());
     }
@@ -221,7 +233,7 @@ fn settings(about: &About, crops: Option<Grid>) -> BTreeMap<String, String> {
 ///
 /// # Errors
 /// [`FeatureError::Others`] of a file of something else, [`FeatureError::Stored`] of features made otherwise.
-pub fn check_stored(path: &Path, about: &About, crops: Option<Grid>) -> Result<(), FeatureError> {
+pub fn check_stored(path: &Path, about: &About, crops: &Crops) -> Result<(), FeatureError> {
     if !path.exists() {
         return Ok(());
     }
@@ -235,7 +247,7 @@ pub fn check_stored(path: &Path, about: &About, crops: Option<Grid>) -> Result<(
     if before.get("mithras.schema").map(String::as_str) != Some(SCHEMA) {
         return Err(FeatureError::Others(path.to_owned()));
     }
-    let now = settings(about, crops);
+    let now = settings(about, Some(crops));
     let differs = now.iter().find_map(|(key, value)| {
         let before = before.get(key).filter(|before| *before != value)?;
         let name = key.trim_start_matches("mithras.");

@@ -172,7 +172,7 @@ impl Canvas {
     /// The picture as an SVG document.
     #[must_use]
     pub fn svg(&self) -> String {
-        SvgBackend::new().render_scene(&self.scene)
+        base::text::plain_page(SvgBackend::new().render_scene(&self.scene))
     }
 
     /// The picture as PNG, three pixels per unit.

@@ -58,7 +58,7 @@ impl Page<'_> {
                 head.extend(modules.iter().map(module));
             }
         }
-        format!(
+        base::text::plain_page(format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"generator\" content=\"mithras {version}\">\n<title>{title}</title>\n\
@@ -67,7 +67,7 @@ impl Page<'_> {
             title = escape(self.title),
             style = self.style,
             body = self.body,
-        )
+        ))
     }
 }
 
@@ -90,6 +90,15 @@ mod tests {
         let script = Script::Files { plain: &["a.js"], modules: &["b.js"] };
         let html = Page { script, ..page }.html();
         assert!(html.contains("src=\"a.js\" defer") && html.contains("module\" src=\"b.js\""));
+    }
+
+    /// HTML and XML have no control characters: readers stop at them, or show them as other text.
+    #[test]
+    fn a_name_with_control_characters_is_shown_as_text() {
+        let (title, body) = ("a\u{1b}[2J", "<p>\u{202e}b\tc</p>\n");
+        let html = Page { title, style: "", body, script: Script::None }.html();
+        assert!(html.contains("<title>a\\u{1b}[2J</title>"), "{html}");
+        assert!(html.contains("<p>\\u{202e}b\tc</p>\n"), "{html}");
     }
 
     /// A page that prints its dark colours wastes ink and cannot be read.

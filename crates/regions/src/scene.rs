@@ -139,6 +139,9 @@ pub fn read_rgb(path: &Path) -> Result<RgbTile, CropError> {
     if let Some(what) = slide::missing_of_jpeg(&bytes) {
         return Err(CropError::read(path, format!("{what}; copy the file again")));
     }
+    if let Some(what) = slide::other_pictures(&bytes) {
+        return Err(CropError::read(path, what));
+    }
     let (w, h) = (image.width() as usize, image.height() as usize);
     Ok(RgbTile::new(w, h, image.into_raw()))
 }

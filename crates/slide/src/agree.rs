@@ -83,7 +83,7 @@ impl Slide {
                 if e.is_tile() { Ok(()) } else { Err(e) }
             };
             let rect = Rect::new(x, y, w, h);
-            let coarse = self.read_tiles(level, rect, &mut skip)?;
+            let coarse = self.read_pieces(level, rect, &|at| self.stored_piece(at), &mut skip)?;
             let whole = self.read_axes(finer, &ax, &ay, rect, &mut skip)?;
             if damaged {
                 continue;
@@ -117,6 +117,7 @@ impl Slide {
         let mut notes = self.opened.source.notes();
         let known = self.agreement.lock().unwrap_or_else(PoisonError::into_inner);
         notes.extend(known.iter().flatten().map(ToString::to_string));
+        notes.extend(self.patch_notes());
         let passed = self.passed_over.lock().unwrap_or_else(PoisonError::into_inner);
         notes.extend(passed.iter().map(|(level, tiles)| {
             format!(

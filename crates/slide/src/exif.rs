@@ -2,6 +2,8 @@
 
 /// Tag of the orientation (Exif 2.32, section 4.6.4; TIFF 6.0 has the same number).
 const ORIENTATION: u16 = 0x0112;
+/// TIFF's number of the type of four bytes.
+const LONG: u16 = 4;
 /// Directories that tags point to, with their names.
 const BELOW: [(u16, &str); 3] = [(0x8769, "exif"), (0x8825, "gps"), (0xA005, "interoperability")];
 /// Fields of one directory, and directories of one block; writers need far fewer.
@@ -21,12 +23,25 @@ pub(crate) struct Field<'a> {
 }
 
 /// The orientation that a block states; 0, which some writers leave, means 1.
-pub(crate) fn orientation(block: &[u8]) -> Option<u16> {
+pub(crate) fn orientation(block: &[u8]) -> Option<u64> {
     let all = fields(block);
     let field = all.iter().find(|f| f.directory == "image" && f.tag == ORIENTATION)?;
-    let [a, b, ..] = *field.value else { return None };
-    let value = if field.big_endian { [a, b] } else { [b, a] };
-    Some(u16::from_be_bytes(value)).map(|o| o.max(1))
+    let mut value = field.value.get(..if field.kind == LONG { 4 } else { 2 })?.to_vec();
+    if !field.big_endian {
+        value.reverse();
+    }
+    let value = value.iter().fold(0, |v, b| v << 8 | u64::from(*b));
+    Some(value.max(1))
+}
+
+/// Why an image of this orientation is not read: labels drawn in a turned view would land elsewhere. Writers that
+/// leave it unset write 0.
+pub(crate) fn refused(orientation: u64) -> Option<String> {
+    match orientation {
+        0 | 1 => None,
+        o @ 2..=8 => Some(format!("orientation {o}: the image is stored turned or mirrored")),
+        o => Some(format!("orientation {o}, where TIFF and EXIF know 1 to 8")),
+    }
 }
 
 /// Every field inside the block.
@@ -119,6 +134,11 @@ mod tests {
             let name = all.iter().find(|f| f.tag == 42032).unwrap();
             assert_eq!((name.directory, name.value), ("exif", &b"Jane Doe\0"[..]));
             assert_eq!(orientation(&block(big, 0)), Some(1));
+            let mut long = block(big, 0);
+            let value = if big { 6u32.to_be_bytes() } else { 6u32.to_le_bytes() };
+            long[18..22].copy_from_slice(&value);
+            long[if big { 13 } else { 12 }] = 4;
+            assert_eq!(orientation(&long), Some(6));
         }
         assert_eq!(orientation(b"nothing"), None);
     }

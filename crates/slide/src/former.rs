@@ -5,9 +5,9 @@ use base::text::Many;
 
 impl Slide {
     /// Why version 1 of the numbers (`results_version` of the runs) may have read other pixels of this slide:
-    /// it took the first image of a file for the slide, left tiles white that a finer level holds, used levels
-    /// that contradict finer ones, and took pixels of undeclared opacity for black. Empty where both read the
-    /// same.
+    /// it took the first image of a file for the slide, left tiles and parts of tiles white that a finer level
+    /// holds, used levels that contradict finer ones, and took pixels of undeclared opacity for black. Empty
+    /// where both read the same.
     ///
     /// # Errors
     /// [`SlideError::Io`] or [`SlideError::Remote`] where the file cannot be read.
@@ -21,6 +21,8 @@ impl Slide {
             }
         }
         why.extend(self.disagreements()?.iter().map(ToString::to_string));
+        self.look_for_patches()?;
+        why.extend(self.patch_notes());
         Ok(why)
     }
 }

@@ -13,6 +13,7 @@
 //! read here; everything else goes to an OpenSlide 4 library found at run time ([`FORMATS`]).
 
 mod agree;
+mod blank;
 mod cache;
 pub mod deidentify;
 mod error;
@@ -38,6 +39,7 @@ mod reduced;
 mod resample;
 mod resolution;
 mod scratch;
+mod several;
 mod slide;
 mod source;
 mod tiff;
@@ -57,6 +59,7 @@ pub use options::{MppRule, OpenOptions};
 pub use outline::{Outlines, Polygon};
 pub use plan::{PlannedWindow, WindowPlan};
 pub use resolution::{ANISOTROPY, CONTRADICTION, MAX_DENSITY_MPP};
+pub use several::other_pictures;
 pub use slide::{MAX_READ_BYTES, Slide};
 pub use source::{AssociatedImage, BACKGROUND, Disagreement, Level, TileAt};
 pub use tissue::{TissueMask, TissueOptions, TissueRule};

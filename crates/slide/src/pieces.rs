@@ -191,17 +191,40 @@ impl Slide {
         if let Some(tile) = turn.as_ref().and_then(|_| self.cache.get(key)) {
             return memory(tile);
         }
-        let tile = if absent {
-            Arc::new(self.filled(at)?)
-        } else {
-            let work = source.working_bytes(level);
-            let decoded = self.memory.work(work, || source.tile(level, column, row));
-            let Decoded { tile, state } = decoded.map_err(|fault| self.tile_error(at, fault))?;
-            self.note(at, state);
-            tile
+        let tile = match absent {
+            true => Arc::new(self.filled(at)?),
+            false => self.mended(at, self.decoded(at)?)?,
         };
         self.cache.put(key, &tile);
         memory(tile)
+    }
+
+    /// A tile as the file has it.
+    pub(crate) fn stored_piece(&self, at: TileAt) -> Result<Arc<Piece>, SlideError> {
+        if at.level == 0 || self.is_absent(at) || self.kept(at.level) {
+            return self.piece(at);
+        }
+        let key = (at.level as u32, at.column as u32, at.row as u32);
+        let cached = self.cache.get(key).filter(|_| !self.is_patched(at));
+        let tile = match cached {
+            Some(tile) => tile,
+            None => {
+                let tile = self.decoded(at)?;
+                // Who reads the level next need not decode it again.
+                self.cache.put(key, &self.mended(at, Arc::clone(&tile))?);
+                tile
+            }
+        };
+        Ok(Arc::new(Piece::Memory(tile, None)))
+    }
+
+    fn decoded(&self, at: TileAt) -> Result<Arc<RgbTile>, SlideError> {
+        let (source, TileAt { level, column, row }) = (&self.opened.source, at);
+        let work = source.working_bytes(level);
+        let decoded = self.memory.work(work, || source.tile(level, column, row));
+        let Decoded { tile, state } = decoded.map_err(|fault| self.tile_error(at, fault))?;
+        self.note(at, state);
+        Ok(tile)
     }
 
     fn note(&self, at: TileAt, state: TileState) {

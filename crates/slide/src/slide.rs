@@ -9,7 +9,7 @@ use crate::memory::Memory;
 use crate::options::{MppRule, OpenOptions};
 use crate::resample::{self, Axis};
 use crate::resolution::{Refusal, decimal, given, settle};
-use crate::scratch::Scratch;
+use crate::scratch::{Piece, Scratch};
 use crate::source::{AssociatedImage, BACKGROUND, Disagreement, Level, Opened, TileAt};
 use mitosis::{Mpp, Rect, Resolution, RgbTile};
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,6 +37,8 @@ pub struct Slide {
     pub(crate) agreement: Mutex<Option<Vec<Disagreement>>>,
     /// Levels that the overview was not taken from, and their tiles that cannot be decoded.
     pub(crate) passed_over: Mutex<BTreeMap<usize, usize>>,
+    /// By level, the tiles read so far whose blank patches were filled.
+    pub(crate) patched: Mutex<BTreeMap<usize, BTreeSet<(u64, u64)>>>,
 }
 
 /// What is reported of a tile that cannot be decoded: `Ok` leaves its pixels white.
@@ -95,6 +97,7 @@ impl Slide {
             suspect: Mutex::default(),
             agreement: Mutex::default(),
             passed_over: Mutex::default(),
+            patched: Mutex::default(),
         })
     }
 
@@ -253,6 +256,17 @@ impl Slide {
         rect: Rect,
         unread: Unread<'_>,
     ) -> Result<RgbTile, SlideError> {
+        self.read_pieces(level, rect, &|at| self.piece(at), unread)
+    }
+
+    /// The same of the tiles that `piece` gives.
+    pub(crate) fn read_pieces(
+        &self,
+        level: usize,
+        rect: Rect,
+        piece: &dyn Fn(TileAt) -> Result<Arc<Piece>, SlideError>,
+        unread: Unread<'_>,
+    ) -> Result<RgbTile, SlideError> {
         let (x, y, w, h) = rect.parts();
         let l = self.level(level)?;
         let size = self.allowed(w, h)?;
@@ -266,7 +280,7 @@ impl Slide {
         for row in y0 / th..=(y1 - 1) / th {
             for column in x0 / tw..=(x1 - 1) / tw {
                 let at = TileAt { level, column, row };
-                let piece = match self.piece(at) {
+                let piece = match piece(at) {
                     Ok(piece) => piece,
                     Err(e) => {
                         unread(e, at)?;

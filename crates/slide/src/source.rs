@@ -116,6 +116,12 @@ pub(crate) trait Source: Send + Sync {
         Vec::new()
     }
 
+    /// Bytes of the file that a tile has, where that is known without reading it.
+    fn stored_bytes(&self, level: usize, column: u64, row: u64) -> Option<u64> {
+        let _ = (level, column, row);
+        None
+    }
+
     /// What a reader of the numbers must know of the file, in sentences.
     fn notes(&self) -> Vec<String> {
         Vec::new()

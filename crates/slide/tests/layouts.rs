@@ -324,6 +324,48 @@ fn a_level_that_shows_something_else_is_noticed_and_not_used() {
     assert_eq!(whole.level_for(Mpp::new(1.0).unwrap()).unwrap(), 1);
 }
 
+/// Between the places that are compared, a part of a coarse tile that its writer never painted hides tissue from the
+/// mask, the thumbnail and whatever else is read from that level.
+#[test]
+fn a_blank_patch_of_a_coarse_tile_comes_from_the_finer_level() {
+    let drawn = Drawn::new();
+    let [base, level] = levels();
+    let whole = open(&drawn.tiff("whole.tif", &[base, level.subfile(1)])).unwrap();
+    let want = area(&whole);
+    assert_eq!(whole.level_notes(), [""; 0]);
+    for (i, colour) in [[255; 4], [0, 0, 0, 255], [243, 242, 244, 255]].into_iter().enumerate() {
+        let [base, mut level] = levels();
+        let factor = base.size.0 / level.size.0;
+        level.pixel =
+            Box::new(move |x, y| match (140..204).contains(&x) && (90..282).contains(&y) {
+                true => colour,
+                false => tissue(x * factor, y * factor),
+            });
+        let slide = open(&drawn.tiff(&format!("{i}.tif"), &[base, level.subfile(1)])).unwrap();
+        assert_eq!(slide.disagreements().unwrap(), [], "{colour:?}: the places miss it");
+        assert_eq!(area(&slide), want, "{colour:?}");
+        assert!(slide.thumbnail(512).unwrap() == whole.thumbnail(512).unwrap(), "{colour:?}");
+        let all = Rect::new(0, 0, 512, 512);
+        assert!(slide.read_reduced(4.0, all).unwrap() == whole.read_reduced(4.0, all).unwrap());
+        let notes = slide.level_notes().join("; ");
+        assert!(notes.contains("of level 1 with a blank part"), "{colour:?}: {notes}");
+        let older = slide.read_otherwise_by_version_1().unwrap();
+        assert!(older.iter().all(|w| w.contains("blank part")), "{older:?}");
+    }
+    // Glass is blank in both.
+    let [base, level] = levels();
+    let pure = |x: u32, y: u32| match tissue(x, y) {
+        [243, ..] => [255; 4],
+        other => other,
+    };
+    let (mut base, mut level) = (base, level);
+    base.pixel = Box::new(pure);
+    level.pixel = Box::new(move |x, y| pure(4 * x, 4 * y));
+    let glass = open(&drawn.tiff("glass.tif", &[base, level.subfile(1)])).unwrap();
+    area(&glass);
+    assert_eq!(glass.level_notes(), [""; 0]);
+}
+
 fn ome(images: &[(&str, u32, u32, &str)]) -> String {
     let image = |(name, w, h, more): &(&str, u32, u32, &str)| {
         format!(
@@ -639,6 +681,17 @@ fn turned_images_are_refused_everywhere_and_0_means_upright() {
     for o in [3, 6, 8] {
         turned(o).iter().for_each(|p| refused(p, &[&format!("orientation {o}"), "turned"]));
     }
+    for o in [9, 200] {
+        let words = [&format!("orientation {o}"), "TIFF and EXIF know 1 to 8"];
+        for path in turned(o) {
+            refused(&path, &words);
+            assert!(
+                matches!(open(&path), Err(SlideError::Unsupported { .. })),
+                "{}",
+                path.display()
+            );
+        }
+    }
     for o in [0, 1] {
         for path in turned(o) {
             let slide = open(&path).unwrap();
@@ -646,6 +699,61 @@ fn turned_images_are_refused_everywhere_and_0_means_upright() {
             slide.read_level(0, Rect::new(0, 0, w as usize, h as usize)).unwrap();
         }
     }
+}
+
+/// A JPEG with a list of pictures (CIPA DC-007) and the second of them behind it.
+fn jpeg_of_two(kind: u32, second: &[u8]) -> Vec<u8> {
+    let list = |at: u32| {
+        let mut b = b"MPF\0II*\0\x08\0\0\0\x01\0".to_vec();
+        b.extend([0x02, 0xB0, 7, 0, 32, 0, 0, 0, 26, 0, 0, 0, 0, 0, 0, 0]);
+        for (kind, at) in [(0x03_0000, 0), (kind, at)] {
+            b.extend([kind, 1000, at, 0].map(u32::to_le_bytes).concat());
+        }
+        b
+    };
+    let length = jpeg_with(0xE2, &list(0)).len() as u32;
+    // Places count from behind `MPF`.
+    [jpeg_with(0xE2, &list(length - 10)), second.to_vec()].concat()
+}
+
+#[test]
+fn further_pictures_of_png_and_jpeg_are_refused_or_named() {
+    let drawn = Drawn::new();
+    let animated = |frames: u32, first: bool| {
+        let control = [frames.to_be_bytes(), [0; 4]].concat();
+        let mut b = png_with(b"acTL", &control, false);
+        if first {
+            let frame = [&[0; 4][..], &[0; 22]].concat();
+            let at = 33 + 12 + control.len();
+            let chunk = [&26u32.to_be_bytes()[..], b"fcTL", &frame, &[0; 4]].concat();
+            b.splice(at..at, chunk);
+        }
+        b
+    };
+    for (frames, first, all) in [(3, true, 3), (1, false, 2)] {
+        let path = drawn.file("animated.png", &animated(frames, first));
+        refused(&path, &[&format!("animation of {all} pictures"), "file of its own"]);
+        assert!(slide::other_pictures(&animated(frames, first)).is_some());
+    }
+    assert_eq!(slide::other_pictures(&animated(1, true)), None);
+    let whole = std::fs::read(golden("flat_444.jpg")).unwrap();
+    let views = drawn.file("views.jpg", &jpeg_of_two(0x02_0003, &whole));
+    let alike = drawn.file("alike.jpg", &jpeg_of_two(0, &whole));
+    for path in [&views, &alike] {
+        refused(path, &["2 pictures of", "file of its own"]);
+    }
+    let mut small = whole.clone();
+    let frame = small.windows(2).position(|w| w == [0xFF, 0xC0]).unwrap();
+    small[frame + 5..frame + 9].copy_from_slice(&[0, 32, 0, 40]);
+    let other = open(&drawn.file("gain.jpg", &jpeg_of_two(0, &small))).unwrap();
+    assert_eq!(other.level_notes(), ["picture 2 of the file (40 x 32 px) is not read"]);
+    let preview = open(&drawn.file("preview.jpg", &jpeg_of_two(0x01_0001, &whole))).unwrap();
+    assert_eq!(preview.level_notes(), [""; 0]);
+    let page = || Page::tissue((64, 64), 30, None);
+    let pages = std::fs::read(drawn.tiff("pages.tif", &[page(), page()])).unwrap();
+    assert!(slide::other_pictures(&pages).unwrap().contains("several pages"));
+    let shrunk = std::fs::read(drawn.tiff("shrunk.tif", &[page(), page().subfile(1)])).unwrap();
+    assert_eq!(slide::other_pictures(&shrunk), None);
 }
 
 #[test]
@@ -1149,32 +1257,52 @@ fn a_copy_has_the_pixels_and_not_the_persons() {
     }
 }
 
-/// A DICOM file of `make_dicom.py` with a comment in its first frame; the table of frames is left empty.
-fn dicom_with_comment(case: &str, text: &[u8]) -> Vec<u8> {
+/// A DICOM file of `make_dicom.py` whose first frame is changed; the table of frames is left empty.
+fn dicom_with(case: &str, change: impl Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/dicom");
     let b = std::fs::read(folder.join(case).join("a.dcm")).unwrap();
     let pixels = b.windows(4).position(|w| w == [0xE0, 0x7F, 0x10, 0x00]).unwrap() + 12;
     let long = |at: usize| u32::from_le_bytes(b[at..at + 4].try_into().unwrap()) as usize;
     let first = pixels + 8 + long(pixels + 4);
     let (frame, n) = (first + 8, long(first + 4));
+    let mut changed = change(&b[frame..frame + n]);
+    changed.resize(changed.len().next_multiple_of(2), 0);
+    let item = [0xFE, 0xFF, 0x00, 0xE0];
+    let length = (changed.len() as u32).to_le_bytes();
+    [&b[..pixels], &item, &[0; 4], &item, &length, &changed, &b[frame + n..]].concat()
+}
+
+/// A frame with a comment in its header.
+fn with_comment(frame: &[u8], text: &[u8]) -> Vec<u8> {
     let length = |n: usize| (n as u16).to_be_bytes();
-    let (at, comment) = match b[frame + 1] {
+    let (at, comment) = match frame[1] {
         0xD8 => (2, [&[0xFF, 0xFE][..], &length(text.len() + 2), text].concat()),
         _ => {
-            let size = usize::from(u16::from_be_bytes([b[frame + 4], b[frame + 5]]));
+            let size = usize::from(u16::from_be_bytes([frame[4], frame[5]]));
             (4 + size, [&[0xFF, 0x64][..], &length(text.len() + 4), &[0, 1], text].concat())
         }
     };
-    let item = [0xFE, 0xFF, 0x00, 0xE0];
+    [&frame[..at], &comment, &frame[at..]].concat()
+}
+
+/// A codestream of JPEG 2000 as the file that JP2 is, with a text in a box of XML and in one of its own kind.
+fn with_boxes(stream: &[u8], text: &[u8]) -> Vec<u8> {
+    let boxed = |kind: &[u8], body: &[u8]| {
+        [&(8 + body.len() as u32).to_be_bytes()[..], kind, body].concat()
+    };
+    // The image's size is that of the grid, whose corner is the origin.
+    let size = [&stream[12..16], &stream[8..12]].concat();
+    let header = [
+        boxed(b"ihdr", &[&size[..], &[0, 3, 7, 7, 0, 0]].concat()),
+        boxed(b"colr", &[1, 0, 0, 0, 0, 0, 16]),
+    ];
     [
-        &b[..pixels],
-        &item,
-        &[0; 4],
-        &item,
-        &((n + comment.len()) as u32).to_le_bytes(),
-        &b[frame..frame + at],
-        &comment,
-        &b[frame + at..],
+        b"\0\0\0\x0CjP  \r\n\x87\n".to_vec(),
+        boxed(b"ftyp", b"jp2 \0\0\0\0jp2 "),
+        boxed(b"jp2h", &header.concat()),
+        boxed(b"xml ", text),
+        boxed(b"jp2c", &with_comment(stream, text)),
+        boxed(b"uuid", &[&[7; 16], text].concat()),
     ]
     .concat()
 }
@@ -1182,19 +1310,34 @@ fn dicom_with_comment(case: &str, text: &[u8]) -> Vec<u8> {
 #[test]
 fn comments_in_frames_of_dicom_are_found_and_blanked() {
     let drawn = Drawn::new();
-    for (case, name) in [("jpeg_rgb", "dicom.jpeg.Comment"), ("jp2k_rgb", "dicom.jpeg2000.Comment")]
-    {
+    let text = b"Jane Doe, S21-1234";
+    type Change = fn(&[u8], &[u8]) -> Vec<u8>;
+    let cases: [(&str, &str, Change, &[&str]); 3] = [
+        ("jpeg", "jpeg_rgb", with_comment, &["dicom.jpeg.Comment"]),
+        ("jpeg2000", "jp2k_rgb", with_comment, &["dicom.jpeg2000.Comment"]),
+        (
+            "jp2",
+            "jp2k_rgb",
+            with_boxes,
+            &["dicom.jpeg2000.Comment", "dicom.jpeg2000.xml", "dicom.jpeg2000.uuid"],
+        ),
+    ];
+    for (case, golden, change, names) in cases {
         let folder = drawn.dir.path().join(case);
         std::fs::create_dir(&folder).unwrap();
         let path = folder.join("a.dcm");
-        std::fs::write(&path, dicom_with_comment(case, b"Jane Doe, S21-1234")).unwrap();
+        std::fs::write(&path, dicom_with(golden, |frame| change(frame, text))).unwrap();
         let slide = open(&path).unwrap();
         let found = slide.inventory().unwrap();
-        assert!(found.findings.iter().any(|f| f.name == name), "{case}: {:?}", found.findings);
+        for name in names {
+            assert!(found.findings.iter().any(|f| f.name == *name), "{case}: {:?}", found.findings);
+        }
         assert!(found.looked_at.iter().any(|l| l.contains("comments")), "{:?}", found.looked_at);
         let out = drawn.dir.path().join(format!("{case}-copy"));
         let done = deidentify(&path, &out, &options()).unwrap_or_else(|e| panic!("{case}: {e}"));
-        assert!(done.removed.iter().any(|r| r == name), "{case}: {:?}", done.removed);
+        for name in names {
+            assert!(done.removed.iter().any(|r| r == name), "{case}: {:?}", done.removed);
+        }
         let copy = open(&done.output[0]).unwrap();
         same_pixels(&slide, &copy);
         assert_eq!(copy.inventory().unwrap().findings, [], "{case}");

@@ -62,7 +62,7 @@ pub enum TableError {
         path: PathBuf,
     },
     /// No rows.
-    #[error("{}: has a header but no rows", path.display())]
+    #[error("{}: has a header but no rows; give a table with at least one row", path.display())]
     NoRows {
         /// Path of the table.
         path: PathBuf,

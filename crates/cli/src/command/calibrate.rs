@@ -55,7 +55,7 @@ pub fn run(a: Args) -> anyhow::Result<()> {
     made.write(&package, &name, &slides, &a.out)?;
     crate::show::result(a.json, &made)?;
     if !a.json {
-        println!("{}", a.out.display());
+        outln!("{}", a.out.display());
     }
     Ok(())
 }

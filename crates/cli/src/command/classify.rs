@@ -44,5 +44,5 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let done = classify(&package, &args.engine.options(), &files, args.mpp, &args.out, terminal)?;
     show::print_messages("error", &done.failed);
     show::result(args.json, &done)?;
-    Ok(if done.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(super::exit(done.failed.len(), files.len()))
 }

@@ -74,7 +74,7 @@ pub fn run(args: Args) -> Result<()> {
         What::Show { name, json } => result(json, &dataset::find(&name)?),
         What::Part { name, labels, out } => {
             let [images, annotations] = dataset::part(&dataset::find(&name)?, &labels, &out)?;
-            println!("{}: {images} images, {annotations} annotations", out.display());
+            outln!("{}: {images} images, {annotations} annotations", out.display());
             Ok(())
         }
         What::Check { root, only, json } => result(json, &experiments::check_data(&root, &only)?),

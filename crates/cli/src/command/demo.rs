@@ -76,7 +76,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         evaluate::read_truth(&args.out.join("truth.csv"), &evaluate::TruthOptions::default())?;
     let result = evaluate::evaluate(&args.out, &truth, PAPER_RADIUS, &Rule::ALL)?;
     base::file::write(&args.out.join("evaluation.json"), &serde_json::to_vec_pretty(&result)?)?;
-    println!("\n{result}\nThis slide is drawn: the score above does not apply to real tissue.");
+    outln!("\n{result}\nThis slide is drawn: the score above does not apply to real tissue.");
     Ok(ExitCode::SUCCESS)
 }
 

@@ -264,7 +264,7 @@ pub fn work(
 pub fn print_result(out: &Path, run: &RunFile, json: bool) -> Result<()> {
     crate::show::result(json, run)?;
     if !json {
-        println!("written to {}; see {}", Shown(out), Shown(&out.join("summary.html")));
+        outln!("written to {}; see {}", Shown(out), Shown(&out.join("summary.html")));
     }
     Ok(())
 }

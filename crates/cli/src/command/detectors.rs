@@ -120,7 +120,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             };
             let Combine { first, second, screen, passes_from, name, .. } = a;
             let stages = Stages { first, second, screen: screen.zip(passes_from), name, point };
-            println!("{}", combine(&stages, &a.out)?.origin);
+            outln!("{}", combine(&stages, &a.out)?.origin);
             return Ok(());
         }
     };
@@ -144,6 +144,6 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         training: Default::default(),
     };
     let made = import(&a.onnx, a.points.as_deref(), &a.out, draft, &engine::options())?;
-    println!("{}", made.origin);
+    outln!("{}", made.origin);
     Ok(())
 }

@@ -162,10 +162,10 @@ impl RunArgs {
 pub fn run(args: Args) -> Result<ExitCode> {
     match args.what {
         What::List => {
-            spec::all()?.iter().for_each(|e| println!("{:<20} {}", e.id, e.title));
+            spec::all()?.iter().for_each(|e| outln!("{:<20} {}", e.id, e.title));
         }
-        What::Show { id } => print!("{}", spec::find(&id)?.described()?),
-        What::Report { dir } => println!("{}", report::write(&dir)?.display()),
+        What::Show { id } => crate::show::text(&(spec::find(&id)?.described()?).to_string()),
+        What::Report { dir } => outln!("{}", report::write(&dir)?.display()),
         What::Run { run, log } => return perform(&run, &log),
         What::Export { run, to, .. } => {
             let (command, report) =
@@ -174,7 +174,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
             let threads = run.threads.unwrap_or(1);
             let w = Workflow { command: &command, report: &report, out: &run.out, threads };
             base::file::write(&to, experiments::workflow(&run.chosen()?, &w)?.as_bytes())?;
-            println!("{}", to.display());
+            outln!("{}", to.display());
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -190,7 +190,7 @@ fn perform(run: &RunArgs, log: &LogArgs) -> Result<ExitCode> {
     interrupt::cancels(&cancel)?;
     let (summary, page) = experiments::perform(&chosen, &options, &mut *log.listener(false))?;
     if run.json {
-        println!("{}", serde_json::to_string_pretty(&summary)?);
+        crate::show::json(&summary)?;
     } else {
         let count = |fits: fn(&Ended) -> bool| summary.count(fits);
         crate::progress::print_progress(&format!(
@@ -201,7 +201,7 @@ fn perform(run: &RunArgs, log: &LogArgs) -> Result<ExitCode> {
             count(|e| matches!(e, Ended::Failed { .. })),
             count(|e| matches!(e, Ended::Blocked { .. } | Ended::Cancelled)),
         ));
-        println!("{}", page.display());
+        outln!("{}", page.display());
     }
     Ok(super::exit(summary.not_done(), summary.steps.len()))
 }

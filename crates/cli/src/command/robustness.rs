@@ -86,12 +86,12 @@ pub fn run(args: &Args) -> Result<()> {
         let model = crops::Model { package: &package, engine: &args.engine.options() };
         let result = crops::of_task(model, part, sampling, &changes, listener)?;
         result.write(&args.out)?;
-        print!("{result}");
+        crate::show::text(&result.to_string());
         result.measured(&command)
     } else {
         let result = of_images(args, changes, listener)?;
         result.write(&args.out)?;
-        print!("{result}");
+        crate::show::text(&result.to_string());
         result.measured(&command)
     };
     match args.engine.model().filter(|_| args.card) {
@@ -160,6 +160,6 @@ pub fn choose(args: &PointArgs) -> Result<()> {
     let scale = args.scale.as_ref().map(|file| base::json::read::<Chosen>(file)).transpose()?;
     let folds = FoldRun::read(&args.fold, &args.foreign, &args.tissue)?;
     let chosen = point::choose(&folds, args.density, scale.map(|c| c.scale()))?;
-    print!("{chosen}");
+    crate::show::text(&chosen.to_string());
     Ok(base::json::write(&args.out, &chosen)?)
 }

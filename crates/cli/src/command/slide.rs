@@ -147,6 +147,6 @@ fn thumbnail(args: &Thumbnail) -> Result<()> {
         None => slide.thumbnail(args.size as usize)?,
     };
     write(&args.out, &encoding.encode(&tile)?)?;
-    println!("{} ({} x {} px)", Shown(&args.out), tile.width, tile.height);
+    outln!("{} ({} x {} px)", Shown(&args.out), tile.width, tile.height);
     Ok(())
 }

@@ -49,7 +49,7 @@ pub fn run(a: Args) -> anyhow::Result<ExitCode> {
     let Args { list, out, shards, split, at_once, gpu, sbatch: options, detect, .. } = a;
     let plan = Plan { list, out, shards, split, at_once, gpu, options, program, detect };
     if a.dry_run {
-        println!("{}", write(&plan)?.display());
+        outln!("{}", write(&plan)?.display());
         return Ok(ExitCode::SUCCESS);
     }
     let cancel = CancelToken::new();

@@ -106,8 +106,9 @@ pub fn recount(a: RecountArgs) -> anyhow::Result<ExitCode> {
         let command = crate::progress::words();
         let (package, slides) = (a.model.as_deref(), a.slides.as_deref());
         let of = AtPoint { run: &a.run, into, thresholds, package, slides, command: &command };
-        super::detect::print_result(into, &mithras::report::at_point(&of)?, a.json)?;
-        return Ok(ExitCode::SUCCESS);
+        let run = mithras::report::at_point(&of)?;
+        super::detect::print_result(into, &run, a.json)?;
+        return Ok(super::exit(run.failed, run.done + run.failed));
     }
     let grading = a.mitotic_score.map(|g| Grading::load(&g, a.field_diameter)).transpose()?;
     let reviews = a.reviews.as_deref().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! A finished slide's results, checked against each other before anything is made of them.
 
-use super::state::{FILE, State, StateError};
+use super::state::{AGAIN, FILE, LATER, State, StateError};
 use crate::export::{CountsFile, pictures, read_detections};
 use crate::record::DetectionRow;
 use base::text::Shown;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// Why a finished slide's results cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {reason}; {}", Shown(folder), if *later { LATER } else { AGAIN })]
+#[error("{}: {reason}{}", Shown(folder), if *later { LATER } else { AGAIN })]
 pub struct ResultsError {
     /// The slide's folder.
     pub folder: PathBuf,
@@ -18,9 +18,6 @@ pub struct ResultsError {
     /// Whether a later version wrote them, whose work is not done again.
     later: bool,
 }
-
-const LATER: &str = "use the version that wrote it";
-const AGAIN: &str = "detection with the slide again, resuming, does it again";
 
 impl ResultsError {
     /// Of results that doing the slide again mends.

@@ -320,8 +320,12 @@ fn starts_as_slide(path: &Path) -> bool {
 /// [`InputError::Table`] for a missing file or column, a slide named twice, or a number that is not a
 /// resolution.
 pub fn read_mpp_table(path: &Path) -> Result<BTreeMap<String, Mpp>, InputError> {
+    // A header behind a # has no columns, which is the better reason.
     let rows = Table::read(path, &Format { no_rows: true, ..Format::default() })?;
     let (slide, column) = (rows.need(&["slide"])?, rows.need(&["mpp"])?);
+    if rows.is_empty() {
+        return Err(TableError::NoRows { path: path.to_owned() }.into());
+    }
     let mut table = BTreeMap::new();
     for row in 0..rows.len() {
         let mpp = Mpp::new(rows.number(row, column)?)

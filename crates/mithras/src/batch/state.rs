@@ -20,17 +20,22 @@ const FAMILY: &str = "mithras.state/";
 /// Largest file that is read, bytes.
 const LARGEST: u64 = 64 << 20;
 
+/// What to do about results of a later version.
+pub(super) const LATER: &str = "; use the version that wrote it";
+/// The same, of those that this version can make again.
+pub(super) const AGAIN: &str = "; detection with the slide again, resuming, does it again";
+
 /// Why a state that is there cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StateError {
     /// It is cut short, or not what this program writes.
-    #[error("{}; detection with the slide again, resuming, does it again", self.cause())]
+    #[error("{}{AGAIN}", self.cause())]
     Damaged {
         /// Why.
         reason: String,
     },
     /// It is of another version of the format.
-    #[error("{}; use the version that wrote it", self.cause())]
+    #[error("{}{LATER}", self.cause())]
     Schema {
         /// The schema.
         found: String,

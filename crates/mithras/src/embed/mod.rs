@@ -50,15 +50,16 @@ pub fn crops(
         Some(Form::Hdf5) => return Err(FeatureError::Crops(out.to_owned())),
         None => return Err(FeatureError::Form(out.to_owned())),
     }
+    let identity = features::crops::identity(encoder, source, size)?;
     if !overwrite {
-        let grid = features::crops::grid(encoder, source, size)?;
-        features::check_stored(out, &encoder.about, grid)?;
+        features::check_stored(out, &encoder.about, &identity)?;
     }
     let start = Instant::now();
     let mut piece = Piece::begin(listener, "embed", "embed", "crops");
     let made = features::crops::embed(encoder, source, size, batch, &mut piece);
     piece.finish();
-    let made = made?;
+    let mut made = made?;
+    made.table.crops = Some(identity);
     made.table.write(out)?;
     let name = source.path().display().to_string();
     let mut items = vec![Line::done(name, out, made.table.len() as u64, start.elapsed())];

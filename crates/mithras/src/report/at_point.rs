@@ -2,13 +2,13 @@
 
 use super::counts::counts;
 use super::error::ReportError;
-use super::gather::gather;
+use super::gather::{check_alike, gather};
 use super::record::{records, write_record};
 use super::run_file::RunFile;
 use super::slide_folder::OWN;
 use crate::batch::results::Sealed;
 use crate::batch::state::Status;
-use crate::batch::{self, DetectionState, Results, finished_results as results};
+use crate::batch::{self, DetectionState, Results, ResultsError, finished_results as results};
 use crate::detector::{Thresholds, settings};
 use crate::export::{self, CountsFile, ExportError, pictures, read_detections};
 use crate::file::{self, Lock, LockError, WriteError};
@@ -171,11 +171,15 @@ fn slides_of(run: &Path) -> Result<Vec<(PathBuf, DetectionState)>, PointError> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(run).map_err(fail)? {
         let folder = entry.map_err(fail)?.path();
-        if let Some(state) = DetectionState::load(&folder).filter(|s| s.status != Status::Running) {
+        let state = DetectionState::read(&folder)
+            .map_err(|e| ReportError::from(ResultsError::with_state(&folder, &e)))?;
+        if let Some(state) = state.filter(|s| s.status != Status::Running) {
             all.push((folder, state));
         }
     }
     all.sort_by(|a, b| a.0.cmp(&b.0));
+    let folders: Vec<PathBuf> = all.iter().map(|(folder, _)| folder.clone()).collect();
+    check_alike(run, &folders)?;
     Ok(all)
 }
 

@@ -46,8 +46,8 @@ pub enum ReportError {
     },
     /// Slides that do not belong into one table.
     #[error(
-        "{} and {} were made with different configurations, which do not belong into one table: \
-         {differs}; gather them separately, or run one again",
+        "{} and {} were made with different configurations, whose results do not belong together: \
+         {differs}; put them into folders of their own, or run one again",
         Shown(first),
         Shown(second)
     )]

@@ -4,11 +4,11 @@ use super::cases::{self, Unfinished, cases as cases_of};
 use super::error::ReportError;
 use super::record::{RunRecord, begin, records};
 use super::run_file::RunFile;
-use super::slide_folder::{Like, SlideFolder, slides};
+use super::slide_folder::{Like, SlideFolder, run_settings, slides};
 use super::slide_line::SlideLine;
 use super::{region_table, summary, table};
-use crate::batch::DetectionOutcome;
 use crate::batch::state::{Status, differences};
+use crate::batch::{DetectionOutcome, DetectionState};
 use crate::detector::Detector;
 use crate::file::{self, Lock, LockError};
 use std::collections::BTreeMap;
@@ -33,21 +33,39 @@ pub fn gather(outs: &[PathBuf], into: Option<&Path>) -> Result<RunFile, ReportEr
     let into = into.unwrap_or(first);
     let _alone = alone(into)?;
     let found = slides(outs)?;
-    let done = || found.values().filter(|f| f.state.is_done() && !f.state.settings.is_empty());
-    let Some(like) = done().next().or_else(|| found.values().next()) else {
+    let records = all_records(outs);
+    let states: Vec<_> = found.values().map(|f| (f.folder.as_path(), &f.state)).collect();
+    let Some(run) = shared(&states, &records)? else {
         return Err(ReportError::Nothing { outs: outs.to_vec() });
     };
-    let settings = like.settings();
-    let records = all_records(outs);
-    let run = Like::new(settings.clone(), &records);
-    if let Some(other) = done().find(|f| f.is_foreign(&run)) {
-        return Err(ReportError::Config {
-            first: like.folder.clone(),
-            second: other.folder.clone(),
-            differs: differences(&settings, &other.settings()),
-        });
-    }
     files(into, outs, run, records, found)
+}
+
+/// The settings that all finished slides were done with; none without slides.
+fn shared(
+    slides: &[(&Path, &DetectionState)],
+    records: &[RunRecord],
+) -> Result<Option<Like>, ReportError> {
+    let done = || slides.iter().filter(|(_, s)| s.is_done() && !s.settings.is_empty());
+    let Some((first, state)) = done().next().or(slides.first()) else { return Ok(None) };
+    let settings = run_settings(state);
+    let run = Like::new(settings.clone(), records);
+    let Some((second, other)) = done().find(|(_, s)| run.excludes(s)) else { return Ok(Some(run)) };
+    let (first, second) = (first.to_path_buf(), second.to_path_buf());
+    let differs = differences(&settings, &run_settings(other));
+    Err(ReportError::Config { first, second, differs })
+}
+
+/// Checks that the finished slides of a run, in these folders, were done with one configuration, before one
+/// thing is made of all of them. What is wrong with the results of a single slide is [`super::results`]'.
+///
+/// # Errors
+/// [`ReportError::Config`] for the first that was not.
+pub fn check_alike(run: &Path, folders: &[PathBuf]) -> Result<(), ReportError> {
+    let states: Vec<_> = folders.iter().map(|f| (f, DetectionState::load(f))).collect();
+    let read: Vec<_> =
+        states.iter().filter_map(|(f, s)| Some((f.as_path(), s.as_ref()?))).collect();
+    shared(&read, &records(run)).map(drop)
 }
 
 /// What the processes ran with that worked on these folders.
@@ -104,7 +122,7 @@ fn files(
     let (mut shown, mut unfinished, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     let mut under_way = Vec::new();
     for (name, slide) in found {
-        if slide.is_foreign(&run) {
+        if run.excludes(&slide.state) {
             left_out.push(name);
         } else if slide.state.status == Status::Running {
             under_way.push(Unfinished { name: name.clone(), columns: slide.state.columns.clone() });

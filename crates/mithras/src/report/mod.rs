@@ -28,7 +28,7 @@ pub use cases::{
 };
 pub use counts::counts;
 pub use error::ReportError;
-pub use gather::{gather, write};
+pub use gather::{check_alike, gather, write};
 pub use record::{RunRecord, Workers, begin};
 pub use reviewed::{PlacedCount, Reviewed};
 pub use run_file::RunFile;

@@ -36,6 +36,18 @@ impl Like {
         let alike = || differ_in_one(&self.settings, settings, ENGINE_SETTING);
         self.settings == upgraded(settings) || (self.any_engine && alike())
     }
+
+    /// Whether a slide was done with other settings; states of early versions do not record them.
+    pub(super) fn excludes(&self, state: &DetectionState) -> bool {
+        !state.settings.is_empty() && !self.has(&run_settings(state))
+    }
+}
+
+/// The settings of a slide that are those of its run.
+pub(super) fn run_settings(state: &DetectionState) -> BTreeMap<String, String> {
+    let mut settings = state.settings.clone();
+    OWN.iter().for_each(|own| drop(settings.remove(*own)));
+    settings
 }
 
 /// A slide's folder, read.
@@ -80,18 +92,6 @@ impl SlideFolder {
         let mut state = DetectionState::running("", input);
         (state.status, state.reason) = (Status::Failed, Some(reason.to_string()));
         Self { name, folder, state, kept: false, counts: None, reviewed: None }
-    }
-
-    /// The settings that are those of its run.
-    pub(super) fn settings(&self) -> BTreeMap<String, String> {
-        let mut settings = self.state.settings.clone();
-        OWN.iter().for_each(|own| drop(settings.remove(*own)));
-        settings
-    }
-
-    /// Whether it was done with other settings; states of early versions do not record them.
-    pub(super) fn is_foreign(&self, run: &Like) -> bool {
-        !self.state.settings.is_empty() && !run.has(&self.settings())
     }
 
     /// What ran the networks.

@@ -150,7 +150,7 @@ fn forest_plot(study: &Study) -> Picture {
         name: "forest".into(),
         caption: "Hazard ratios of the Cox models, over slides where no other unit is named, with 95 % intervals and Wald \
                   p-values (errors cluster-robust by patient); ratios of numbers are per standard deviation (SD), \
-                  given next to the name."
+                  given next to the name; ratios of categories are against the reference that the notes name."
             .into(),
         canvas: forest("Hazard ratios", "Hazard ratio (log scale)", "p", Scale::Ratio, &rows),
     }

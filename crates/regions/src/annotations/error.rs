@@ -1,6 +1,7 @@
 //! What an importer refuses, with the file, the record and the way out.
 
 use base::remedy::{Remedied, Remedy};
+use base::text::Many;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -86,6 +87,18 @@ pub enum ImportError {
         problems: Vec<Problem>,
         /// How many there are.
         total: usize,
+    },
+    /// Nothing to cut.
+    #[error(
+        "{file}: gives no crop ({} without a label that trains), and a corpus without crops is of no use; \
+         give a file with labelled figures or look-alikes",
+        Many(*unused, "annotation")
+    )]
+    NoCrops {
+        /// Path of the file of annotations.
+        file: PathBuf,
+        /// Annotations that give no training crop.
+        unused: u64,
     },
     /// The corpus could not be written.
     #[error(transparent)]

@@ -37,7 +37,7 @@ impl Sheet {
             return Err(broken(file, of_folder(file)));
         }
         let bytes = read_bytes(file)?;
-        let format = Format { ragged: true, no_rows: true, ..Format::default() };
+        let format = Format { ragged: true, ..Format::default() };
         let table = Table::parse(file, &bytes, &format).map_err(|e| match e {
             TableError::Empty { .. } => broken(file, "the file is empty"),
             e => ImportError::Table(e),

@@ -1,6 +1,7 @@
 //! What an import found, as text.
 
 use super::{Annotations, Class, Summary};
+use base::table::Writer;
 use crops::schema::Split;
 use std::fmt;
 
@@ -45,14 +46,9 @@ impl fmt::Display for Summary {
 
 impl Annotations {
     /// A CSV table of one line per annotation, with every single label next to the agreed one.
-    ///
-    /// # Panics
-    /// Never: text is written to memory.
     #[must_use]
     pub fn table(&self) -> Vec<u8> {
-        let mut w = csv::Writer::from_writer(Vec::new());
-        let mut line = |cells: [&str; 16]| w.write_record(cells).expect("memory");
-        line([
+        let mut table = Writer::new([
             "image", "record", "x", "y", "xmin", "ymin", "xmax", "ymax", "label", "category",
             "subtype", "cohort", "patient", "split", "clipped", "votes",
         ]);
@@ -71,7 +67,7 @@ impl Annotations {
             } else {
                 serde_json::to_string(&r.votes).expect("names and words")
             };
-            line([
+            table.push([
                 image.name.as_str(),
                 &r.record,
                 &r.centre.x.to_string(),
@@ -90,6 +86,6 @@ impl Annotations {
                 &votes,
             ]);
         }
-        w.into_inner().expect("memory")
+        table.into_bytes()
     }
 }

@@ -167,6 +167,9 @@ pub fn cut(
             report.crops += 1;
         }
     }
+    if report.crops == 0 {
+        return Err(ImportError::NoCrops { file: annotations.file.clone(), unused: report.unused });
+    }
     report.digest = writer.finish()?.digest;
     Ok(report)
 }
@@ -259,6 +262,9 @@ fn centred(slide: &Slide, a: &Annotation, o: &CutOptions) -> Result<Made, String
 fn ready_made(file: &Path, _: &CutOptions) -> Result<Made, String> {
     let bytes = base::file::read_whole(file).map_err(|e| format!("{}: {e}", file.display()))?;
     let tile = decode_rgb(&bytes).map_err(|e| format!("{}: {e}", file.display()))?;
+    if let Some(what) = slide::other_pictures(&bytes) {
+        return Err(format!("{}: {what}", file.display()));
+    }
     let extension = file.extension().map_or_else(|| "png".into(), |e| e.to_string_lossy().into());
     Ok(Made { bytes, tile, extension, bbox: None })
 }

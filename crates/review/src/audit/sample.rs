@@ -1,6 +1,6 @@
 //! A blinded sample of a corpus or of a detection run, with the surroundings of every crop.
 
-use crate::view::{Item, OpenError, is_counted, open, opened, patient, run_folders};
+use crate::view::{Item, OpenError, is_counted, open_run, opened, patient, run_folders};
 use base::digest::sha256;
 use base::remedy::{Remedied, Remedy};
 use base::text::Shown;
@@ -154,10 +154,8 @@ fn of_run(run: &Path, out: &Path, request: &SampleRequest<'_>) -> Result<Sampled
     if let Some(asked) = asked {
         return Err(SampleError::NeedsCorpus { run: run.to_owned(), asked });
     }
-    let (items, without): (Vec<_>, Vec<_>) = open(&[run.to_owned()], request.slides, None)?
-        .items
-        .into_iter()
-        .partition(|i| i.counts.is_some());
+    let (items, without): (Vec<_>, Vec<_>) =
+        open_run(run, request.slides)?.into_iter().partition(|i| i.counts.is_some());
     let lost = |i: &&Item| i.unsound.is_some() || i.folder.as_deref().is_some_and(is_counted);
     if let Some(item) = without.iter().find(lost) {
         let unread = || format!("{}: {}", item.name, item.note);

@@ -1,6 +1,6 @@
 //! A regions dataset from reviewers' verdicts on a run.
 
-use super::open::{Item, OpenError, open, opened, patient};
+use super::open::{Item, OpenError, open_run, opened, patient};
 use super::review::{Entry, ReviewError, Verdict, VerdictLog, Verdicts};
 use crate::agreement::Word;
 use base::file::{self, WriteError};
@@ -179,7 +179,7 @@ pub fn dataset(
         open: 0,
         lost: 0,
     };
-    for item in &open(&[run.to_owned()], slides, None)?.items {
+    for item in &open_run(run, slides)? {
         made.slide(item, &logs)?;
     }
     if made.builder.images().is_empty() {

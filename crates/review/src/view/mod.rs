@@ -22,7 +22,7 @@ pub use dataset::{DatasetError, REVIEWS, ReviewedRegions, dataset};
 pub use dicom::{DicomError, Written, WrittenSlide, write_dicom};
 pub use judged::{JudgedError, JudgedSlide, judged_slides};
 pub use open::{Item, OpenError, Opened, open, opened};
-pub(crate) use open::{is_counted, patient, run_folders};
+pub(crate) use open::{is_counted, open_run, patient, run_folders};
 pub use qupath::{Project, QupathError, write_project};
 pub use recount::{Counted, Grading, Recount, RecountError, RecountRow, figures_by, recount};
 pub use review::{

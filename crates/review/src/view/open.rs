@@ -7,7 +7,7 @@ use mithras::batch::DetectionState;
 use mithras::batch::{InputError, find, state};
 use mithras::export::{Caveat, CountsFile};
 use mithras::input::{InputDigest, stem};
-use mithras::report::{ReportError, ResultsError, case_of, counts, is_bound};
+use mithras::report::{ReportError, ResultsError, case_of, check_alike, counts, is_bound};
 use mitosis::Mpp;
 use rayon::prelude::*;
 use slide::{MppRule, OpenOptions, Slide, SlideError};
@@ -40,6 +40,9 @@ pub enum OpenError {
         /// Folder without results.
         path: PathBuf,
     },
+    /// Slides that were not made alike.
+    #[error(transparent)]
+    Mixed(#[from] ReportError),
     /// Nothing is left to show.
     #[error("there is no slide to show")]
     Nothing,
@@ -153,8 +156,20 @@ pub(crate) fn is_counted(folder: &Path) -> bool {
 pub(super) fn counted_folders(run: &Path) -> Result<Vec<PathBuf>, OpenError> {
     let mut folders = run_folders(run)?;
     folders.retain(|f| is_counted(f) || DetectionState::load(f).is_some_and(|s| s.is_done()));
-    let none = folders.is_empty().then(|| OpenError::NoRun { path: run.to_owned() });
-    none.map_or(Ok(folders), Err)
+    if folders.is_empty() {
+        return Err(OpenError::NoRun { path: run.to_owned() });
+    }
+    check_alike(run, &folders)?;
+    Ok(folders)
+}
+
+/// The slides of one run, to make one thing of them all: they were made alike.
+///
+/// # Errors
+/// [`OpenError`].
+pub(crate) fn open_run(run: &Path, slides: Option<&Path>) -> Result<Vec<Item>, OpenError> {
+    check_alike(run, &run_folders(run)?)?;
+    Ok(open(&[run.to_owned()], slides, None)?.items)
 }
 
 /// The run that a slide's folder belongs to.

@@ -3,7 +3,7 @@
 use super::{DeidentifyError, Written, disk};
 use crate::format::{Layout, tiff_layout};
 use crate::icc;
-use crate::inventory::{JPEG_2000, is_technical_segment, jp2k_comments, segments};
+use crate::inventory::{JPEG_2000, is_technical_segment, jp2k_comments, jp2k_texts, segments};
 use crate::limits::Fault;
 use crate::privacy;
 use crate::tiff::{Ifd, TiffFile, tag};
@@ -209,9 +209,16 @@ fn without_texts(b: &[u8]) -> Cow<'_, [u8]> {
     without(b, texts.map(|s| s.start..s.body.end).chain(behind).collect())
 }
 
-/// A JPEG 2000 codestream without the comments of its main header, which no other part of it counts.
+/// A JPEG 2000 codestream without the comments of its main header, which no other part of it counts; other texts, and
+/// those of JP2 boxes, are blanked where they are.
 fn without_comments(b: &[u8]) -> Cow<'_, [u8]> {
-    without(b, jp2k_comments(b))
+    let (cut, all) = (jp2k_comments(b), jp2k_texts(b));
+    if cut.len() == all.len() {
+        return without(b, cut);
+    }
+    let mut out = b.to_vec();
+    all.into_iter().for_each(|place| out[place].fill(0));
+    Cow::Owned(out)
 }
 
 /// Bytes without some parts, which are in order.

@@ -6,6 +6,7 @@ use crate::file::SlideFile;
 use crate::jpeg;
 use crate::limits::{Fault, SMALL, check};
 use crate::resolution::Claim;
+use crate::several;
 use crate::source::{Decoded, Level, Opened, Source, TileState};
 use crate::tiff::over_white;
 use crate::{Limits, OpenOptions, SlideError};
@@ -47,7 +48,7 @@ struct Header {
     /// Whether it has no colour.
     grey: bool,
     /// EXIF's orientation: 1 is upright.
-    orientation: u16,
+    orientation: u64,
     /// Field and pixels per metre, horizontally and vertically.
     density: Option<(&'static str, f64, f64)>,
 }
@@ -57,6 +58,8 @@ struct Flat {
     kind: Kind,
     size: (usize, usize),
     grey: bool,
+    /// On further pictures of the file.
+    notes: Vec<String>,
     limits: Limits,
 }
 
@@ -70,11 +73,17 @@ fn open(probe: &Probe, kind: Kind, limits: &Limits) -> Result<Opened, SlideError
     if let Some(what) = header.unread {
         return Err(probe.unsupported(what, "save it as 8-bit RGB JPEG or as PNG"));
     }
-    // As in a TIFF: labels drawn in a turned view would land elsewhere.
-    if let o @ 2..=8 = header.orientation {
-        let what = format!("orientation {o} (EXIF): the image is stored turned or mirrored");
+    if let Some(what) = exif::refused(header.orientation) {
         return Err(probe.unsupported(what, "save it upright, with orientation 1"));
     }
+    let notes = match kind {
+        Kind::Png => several::in_png(&bytes).map_or(Ok(Vec::new()), Err),
+        Kind::Jpeg => several::in_jpeg(&bytes, (header.width, header.height), &mut |at| {
+            let mut head = vec![0; several::HEAD.min(probe.len.saturating_sub(at)) as usize];
+            probe.file.read_at(&mut head, at).ok().map(|()| head)
+        }),
+    };
+    let notes = notes.map_err(|what| probe.unsupported(what, several::REMEDY))?;
     let size = 3 * u128::from(header.width) * u128::from(header.height);
     if header.width == 0 || header.height == 0 {
         return Err(probe.malformed("an image without pixels".into()));
@@ -113,6 +122,7 @@ fn open(probe: &Probe, kind: Kind, limits: &Limits) -> Result<Opened, SlideError
         kind,
         size: (header.width as usize, header.height as usize),
         grey: header.grey,
+        notes,
         limits: limits.clone(),
     };
     Ok(Opened {
@@ -129,6 +139,10 @@ fn open(probe: &Probe, kind: Kind, limits: &Limits) -> Result<Opened, SlideError
 impl Source for Flat {
     fn is_grey(&self) -> bool {
         self.grey
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
     }
 
     fn tile(&self, _: usize, _: u64, _: u64) -> Result<Decoded, Fault> {

@@ -70,6 +70,10 @@ impl Source for Pyramid {
         self.images[level].absent(column, row)
     }
 
+    fn stored_bytes(&self, level: usize, column: u64, row: u64) -> Option<u64> {
+        self.images[level].stored_bytes(column, row)
+    }
+
     fn left_out(&self, level: usize) -> Vec<(u64, u64)> {
         self.images[level].left_out()
     }

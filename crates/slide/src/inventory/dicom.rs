@@ -13,8 +13,6 @@ use std::sync::Arc;
 const SHORT_HEADER: u64 = 1 << 10;
 /// Longest header of a frame that is read.
 const LONGEST_HEADER: u64 = 16 << 20;
-/// Of a comment of JPEG 2000: marker, length and kind, which stay.
-const HEAD_OF_COMMENT: usize = 6;
 
 /// What the frames of a slide hold next to their pixels.
 #[derive(Default)]
@@ -69,7 +67,10 @@ fn header(frames: &Frames, frame: u64) -> Result<Vec<u8>, Fault> {
         let start = frames.start(frame, length)?;
         let whole = match start.starts_with(&[0xFF, 0xD8]) {
             true => jpeg::segments(&start).0.iter().any(|s| s.marker == 0xDA),
-            false => start.windows(2).any(|w| w == [0xFF, 0x90]),
+            // Boxes may be behind the codestream, too.
+            false => {
+                start.starts_with(&[0xFF, 0x4F]) && start.windows(2).any(|w| w == [0xFF, 0x90])
+            }
         };
         if whole || (start.len() as u64) < length || length >= LONGEST_HEADER {
             return Ok(start);
@@ -96,8 +97,7 @@ pub(crate) fn removable(frames: &Frames) -> Result<Vec<Range<u64>>, Fault> {
 /// The same within one stream.
 fn in_stream(b: &[u8]) -> Vec<Range<usize>> {
     if !b.starts_with(&[0xFF, 0xD8]) {
-        let comments = jp2k::removable(b).into_iter();
-        return comments.map(|r| (r.start + HEAD_OF_COMMENT).min(r.end)..r.end).collect();
+        return jp2k::blankable(b);
     }
     let (all, end) = jpeg::segments(b);
     let texts = all.into_iter().map(|s| (s.marker, s.body));

@@ -1,11 +1,16 @@
-//! Comments of a JPEG 2000 codestream (ISO/IEC 15444-1, A.9.2).
+//! Texts of JPEG 2000: comments of a codestream (ISO/IEC 15444-1, A.9.2), and the boxes of a JP2 file around it (I.7).
 
 use super::{FileText, holds_words};
 use std::ops::Range;
 
 const START: [u8; 4] = [0xFF, 0x4F, 0xFF, 0x51];
+const JP2: [u8; 12] = *b"\0\0\0\x0CjP  \r\n\x87\n";
+/// Boxes without which a JP2 file is not read.
+const NEEDED: [&[u8]; 4] = [b"jP  ", b"ftyp", b"jp2h", b"jp2c"];
 const COMMENT: u16 = 0xFF64;
 const TILE_PART: u16 = 0xFF90;
+const DATA: u16 = 0xFF93;
+const END: u16 = 0xFFD9;
 /// `Rcom` of text in Latin letters.
 const LATIN: u16 = 1;
 
@@ -14,30 +19,70 @@ const ENCODERS: [&str; 3] = ["Created by OpenJPEG version ", "Kakadu-", "Creator
 /// Kakadu's table of slopes and lengths: this line, and numbers below it.
 const LAYERS: &str = "Kdu-Layer-Info: log_2{Delta-D(MSE)/[2^16*Delta-L(bytes)]}, L(bytes)";
 
-/// A comment of the main header: of the marker and all behind it, and its text.
+/// A comment: of the marker and all behind it, and its text.
 struct Comment {
     whole: Range<usize>,
     latin: bool,
     body: Range<usize>,
+    /// Whether it is before the first tile part, where no length counts it.
+    main: bool,
 }
 
-/// The comments before the first tile part of a codestream.
-fn comments(b: &[u8]) -> Vec<Comment> {
+/// The comments of a codestream that ends at `until`, and what is behind its end.
+fn comments(b: &[u8]) -> (Vec<Comment>, Range<usize>) {
     let mut all = Vec::new();
     if !b.starts_with(&START) {
-        return all;
+        return (all, b.len()..b.len());
     }
     let word = |at: usize| b.get(at..at + 2).map(|w| u16::from(w[0]) << 8 | u16::from(w[1]));
-    let mut at = 2;
-    while let (Some(marker), Some(length)) = (word(at), word(at + 2)) {
+    let (mut at, mut part) = (2, None);
+    while let (Some(marker), Some(length)) = (word(at), word(at + 2).or(Some(0))) {
         let end = at + 2 + usize::from(length).max(2);
-        if marker == TILE_PART || end > b.len() {
+        match marker {
+            END => return (all, at + 2..b.len()),
+            // Behind its header are the data of the part, whose length its first marker states; 0: to the end.
+            DATA => match part {
+                Some(next) if next > at => at = next,
+                _ => break,
+            },
+            _ if end > b.len() => break,
+            TILE_PART => {
+                let length = b
+                    .get(at + 6..at + 10)
+                    .map_or(0, |l| l.iter().fold(0usize, |v, x| v << 8 | usize::from(*x)));
+                part = (length > 0).then(|| at.saturating_add(length));
+                at = end;
+            }
+            COMMENT if length >= 4 => {
+                let (latin, main) = (word(at + 4) == Some(LATIN), part.is_none());
+                all.push(Comment { whole: at..end, latin, body: at + 6..end, main });
+                at = end;
+            }
+            _ => at = end,
+        }
+    }
+    (all, b.len()..b.len())
+}
+
+/// The boxes of a JP2 file: kind and body.
+fn boxes(b: &[u8]) -> Vec<(&[u8], Range<usize>)> {
+    let mut all = Vec::new();
+    let mut at = 0;
+    while b.starts_with(&JP2) && at + 8 <= b.len() {
+        let uint = |from: usize, n: usize| {
+            let bytes = b.get(from..from + n)?;
+            usize::try_from(bytes.iter().fold(0u64, |v, x| v << 8 | u64::from(*x))).ok()
+        };
+        let (head, length) = match uint(at, 4) {
+            Some(0) => (8, b.len() - at),
+            Some(1) => (16, uint(at + 8, 8).unwrap_or(0)),
+            length => (8, length.unwrap_or(0)),
+        };
+        let end = at.saturating_add(length).min(b.len());
+        if length < head || at + head > end {
             break;
         }
-        if marker == COMMENT && length >= 4 {
-            let latin = word(at + 4) == Some(LATIN);
-            all.push(Comment { whole: at..end, latin, body: at + 6..end });
-        }
+        all.push((&b[at + 4..at + 8], at + head..end));
         at = end;
     }
     all
@@ -46,6 +91,9 @@ fn comments(b: &[u8]) -> Vec<Comment> {
 /// Whether a comment only names the encoder, or its rates.
 fn is_technical(text: &str) -> bool {
     let text = text.trim_matches(['\0', ' ', '\r', '\n']);
+    if text.is_empty() {
+        return true;
+    }
     let version = |rest: &str| {
         rest.len() < 16 && rest.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | 'v' | '-'))
     };
@@ -60,17 +108,65 @@ fn is_personal(b: &[u8], comment: &Comment) -> bool {
     !is_technical(&text) && (comment.latin || holds_words(body))
 }
 
-/// The comments that may identify somebody.
+/// The texts that may identify somebody.
 pub(super) fn texts(prefix: &str, b: &[u8]) -> Vec<FileText> {
-    let all = comments(b).into_iter().filter(|c| is_personal(b, c));
-    all.map(|c| FileText::text(format!("{prefix}.Comment"), &b[c.body])).collect()
+    if b.starts_with(&JP2) {
+        let mut all = Vec::new();
+        for (kind, body) in boxes(b) {
+            let body = &b[body];
+            match kind {
+                b"jp2c" => all.extend(texts(prefix, body)),
+                kind if NEEDED.contains(&kind) => {}
+                kind if holds_words(body) => {
+                    let kind = String::from_utf8_lossy(kind).trim().to_owned();
+                    all.push(FileText::text(format!("{prefix}.{kind}"), body));
+                }
+                _ => {}
+            }
+        }
+        return all;
+    }
+    let (all, behind) = comments(b);
+    let all = all.into_iter().filter(|c| is_personal(b, c));
+    let mut texts: Vec<FileText> =
+        all.map(|c| FileText::text(format!("{prefix}.Comment"), &b[c.body])).collect();
+    if holds_words(&b[behind.clone()]) {
+        texts.push(FileText::text(format!("{prefix}.behind"), &b[behind]));
+    }
+    texts
 }
 
-/// The places of all comments but those that name the encoder.
+/// The places of all comments of a codestream's main header but those that name the encoder; they can be cut out.
 pub(crate) fn removable(b: &[u8]) -> Vec<Range<usize>> {
     let text = |c: &Comment| String::from_utf8_lossy(&b[c.body.clone()]).into_owned();
-    let all = comments(b).into_iter().filter(|c| !is_technical(&text(c)));
+    let all = comments(b).0.into_iter().filter(|c| c.main && !is_technical(&text(c)));
     all.map(|c| c.whole).collect()
+}
+
+/// The places of all texts; they can be blanked where they are.
+pub(crate) fn blankable(b: &[u8]) -> Vec<Range<usize>> {
+    if b.starts_with(&JP2) {
+        let mut all = Vec::new();
+        let mut end = 0;
+        for (kind, body) in boxes(b) {
+            end = body.end;
+            match kind {
+                b"jp2c" => all.extend(
+                    blankable(&b[body.clone()])
+                        .into_iter()
+                        .map(|r| body.start + r.start..body.start + r.end),
+                ),
+                kind if NEEDED.contains(&kind) => {}
+                _ => all.push(body),
+            }
+        }
+        all.extend((end < b.len()).then_some(end..b.len()));
+        return all;
+    }
+    let (found, behind) = comments(b);
+    let text = |c: &Comment| String::from_utf8_lossy(&b[c.body.clone()]).into_owned();
+    let all = found.into_iter().filter(|c| !is_technical(&text(c))).map(|c| c.body);
+    all.chain((!behind.is_empty()).then_some(behind)).collect()
 }
 
 #[cfg(test)]
@@ -88,6 +184,50 @@ mod tests {
         }
         for text in ["Jane Doe", "Created by OpenJPEG version of Jane", "Kakadu-v6.0 S21-1234"] {
             assert!(!is_technical(text), "{text}");
+        }
+    }
+
+    fn boxed(kind: &[u8], body: &[u8]) -> Vec<u8> {
+        [&(8 + body.len() as u32).to_be_bytes()[..], kind, body].concat()
+    }
+
+    #[test]
+    fn boxes_and_tile_parts_are_searched_and_blanked() {
+        let comment = |text: &[u8]| {
+            let length = (4 + text.len() as u16).to_be_bytes();
+            [&[0xFF, 0x64][..], &length, &[0, 1], text].concat()
+        };
+        let inner = comment(b"Richard Roe, S21-1234");
+        let length = (12 + inner.len() as u32 + 5).to_be_bytes();
+        let part =
+            [&[0xFF, 0x90, 0, 10, 0, 0][..], &length, &[0, 1], &inner, &[0xFF, 0x93, 9, 9, 9]]
+                .concat();
+        let stream =
+            [&START[..], &[0, 4, 9, 9], &comment(b"Jane Doe"), &part, &[0xFF, 0xD9]].concat();
+        let xml = b"<patient>John Smith</patient>";
+        let uuid = [&[7; 16][..], b"Mary Major, 1950-02-03"].concat();
+        let jp2 = [
+            JP2.to_vec(),
+            boxed(b"ftyp", b"jp2 \0\0\0\0jp2 "),
+            boxed(b"xml ", xml),
+            boxed(b"jp2c", &stream),
+            boxed(b"uuid", &uuid),
+        ]
+        .concat();
+        let mut blank = jp2.clone();
+        for place in blankable(&jp2) {
+            blank[place].fill(0);
+        }
+        for name in ["Jane Doe", "Richard Roe", "John Smith", "Mary Major"] {
+            let holds = |b: &[u8]| b.windows(name.len()).any(|w| w == name.as_bytes());
+            assert!(holds(&jp2) && !holds(&blank), "{name}");
+            assert!(texts("x", &jp2).iter().any(|t| t.value.contains(name)), "{name}");
+        }
+        assert!(texts("x", &blank).is_empty());
+        assert_eq!(boxes(&jp2).len(), 5);
+        assert_eq!(removable(&stream).len(), 1, "only those that no length counts are cut out");
+        for cut in 0..jp2.len() {
+            let _ = (blankable(&jp2[..cut]), texts("x", &jp2[..cut]));
         }
     }
 

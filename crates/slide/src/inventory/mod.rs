@@ -9,7 +9,7 @@ pub(crate) mod tags;
 mod tiff;
 
 pub(crate) use self::dicom::removable as dicom_texts;
-pub(crate) use self::jp2k::removable as jp2k_comments;
+pub(crate) use self::jp2k::{blankable as jp2k_texts, removable as jp2k_comments};
 pub(crate) use self::jpeg::{is_technical as is_technical_segment, segments};
 pub(crate) use self::tiff::JPEG_2000;
 
@@ -169,7 +169,10 @@ impl Slide {
                 "attributes of every file of the series, those in sequences and private ones among them"
                     .into(),
                 "the preamble of the named file".into(),
-                format!("JPEG and JPEG 2000 comments in the headers of {} frames", frames.frames),
+                format!(
+                    "JPEG and JPEG 2000 comments in the headers of {} frames, and boxes around those of JPEG 2000",
+                    frames.frames
+                ),
             ],
             not_looked_at: vec![
                 "what follows the pixel data".into(),

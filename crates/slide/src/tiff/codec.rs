@@ -3,6 +3,7 @@
 use super::ifd::{Ifd, tag};
 use super::jp2k;
 use super::unpack::{self, Compression};
+use crate::exif;
 use crate::jpeg;
 use crate::limits::Fault;
 use std::io::BufRead;
@@ -59,13 +60,8 @@ impl Coding {
         if ifd.uints(tag::SAMPLE_FORMAT)?.is_some_and(|f| f.iter().any(|v| *v != 1)) {
             return no("samples that are not unsigned whole numbers".into());
         }
-        match ifd.uint_or(tag::ORIENTATION, 1)? {
-            // Writers that leave it unset write 0.
-            0 | 1 => {}
-            o @ 2..=8 => {
-                return no(format!("orientation {o}: the image is stored turned or mirrored"));
-            }
-            o => return Err(format!("orientation {o}").into()),
+        if let Some(what) = exif::refused(ifd.uint_or(tag::ORIENTATION, 1)?) {
+            return no(what);
         }
         if ifd.uint_or(tag::FILL_ORDER, 1)? != 1 {
             return no("bits in reversed order (FillOrder 2)".into());

@@ -163,6 +163,11 @@ impl TiffImage {
         self.tiled && self.counts.get((row * self.columns + column) as usize) == Some(&0)
     }
 
+    /// Bytes of a tile, or of the strip that it is.
+    pub(crate) fn stored_bytes(&self, column: u64, row: u64) -> Option<u64> {
+        self.counts.get((row * self.columns + column) as usize).copied()
+    }
+
     /// Places of the tiles that are left out.
     pub(crate) fn left_out(&self) -> Vec<(u64, u64)> {
         let tiles = (0..self.rows).flat_map(|r| (0..self.columns).map(move |c| (c, r)));

@@ -6,7 +6,12 @@ use mitosis::RgbTile;
 /// Decodes a codestream or JP2 of at most `most` pixels per side.
 pub(crate) fn decode(raw: &[u8], ycbcr: bool, most: (usize, usize)) -> Result<RgbTile, String> {
     let settings = DecodeSettings { strict: true, ..DecodeSettings::default() };
-    let image = Image::new(raw, &settings).map_err(|e| format!("JPEG 2000: {e}"))?;
+    let open = |raw| Image::new(raw, &settings).map_err(|e| format!("JPEG 2000: {e}"));
+    // A frame of DICOM has an even number of bytes; the last is not a box of the file in it.
+    let image = open(raw).or_else(|e| match raw.split_last() {
+        Some((0, whole)) if whole.starts_with(b"\0\0\0\x0CjP  ") => open(whole),
+        _ => Err(e),
+    })?;
     let (w, h) = (image.width() as usize, image.height() as usize);
     if w > most.0 || h > most.1 || w == 0 || h == 0 {
         return Err(format!(

@@ -55,9 +55,9 @@ pub fn run(a: &Args) -> anyhow::Result<()> {
     };
     let Sampled { key, left_out } = sample(&a.from, &a.out, &request)?;
     crate::show::print_messages("note", &left_out);
-    key.strata.iter().for_each(|s| println!("{s}"));
-    println!("{} in {}", Many(key.items.len(), "picture"), a.out.join("package").display());
-    println!("review: mithras audit serve {}", a.out.join("package").display());
-    println!("keep {} from the reviewer", a.out.join("key.json").display());
+    key.strata.iter().for_each(|s| outln!("{s}"));
+    outln!("{} in {}", Many(key.items.len(), "picture"), a.out.join("package").display());
+    outln!("review: mithras audit serve {}", a.out.join("package").display());
+    outln!("keep {} from the reviewer", a.out.join("key.json").display());
     Ok(())
 }

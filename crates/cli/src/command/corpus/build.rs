@@ -127,5 +127,5 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
     let report = construct::construct(&plan, &|| a.engine.detector(), &mut *a.log.listener(false))?;
     show::result(a.json, &report)?;
     hint::print_slide_hints(report.failures.iter());
-    Ok(if report.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(crate::command::exit(report.failed.len(), report.slides - report.excluded))
 }

@@ -47,7 +47,7 @@ pub fn run(a: &Args) -> anyhow::Result<()> {
     if let Some(path) = &a.html {
         let png = if corpus.is_empty() { Vec::new() } else { picture(96)? };
         base::file::write(path, page(&report, &png)?.as_bytes())?;
-        println!("{}", path.display());
+        outln!("{}", path.display());
     } else {
         show::result(a.json, &report)?;
     }

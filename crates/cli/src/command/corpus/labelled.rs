@@ -48,7 +48,7 @@ pub fn run(a: &Args) -> anyhow::Result<()> {
     let fold = FoldManifest::read(&a.folds)?.regions(&set.training(), a.fold)?;
     let crops::Manifest { counts: c, digest, .. } = labelled::write(&set, &fold, &a.out, &options)?;
     let (crops, slides) = (Many(c.crops, "crop"), Many(c.slides, "slide"));
-    println!("{crops} of {slides}: {:?}, {:?}", c.labels, c.splits);
-    println!("digest {digest}");
+    outln!("{crops} of {slides}: {:?}, {:?}", c.labels, c.splits);
+    outln!("digest {digest}");
     Ok(())
 }

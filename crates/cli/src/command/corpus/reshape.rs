@@ -93,7 +93,7 @@ pub fn split(a: &Split) -> anyhow::Result<()> {
         None => FoldManifest::of_all(&sets, scheme, a.seed)?,
     };
     made.write_once(&a.out)?;
-    print!("{made}");
+    crate::show::text(&made.to_string());
     Ok(())
 }
 
@@ -102,7 +102,7 @@ pub fn overlap(a: &Overlap) -> anyhow::Result<()> {
     let train = Corpus::open(&a.train)?;
     for dir in &a.evaluation {
         refuse_overlap(&train, &Corpus::open(dir)?)?;
-        println!("{} and {} share nothing", a.train.display(), dir.display());
+        outln!("{} and {} share nothing", a.train.display(), dir.display());
     }
     Ok(())
 }
@@ -112,14 +112,14 @@ pub fn merge(a: &Merge) -> anyhow::Result<()> {
     if a.corpora.iter().any(|d| Dataset::is_at(d)) {
         let parts = a.corpora.iter().map(Dataset::open).collect::<Result<Vec<_>, _>>()?;
         let set = regions::merge(&parts, &a.out, &a.name, &mithras::program())?;
-        print!("{set}");
+        crate::show::text(&set.to_string());
         return Ok(());
     }
     let parts = a.corpora.iter().map(Corpus::open).collect::<Result<Vec<_>, _>>()?;
     let header = Header { name: a.name.clone(), builder: mithras::program(), ..Header::default() };
     let m = transform::merge(&parts, &a.out, header)?;
     let (crops, slides) = (Many(m.counts.crops, "crop"), Many(m.counts.slides, "slide"));
-    println!("{crops} of {slides}, digest {}", m.digest);
+    outln!("{crops} of {slides}, digest {}", m.digest);
     Ok(())
 }
 

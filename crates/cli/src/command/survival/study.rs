@@ -137,6 +137,6 @@ pub fn run(args: &Args) -> Result<()> {
     std::fs::create_dir_all(&args.out)
         .with_context(|| format!("{}: cannot be made", args.out.display()))?;
     outcome::write_report(&args.out, &plan, &study)?;
-    println!("{}", args.out.join("report.html").display());
+    outln!("{}", args.out.join("report.html").display());
     Ok(())
 }

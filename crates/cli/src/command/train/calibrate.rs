@@ -73,6 +73,6 @@ pub fn run(args: Args) -> Result<()> {
         allow_seen: args.allow_seen,
     };
     let report = calibrate(&source, &what, &args.out, &mut args.machine.reporter())?;
-    println!("{}", report.markdown);
+    outln!("{}", report.markdown);
     Ok(())
 }

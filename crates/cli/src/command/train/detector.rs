@@ -86,10 +86,10 @@ pub fn run(args: Args) -> Result<()> {
     };
     let chain = Chain::new(&preset, set, &options)?;
     if args.dry_run {
-        print!("{}", chain.plan()?);
+        crate::show::text(&(chain.plan()?).to_string());
         return Ok(());
     }
     let package = chain.run(&mut args.machine.reporter())?;
-    println!("{}", package.display());
+    outln!("{}", package.display());
     Ok(())
 }

@@ -87,6 +87,6 @@ pub fn run(args: Args) -> Result<()> {
         f32: args.f32,
     };
     package(&what, &args.out)?;
-    println!("{}", args.out.display());
+    outln!("{}", args.out.display());
     Ok(())
 }

@@ -35,6 +35,6 @@ pub fn run(args: Args) -> Result<()> {
     let fold = source.fold(&args.of.fold)?;
     let (n, images) = mine(&source, &fold, &Mine { segmenter, candidates, device }, &args.out)?;
     let (negatives, images) = (Many(n, "hard negative"), Many(images, "image"));
-    println!("{negatives} on {images}: {}", args.out.display());
+    outln!("{negatives} on {images}: {}", args.out.display());
     Ok(())
 }

@@ -61,6 +61,6 @@ pub fn run(args: Args) -> Result<()> {
         weights,
     };
     package(&what, &args.out)?;
-    println!("{}", args.out.display());
+    outln!("{}", args.out.display());
     Ok(())
 }

@@ -78,7 +78,7 @@ pub fn probe(args: ProbeArgs) -> Result<()> {
     let shortcuts = all.first().map_or(&[][..], |p| &p.shortcuts);
     shortcuts.iter().for_each(|w| print_message("note", &format!("shortcut: {w}")));
     for probed in all {
-        println!("{}", probed.run.display());
+        outln!("{}", probed.run.display());
         probed.warnings.iter().for_each(|w| print_message("warning", w));
         finish(&probed.run)?;
     }
@@ -90,7 +90,9 @@ fn finish(run: &Path) -> Result<()> {
     let folds = About::read(run)?.folds;
     for judged in protocol::finish(run)? {
         match &judged.figures {
-            Some(figures) => print!("{}", in_words(&judged.name, folds, figures)),
+            Some(figures) => {
+                crate::show::text(&(in_words(&judged.name, folds, figures)).to_string())
+            }
             None => crate::progress::print_progress(&format!(
                 "{}: {} of {folds} folds are done",
                 judged.name, judged.done
@@ -106,8 +108,8 @@ pub fn test(args: TestArgs) -> Result<()> {
     let TestArgs { run, data, again, out, .. } = args;
     let scored = protocol::test(&protocol::Test { run, data, out, again, device })?;
     for (name, figures) in scored.figures {
-        print!("{}", in_words(&name, folds, &figures));
+        crate::show::text(&(in_words(&name, folds, &figures)).to_string());
     }
-    println!("written to {}", scored.out.display());
+    outln!("written to {}", scored.out.display());
     Ok(())
 }

@@ -63,7 +63,7 @@ pub fn run(args: &Args) -> Result<()> {
     )?;
     let reporter = &mut args.log.reporter();
     let c = label(&source, &fold, &mut detector, &rule, &args.out, reporter)?;
-    println!(
+    outln!(
         "{}, {}, {} that are neither, on {}: {}",
         Many(c.figures, "figure"),
         Many(c.mimickers, "mimicker"),

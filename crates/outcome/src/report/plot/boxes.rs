@@ -40,14 +40,8 @@ pub fn boxes(title: &str, value_label: &str, group_label: &str, groups: &[BoxGro
     for (k, line) in title.iter().enumerate() {
         c.styled((14.0, 22.0 + 19.0 * k as f64), line, 15, Anchor::Start, INK, true, None);
     }
-    let highest = groups.iter().filter_map(|g| g.values.last()).copied().fold(0.0, f64::max);
-    let y = Axis {
-        low: 0.0,
-        high: if highest > 0.0 { highest * 1.04 } else { 1.0 },
-        from: bottom,
-        to: top,
-        log: false,
-    };
+    let high = highest_shown(groups);
+    let y = Axis { low: 0.0, high, from: bottom, to: top, log: false };
     let marks = ticks(0.0, y.high, 6);
     for (&v, label) in marks.iter().zip(tick_labels(&marks)) {
         c.line((left, y.at(v)), (right, y.at(v)), GRID, 0.8);
@@ -86,6 +80,9 @@ pub fn boxes(title: &str, value_label: &str, group_label: &str, groups: &[BoxGro
         c.text((x, below + 18.0), &format!("n = {}", g.values.len()), 11, Anchor::Middle);
     }
     c.frame((left, top), (right - left, bottom - top), INK, 1.2);
+    if let Some(note) = beyond(groups, high) {
+        c.text((right - 8.0, top + 16.0), &note, 11, Anchor::End);
+    }
     for (k, line) in group_label.iter().enumerate() {
         let at = ((left + right) / 2.0, below + 44.0 + 16.0 * k as f64);
         c.text(at, line, 13, Anchor::Middle);
@@ -93,6 +90,29 @@ pub fn boxes(title: &str, value_label: &str, group_label: &str, groups: &[BoxGro
     let middle = (26.0, (top + bottom) / 2.0);
     c.styled(middle, value_label, 13, Anchor::Middle, INK, false, Some(-90.0));
     c
+}
+
+/// Where the axis ends: above all values, unless a few of them would press all boxes into a tenth of the picture.
+fn highest_shown(groups: &[BoxGroup]) -> f64 {
+    let most = |of: &dyn Fn(&BoxGroup) -> f64| groups.iter().map(of).fold(0.0, f64::max);
+    let all = most(&|g| g.values.last().copied().unwrap_or(0.0));
+    let usual = most(&|g| quantile_sorted(&g.values, 0.975).max(g.mean()));
+    match usual > 0.0 && all > 10.0 * usual {
+        true => 1.5 * usual,
+        false if all > 0.0 => 1.04 * all,
+        false => 1.0,
+    }
+}
+
+/// The values above the axis, whose dots are at its end.
+fn beyond(groups: &[BoxGroup], high: f64) -> Option<String> {
+    let values = groups.iter().flat_map(|g| &g.values).copied().filter(|v| *v > high);
+    let (n, most) = values.fold((0, 0.0), |(n, most): (usize, f64), v| (n + 1, v.max(most)));
+    match n {
+        0 => None,
+        1 => Some(format!("1 value beyond the axis, at its upper end: {most:.0}")),
+        n => Some(format!("{n} values beyond the axis, at its upper end, up to {most:.0}")),
+    }
 }
 
 /// Place of the dot of a sorted value across its box, from -0.5 to 0.5: the same for the same data. Neighbours in the
@@ -108,6 +128,25 @@ fn scatter(k: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// One extreme count must not press all boxes into a line; it is named where it is not drawn to scale.
+    #[test]
+    fn boxes_use_the_picture_though_one_value_is_far_out() {
+        let group = |values: &[f64]| BoxGroup { name: "g".into(), values: values.to_vec() };
+        let usual: Vec<f64> = (0..100).map(|k| f64::from(k % 7)).collect();
+        let mut sorted = usual.clone();
+        sorted.sort_by(f64::total_cmp);
+        let plain = [group(&sorted)];
+        assert_eq!((highest_shown(&plain), beyond(&plain, highest_shown(&plain))), (6.24, None));
+        sorted.push(400.0);
+        let far = [group(&sorted)];
+        let high = highest_shown(&far);
+        assert!((6.0..20.0).contains(&high), "{high}");
+        let note = beyond(&far, high).unwrap();
+        assert_eq!(note, "1 value beyond the axis, at its upper end: 400");
+        assert!(boxes("t", "v", "g", &far).svg().contains(&note));
+        assert_eq!(highest_shown(&[group(&[0.0, 0.0])]), 1.0);
+    }
 
     /// Dots of a long run of different values must not form lines: no dot foretells the place of one of the next fifty.
     #[test]

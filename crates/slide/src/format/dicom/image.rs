@@ -171,6 +171,13 @@ impl Image {
         self.places.as_ref().is_some_and(|p| p.get(index) == Some(&0))
     }
 
+    /// Bytes of the frame at a place.
+    pub(super) fn stored_bytes(&self, column: u64, row: u64) -> Option<u64> {
+        let (part, frame) = self.frame_at(column, row).ok()??;
+        let pieces = self.parts[part].0.pieces(frame).ok()?;
+        Some(pieces.iter().map(|p| p.end - p.start).sum())
+    }
+
     /// Places where nothing was scanned.
     pub(super) fn left_out(&self) -> Vec<(u64, u64)> {
         let Some(places) = &self.places else { return Vec::new() };

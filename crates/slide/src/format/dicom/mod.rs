@@ -119,6 +119,10 @@ impl Source for Series {
         self.levels[level].absent(column, row)
     }
 
+    fn stored_bytes(&self, level: usize, column: u64, row: u64) -> Option<u64> {
+        self.levels[level].stored_bytes(column, row)
+    }
+
     fn left_out(&self, level: usize) -> Vec<(u64, u64)> {
         self.levels[level].left_out()
     }
