@@ -63,7 +63,9 @@ export OMP_NUM_THREADS=1
 
 step "tests"
 if cargo nextest --version >/dev/null 2>&1; then
-    cargo nextest run --workspace --features mithras-cli/train --locked --no-fail-fast
+    # One more than there are cores: a sixth of the time tests wait, for browsers, clocks and servers.
+    cargo nextest run --workspace --features mithras-cli/train --locked --no-fail-fast \
+        --test-threads $(($(nproc) + 1))
 else
     cargo test --workspace --lib --bins --tests --features mithras-cli/train --locked --no-fail-fast
 fi
