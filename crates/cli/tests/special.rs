@@ -326,7 +326,11 @@ const UNTRIED: &[(&str, &str)] = &[
 /// The verbs without verbs below them, as `--help` of this build lists them.
 fn leaves(dir: &Path, above: &str) -> Vec<String> {
     let line = format!("{above} --help");
-    let program = env!("CARGO_BIN_EXE_mithras");
+    // The training build takes ten times as long to start.
+    let program = match above.trim_start().split(' ').next() {
+        Some("train") => env!("CARGO_BIN_EXE_mithras"),
+        _ => crate::program(),
+    };
     let out = ended_in(program, dir, &words(line.trim_start()), None);
     let help = String::from_utf8(out.stdout).unwrap();
     let Some((_, list)) = help.split_once("\nCommands:\n") else {
