@@ -63,9 +63,7 @@ export OMP_NUM_THREADS=1
 
 step "tests"
 if cargo nextest --version >/dev/null 2>&1; then
-    # One more than there are cores: a sixth of the time tests wait, for browsers, clocks and servers.
-    cargo nextest run --workspace --features mithras-cli/train --locked --no-fail-fast \
-        --test-threads $(($(nproc) + 1))
+    cargo nextest run --workspace --features mithras-cli/train --locked --no-fail-fast
 else
     cargo test --workspace --lib --bins --tests --features mithras-cli/train --locked --no-fail-fast
 fi
