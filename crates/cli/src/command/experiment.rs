@@ -164,7 +164,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         What::List => {
             spec::all()?.iter().for_each(|e| outln!("{:<20} {}", e.id, e.title));
         }
-        What::Show { id } => crate::show::text(&(spec::find(&id)?.described()?).to_string()),
+        What::Show { id } => crate::show::text(&spec::find(&id)?.described()?),
         What::Report { dir } => outln!("{}", report::write(&dir)?.display()),
         What::Run { run, log } => return perform(&run, &log),
         What::Export { run, to, .. } => {

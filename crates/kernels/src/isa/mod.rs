@@ -27,6 +27,21 @@ pub enum Isa {
     Avx512,
 }
 
+/// The kernel of an instruction set.
+macro_rules! on_set {
+    ($isa:expr, $kernel:ident($($argument:expr),+)) => {
+        match $isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => sets::avx512::$kernel($($argument),+),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => sets::avx2::$kernel($($argument),+),
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => sets::neon::$kernel($($argument),+),
+            _ => sets::plain::$kernel($($argument),+),
+        }
+    };
+}
+
 impl Isa {
     /// The sets that this processor has, the widest first; [`Isa::Plain`] is always among them.
     #[must_use]
@@ -91,17 +106,7 @@ impl Isa {
         r.check(self);
         // SAFETY: an `Isa` other than `Plain` comes from `available` alone (`Network::plan` refuses others), and
         // `check` has bounded every address.
-        unsafe {
-            match self {
-                #[cfg(target_arch = "x86_64")]
-                Self::Avx512 => sets::avx512::rows(&mut r),
-                #[cfg(target_arch = "x86_64")]
-                Self::Avx2 => sets::avx2::rows(&mut r),
-                #[cfg(target_arch = "aarch64")]
-                Self::Neon => sets::neon::rows(&mut r),
-                _ => sets::plain::rows(&mut r),
-            }
-        }
+        unsafe { on_set!(self, rows(&mut r)) }
     }
 
     /// One filter per channel along a row.
@@ -109,17 +114,7 @@ impl Isa {
         self.assert_available();
         d.check();
         // SAFETY: as for `rows`.
-        unsafe {
-            match self {
-                #[cfg(target_arch = "x86_64")]
-                Self::Avx512 => sets::avx512::depthwise(&mut d),
-                #[cfg(target_arch = "x86_64")]
-                Self::Avx2 => sets::avx2::depthwise(&mut d),
-                #[cfg(target_arch = "aarch64")]
-                Self::Neon => sets::neon::depthwise(&mut d),
-                _ => sets::plain::depthwise(&mut d),
-            }
-        }
+        unsafe { on_set!(self, depthwise(&mut d)) }
     }
 
     /// Scalar products of a row of pixels, for few columns.
@@ -127,17 +122,7 @@ impl Isa {
         self.assert_available();
         d.check();
         // SAFETY: as for `rows`.
-        unsafe {
-            match self {
-                #[cfg(target_arch = "x86_64")]
-                Self::Avx512 => sets::avx512::dots(&mut d),
-                #[cfg(target_arch = "x86_64")]
-                Self::Avx2 => sets::avx2::dots(&mut d),
-                #[cfg(target_arch = "aarch64")]
-                Self::Neon => sets::neon::dots(&mut d),
-                _ => sets::plain::dots(&mut d),
-            }
-        }
+        unsafe { on_set!(self, dots(&mut d)) }
     }
 
     /// Tiles of 4 x 4 pixels, transformed.
@@ -145,17 +130,7 @@ impl Isa {
         self.assert_available();
         t.check();
         // SAFETY: as for `rows`.
-        unsafe {
-            match self {
-                #[cfg(target_arch = "x86_64")]
-                Self::Avx512 => sets::avx512::input_tiles(&mut t),
-                #[cfg(target_arch = "x86_64")]
-                Self::Avx2 => sets::avx2::input_tiles(&mut t),
-                #[cfg(target_arch = "aarch64")]
-                Self::Neon => sets::neon::input_tiles(&mut t),
-                _ => sets::plain::input_tiles(&mut t),
-            }
-        }
+        unsafe { on_set!(self, input_tiles(&mut t)) }
     }
 
     /// Tiles of 2 x 2 outputs, transformed back.
@@ -163,51 +138,21 @@ impl Isa {
         self.assert_available();
         t.check();
         // SAFETY: as for `rows`.
-        unsafe {
-            match self {
-                #[cfg(target_arch = "x86_64")]
-                Self::Avx512 => sets::avx512::output_tiles(&mut t),
-                #[cfg(target_arch = "x86_64")]
-                Self::Avx2 => sets::avx2::output_tiles(&mut t),
-                #[cfg(target_arch = "aarch64")]
-                Self::Neon => sets::neon::output_tiles(&mut t),
-                _ => sets::plain::output_tiles(&mut t),
-            }
-        }
+        unsafe { on_set!(self, output_tiles(&mut t)) }
     }
 
     /// Sums to outputs: bias, residual, limits.
     pub(crate) fn finish(self, mut f: Finish<'_>) {
         self.assert_available();
         // SAFETY: the extensions are there, as for `rows`; the function itself is safe.
-        unsafe {
-            match self {
-                #[cfg(target_arch = "x86_64")]
-                Self::Avx512 => sets::avx512::finish(&mut f),
-                #[cfg(target_arch = "x86_64")]
-                Self::Avx2 => sets::avx2::finish(&mut f),
-                #[cfg(target_arch = "aarch64")]
-                Self::Neon => sets::neon::finish(&mut f),
-                _ => generic::finish(&mut f),
-            }
-        }
+        unsafe { on_set!(self, finish(&mut f)) }
     }
 
     /// A function of every value.
     pub(crate) fn map(self, f: Func, values: &mut [f32]) {
         self.assert_available();
         // SAFETY: the extensions are there, as for `rows`; the functions themselves are safe.
-        unsafe {
-            match self {
-                #[cfg(target_arch = "x86_64")]
-                Self::Avx512 => sets::avx512::map(f, values),
-                #[cfg(target_arch = "x86_64")]
-                Self::Avx2 => sets::avx2::map(f, values),
-                #[cfg(target_arch = "aarch64")]
-                Self::Neon => sets::neon::map(f, values),
-                _ => sets::plain::map(f, values),
-            }
-        }
+        unsafe { on_set!(self, map(f, values)) }
     }
 }
 
@@ -435,8 +380,16 @@ pub(crate) struct InputTiles<'a> {
     pub enlarged: bool,
     pub tiles: usize,
     pub out: &'a mut [f32],
-    pub places: [usize; 16],
-    pub steps: [usize; 16],
+    pub places: [usize; POSITIONS],
+    pub steps: [usize; POSITIONS],
+}
+
+/// Positions of a transformed tile.
+pub(crate) const POSITIONS: usize = 16;
+
+/// Whether a position exists for a source that is enlarged.
+pub(crate) fn kept(position: usize) -> bool {
+    position / 4 != 2 && position % 4 != 2
 }
 
 impl InputTiles<'_> {
@@ -449,7 +402,7 @@ impl InputTiles<'_> {
         let end = self.at + (side - 1) * self.row + pixels * self.channels;
         assert!(end <= self.data.len(), "tiles end at {end} of {}", self.data.len());
         for (p, (place, step)) in self.places.iter().zip(&self.steps).enumerate() {
-            if !self.enlarged || (p / 4 != 2 && p % 4 != 2) {
+            if !self.enlarged || kept(p) {
                 let end = place + (self.tiles - 1) * step + self.channels;
                 assert!(end <= self.out.len(), "a position ends at {end} of {}", self.out.len());
             }
@@ -482,7 +435,7 @@ impl OutputTiles<'_> {
         if self.tiles == 0 {
             return;
         }
-        let end = self.at + 15 * self.position + self.tiles * n;
+        let end = self.at + (POSITIONS - 1) * self.position + self.tiles * n;
         assert!(end <= self.sums.len(), "sums of tiles end at {end} of {}", self.sums.len());
         let end = self.out_at + self.out_row + self.tiles * 2 * n;
         assert!(end <= self.out.len(), "outputs of tiles end at {end} of {}", self.out.len());

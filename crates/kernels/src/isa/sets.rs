@@ -119,7 +119,7 @@ set!(#[cfg(target_arch = "aarch64")] neon, Neon, "neon", 8,
 pub(super) mod plain {
     use super::super::func::{self, Func};
     use super::super::vector::{Plain, Vector};
-    use super::super::{Depthwise, Dots, InputTiles, OutputTiles, Rows, generic};
+    use super::super::{Depthwise, Dots, Finish, InputTiles, OutputTiles, Rows, generic};
 
     pub(in super::super) const LANES: usize = <Plain as Vector>::LANES;
     pub(in super::super) const WIDEST: usize = 1;
@@ -178,6 +178,10 @@ pub(super) mod plain {
     pub(in super::super) unsafe fn output_tiles(t: &mut OutputTiles<'_>) {
         // SAFETY: the caller's promise.
         unsafe { generic::output_tiles::<Plain>(t) }
+    }
+
+    pub(in super::super) fn finish(f: &mut Finish<'_>) {
+        generic::finish(f);
     }
 
     pub(in super::super) fn map(f: Func, values: &mut [f32]) {

@@ -1,20 +1,18 @@
 //! Dense 3 x 3 convolutions by Winograd's F(2 x 2, 3 x 3): 16 products per channel for four outputs in place of 36.
 //!
 //! Outputs go in tiles of 2 x 2. The 4 x 4 pixels `d` that a tile reads and the kernel `g` are transformed, multiplied
-//! position by position and summed over the channels, and transformed back (Lavin and Gray, 2016, equations 8 and 9):
+//! position by position and summed over the channels, and transformed back (Lavin and Gray, 2016):
 //! `A' [(G g G') * (B' d B)] A`. Each of the 16 positions is a product of two matrices, tiles by channels and channels
 //! by outputs. Of a source that is enlarged twofold the rows and columns of `d` are `a, b, b, c`: a row and a column of
 //! `B' d B` are zero, and 9 products are left of 16.
 
 use super::conv::{Inputs, Read, Write};
 use crate::ir::{Act, Conv, Shape};
-use crate::isa::{Clamp, InputTiles, Isa, OutputTiles, Rows, Source, Start};
+use crate::isa::{Clamp, InputTiles, Isa, OutputTiles, POSITIONS, Rows, Source, Start, kept};
 use crate::layout::Layout;
 use crate::pack::Packed;
 use std::ops::Range;
 
-/// Positions of a transformed tile.
-pub(crate) const POSITIONS: usize = 16;
 /// Bytes of transformed tiles that stay in the second-level cache.
 const BLOCK: usize = 384 << 10;
 /// Depth of one part of a product.
@@ -42,11 +40,6 @@ struct Line {
     x: usize,
     tiles: usize,
     before: usize,
-}
-
-/// Whether a position exists for a source that is enlarged.
-fn kept(position: usize) -> bool {
-    position / 4 != 2 && position % 4 != 2
 }
 
 impl Planned {
