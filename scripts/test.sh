@@ -50,6 +50,13 @@ ended setup
 venv=$(tail -n 1 "$logs/setup.log")
 export VIRTUAL_ENV=$venv PATH="$venv/bin:$PATH" LIBTORCH_USE_PYTORCH=1
 unset PYTHONHOME
+# Tests run side by side, one to a core; libtorch's threads would spin for the same cores (three times
+# as long in all).
+export OMP_NUM_THREADS=1
+
+# They need that program alone, and use the cores that compilers leave idle.
+in_background attack scripts/attack.sh --minutes 1 --binary "$MITHRAS_TEST_PROGRAM"
+in_background "odd files" "$venv/bin/python" scripts/oddities.py check --binary "$MITHRAS_TEST_PROGRAM"
 
 step "lints"
 cargo clippy --workspace --all-targets --features mithras-cli/train --locked -- -D warnings
@@ -57,33 +64,25 @@ cargo clippy --workspace --all-targets --features mithras-cli/train --locked -- 
 step "documentation"
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --features mithras-cli/train --locked
 
-# Tests run side by side, one to a core; libtorch's threads would spin for the same cores (three times
-# as long in all).
-export OMP_NUM_THREADS=1
-
 step "tests"
 if cargo nextest --version >/dev/null 2>&1; then
     cargo nextest run --workspace --features mithras-cli/train --locked --no-fail-fast
 else
     cargo test --workspace --lib --bins --tests --features mithras-cli/train --locked --no-fail-fast
 fi
+ended "odd files"
+ended attack
 mkdir -p "$target/trains"
 cp "$target/debug/mithras" "$target/trains/mithras"
 
-# What keeps one core busy, side by side: a minute of the campaigns of scripts/attack.sh; the wheel; and the site
-# (`--quick` leaves out training a detector), odd files and doctests.
-in_background attack scripts/attack.sh --minutes 1 --binary "$MITHRAS_TEST_PROGRAM"
+# What keeps one core busy, side by side: the wheel; and the site (`--quick` leaves out training a detector).
 [ $wheel = no ] || in_background wheel scripts/wheel.sh --profile dev --out "$target/wheels"
 
 step "site"
 python3 scripts/site_test.py
 scripts/site.py --quick --binary "$target/trains/mithras"
 
-step "odd files"
-"$venv/bin/python" scripts/oddities.py check --binary "$MITHRAS_TEST_PROGRAM"
-
 step "doctests"
 cargo test --workspace --doc --features mithras-cli/train --locked
 
 [ $wheel = no ] || ended wheel
-ended attack

@@ -10,7 +10,7 @@ from answers import passes
 from tool import MODEL, SLIDES
 from verbs import writing
 
-QUICK = ["--model", MODEL, "--engine", "rten", "--threads", "1", "--quiet"]
+QUICK = ["--model", MODEL, "--threads", "1", "--quiet"]
 
 
 def two_slides(tool):

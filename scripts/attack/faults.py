@@ -24,7 +24,7 @@ from table import outcome_of
 from tool import BOXES, MODEL, SLIDES
 from verbs import detect, run
 
-QUICK = ["--engine", "rten", "--threads", "1"]
+QUICK = ["--threads", "1"]
 TINY = ["--model", MODEL, *QUICK]
 #: Names that lead out of a folder, or mean something to a terminal, a spreadsheet or a page.
 NAMES = ["...svs", "..svs", "a..svs", "one\ntwo.svs", "\x1b[2Jred.svs", '=HYPERLINK("x","y").svs']
@@ -147,7 +147,7 @@ def other_kinds_are_no_damage(tool):
 
 
 def models_and_corpora_may_lie(tool):
-    hostile, out = tool.data / "hostile", ["--engine", "rten", "--out", tool.empty("out")]
+    hostile, out = tool.data / "hostile", ["--out", tool.empty("out")]
     packages = [["detect", SLIDES / "svs_jpeg_420.svs", "--model", hostile / n, *out] for n in ("onnx_shape_panic", "onnx_16GiB_abort")]
     return within_bounds(tool, packages + [["corpus", "verify", hostile / n] for n in ("corpus_62", "corpus_149")])
 

@@ -11,7 +11,7 @@ from tool import MODEL, PATIENCE, SLIDES
 from verbs import detect
 
 POINT = ["--stages", "1", "--operating-point", "0.3,0"]
-TINY = ["--model", MODEL, "--engine", "rten", "--threads", "1", *POINT]
+TINY = ["--model", MODEL, "--threads", "1", *POINT]
 
 
 def counts_of(folder):

@@ -11,13 +11,13 @@ CPU = ["--device", "cpu", "--threads", "1"]
 
 
 def detect(tool, out, *more):
-    common = ["--model", MODEL, "--engine", "rten", "--threads", "1", "--quiet"]
+    common = ["--model", MODEL, "--threads", "1", "--quiet"]
     return ["detect", tool.drawn(), "--out", out, *common, *more]
 
 
 def build(tool, out):
     common = ["--preset", "tcga-mf-pseudo", "--no-tumour-filter", "--cohort", "D", "--threads", "1"]
-    return ["corpus", "build", tool.drawn(), *common, "--model", MODEL, "--engine", "rten", "--out", out]
+    return ["corpus", "build", tool.drawn(), *common, "--model", MODEL, "--out", out]
 
 
 def convert(out):
@@ -29,7 +29,7 @@ def encoder(tool):
 
 
 def embed(tool, out):
-    common = ["--encoder", encoder(tool), "--engine", "rten", "--threads", "1"]
+    common = ["--encoder", encoder(tool), "--threads", "1"]
     return ["embed", tool.drawn(), "--out", out, *common]
 
 
@@ -130,7 +130,7 @@ def writing(tool, out):
         ["gather", run(tool), "--into", out / "all"],
         build(tool, out / "corpus"),
         embed(tool, out / "features"),
-        ["embed", "--crops", crops, "--encoder", encoder(tool), "--engine", "rten", "--out", out / "f.parquet"],
+        ["embed", "--crops", crops, "--encoder", encoder(tool), "--out", out / "f.parquet"],
         convert(out / "encoder"),
         ["classify", SLIDES / "flat.png", "--model", "atypical", "--mpp", "0.25", "--out", out / "classes.csv"],
         ["slide", "thumbnail", slide, "--out", out / "t.png", "--size", "2000"],
