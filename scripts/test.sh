@@ -61,15 +61,23 @@ in_background "odd files" "$venv/bin/python" scripts/oddities.py check --binary 
 step "lints"
 cargo clippy --workspace --all-targets --features mithras-cli/train --locked -- -D warnings
 
-step "documentation"
-RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --features mithras-cli/train --locked
+# Beside the tests, which leave a tenth of the cores; once they run, cargo is free.
+documents() {
+    sleep 30 &&
+        RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --features mithras-cli/train --locked &&
+        cargo test --workspace --doc --features mithras-cli/train --locked
+}
 
 step "tests"
 if cargo nextest --version >/dev/null 2>&1; then
+    cargo nextest run --workspace --features mithras-cli/train --locked --no-run
+    in_background "documentation and doctests" documents
     cargo nextest run --workspace --features mithras-cli/train --locked --no-fail-fast
 else
     cargo test --workspace --lib --bins --tests --features mithras-cli/train --locked --no-fail-fast
+    in_background "documentation and doctests" documents
 fi
+ended "documentation and doctests"
 ended "odd files"
 ended attack
 mkdir -p "$target/trains"
@@ -81,8 +89,5 @@ cp "$target/debug/mithras" "$target/trains/mithras"
 step "site"
 python3 scripts/site_test.py
 scripts/site.py --quick --binary "$target/trains/mithras"
-
-step "doctests"
-cargo test --workspace --doc --features mithras-cli/train --locked
 
 [ $wheel = no ] || ended wheel

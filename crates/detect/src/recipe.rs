@@ -162,7 +162,7 @@ pub struct Workers {
     pub readers: usize,
     /// Decoded windows that wait for the first stage, which bounds memory (0.8 MB each at 512 px).
     pub in_flight: usize,
-    /// Windows per call of the first stage. A batch never spans two rows of windows.
+    /// Windows per call of the first stage. A batch never spans two units.
     pub segment_batch: usize,
     /// Crops per call of the second stage. A batch never spans two units.
     pub classify_batch: usize,

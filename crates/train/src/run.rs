@@ -5,7 +5,7 @@
 //! RUN/run.json         versions, seed, data digest, fold, device, command
 //! RUN/metrics.csv      step,kind,loss,metric,lr,images_per_s
 //! RUN/loss.svg         both curves
-//! RUN/state.safetensors    everything --resume needs (weights, optimiser, average, step)
+//! RUN/state.safetensors    everything --resume needs (weights, optimiser until the last step, average, step)
 //! RUN/model.safetensors    what the run hands on (train.keep)
 //! ```
 
@@ -259,11 +259,13 @@ impl Session {
             if !report.is_exact() {
                 return Err(TrainError::run(&state, report));
             }
-            optimiser.load_state(&part("optim."))?;
+            start = saved.notes["step"].as_u64().unwrap_or(0) as usize;
+            if start < settings.steps {
+                optimiser.load_state(&part("optim."))?;
+            }
             if let Some(ema) = &mut ema {
                 ema.load_state(&part("ema."))?;
             }
-            start = saved.notes["step"].as_u64().unwrap_or(0) as usize;
             best = saved.notes["best"].as_f64().unwrap_or(f64::INFINITY);
             loss_sum = saved.notes["loss_sum"].as_f64().unwrap_or(0.0);
             loss_n = saved.notes["loss_n"].as_u64().unwrap_or(0) as usize;
@@ -490,7 +492,10 @@ impl Session {
             all.extend(list.into_iter().map(|(n, t)| (format!("{prefix}.{n}"), t)));
         };
         put("model", self.vs.variables().into_iter().collect());
-        put("optim", self.optimiser.state());
+        // Two thirds of the file, and of no use after the last step.
+        if done < self.settings.steps {
+            put("optim", self.optimiser.state());
+        }
         if let Some(ema) = &self.ema {
             put("ema", ema.state());
         }

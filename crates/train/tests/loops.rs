@@ -126,8 +126,19 @@ fn a_killed_run_resumes_to_the_same_bytes() {
         // Killed after step 3; the state was written after step 2.
         run(&options(cut.clone(), 3)).unwrap();
         assert!(!cut.join(MODEL).exists(), "{name} was not cut");
+        let half = checkpoint::read_tensors(&cut.join("state.safetensors")).unwrap().tensors;
+        assert!(half.keys().any(|k| k.starts_with("optim.")), "{name}");
         run(&options(cut.clone(), 0)).unwrap();
         let read = |d: &Path, f: &str| fs::read(d.join(f)).unwrap();
+        // The optimiser is kept while there are steps left, and a finished run stays as it is.
+        let holds = |d: &Path| {
+            let state = checkpoint::read_tensors(&d.join("state.safetensors")).unwrap().tensors;
+            ["model.", "optim."].map(|part| state.keys().any(|k| k.starts_with(part)))
+        };
+        assert_eq!(holds(&whole), [true, false], "{name}");
+        let before = read(&whole, "state.safetensors");
+        run(&options(whole.clone(), 0)).unwrap();
+        assert!(before == read(&whole, "state.safetensors"), "{name}");
         assert!(read(&whole, MODEL) == read(&cut, MODEL), "{name}: weights differ");
         let losses = |d: &Path| -> Vec<String> {
             let text = String::from_utf8(read(d, "metrics.csv")).unwrap();

@@ -68,7 +68,7 @@ impl Read<'_> {
     }
 }
 
-/// Puts windows in order and asks the model, a row at a time.
+/// Puts windows in order and asks the model, a batch at a time.
 pub(super) struct Segment<'a> {
     pub(super) items: &'a [Item],
     pub(super) recipe: &'a Recipe,
@@ -125,8 +125,8 @@ impl Segment<'_> {
                     self.unread(reason)?;
                 }
             }
-            let row_end = self.items.get(i + 1).is_none_or(|n| n.at.row != item.at.row);
-            if batch.len() == self.batch || row_end {
+            // Of a unit everything goes on, so that its state can be stored.
+            if batch.len() == self.batch || item.unit_end || i + 1 == self.items.len() {
                 if control.stopped() {
                     return Ok(());
                 }

@@ -251,8 +251,8 @@ fn matrices(conv: &Conv, sources: &[Layout]) -> Vec<Vec<f32>> {
         for (p, matrix) in all.iter_mut().enumerate().filter(|(p, _)| !up || kept(*p)) {
             matrix.resize(before[p] + source.c * cout, 0.0);
         }
-        for n in 0..cout {
-            for c in 0..source.c {
+        for c in 0..source.c {
+            for n in 0..cout {
                 let kernel = &conv.weight[(n * cin + first + c) * 9..][..9];
                 let rows: [[f64; 3]; 4] = std::array::from_fn(|i| {
                     std::array::from_fn(|b| {
