@@ -171,6 +171,34 @@ fn a_list_gives_the_corpus_of_its_slides() {
     assert_eq!(report["crops"], 3, "{report}");
 }
 
+/// Neither a slide's part nor the corpus itself is trusted by its manifest alone.
+#[test]
+fn a_part_whose_bytes_changed_is_made_again() {
+    let dir = tempdir().unwrap();
+    let mut picture = image::RgbImage::new(300, 300);
+    picture.enumerate_pixels_mut().for_each(|(x, y, p)| p.0 = [120, (x * y % 90) as u8, 140]);
+    picture.save(dir.path().join("a.png")).unwrap();
+    let preset = dir.path().join("p.toml");
+    let text = "schema = 1\nname = \"p\"\nkind = \"unlabeled\"\nexclude_cohorts = [\"GBM\"]\n\
+        [patches]\nmpp = [0.25]\nside = 128\nper_slide = 3\nseed = 1\n";
+    std::fs::write(&preset, text).unwrap();
+    let (slide, out) = (dir.path().join("a.png"), dir.path().join("c"));
+    let args = ["corpus", "build", "--preset", s(&preset), "--cohort", "DRAWN", "--mpp", "0.25"];
+    let build =
+        || json(&[&args[..], &["--threads", "1", "--json", "--out", s(&out), s(&slide)]].concat());
+    let first = build();
+    let files = ["shard-00000.parquet", ".build/a/crops/shard-00000.parquet"];
+    let whole = files.map(|f| std::fs::read(out.join(f)).unwrap());
+    for (file, whole) in files.iter().zip(&whole) {
+        let mut bytes = whole.clone();
+        bytes[whole.len() / 2] ^= 1;
+        std::fs::write(out.join(file), bytes).unwrap();
+        assert_eq!(build()["digest"], first["digest"], "{file}");
+        assert!(std::fs::read(out.join(file)).unwrap() == *whole, "{file}");
+        Corpus::open(&out).unwrap().verify().unwrap();
+    }
+}
+
 /// Two tiles of 4 x 4 sub-patches; one sub-patch of the second is not tumour.
 fn two_tiles(path: &Path) {
     let mut picture = image::RgbImage::new(1792, 896);
@@ -365,6 +393,17 @@ fn what_is_excluded_never_enters_and_failures_stay_alone() {
     let broken = folder.join("broken.png");
     assert_eq!(code("some", &[s(&folder.join("a.png")), s(&broken)]), Some(3));
     assert_eq!(code("none", &[s(&broken)]), Some(1));
+    for file in ["manifest.json", "build.json"] {
+        assert!(dir.path().join("some").join(file).exists(), "{file}");
+        assert!(
+            !dir.path().join("none").join(file).exists(),
+            "{file} of a corpus that is not there"
+        );
+    }
+    // A corpus that is there stays as it was.
+    let manifest = std::fs::read(dir.path().join("some/manifest.json")).unwrap();
+    assert_eq!(code("some", &[s(&broken)]), Some(1));
+    assert_eq!(std::fs::read(dir.path().join("some/manifest.json")).unwrap(), manifest);
     std::fs::write(&gone, "slide,cohort\n").unwrap();
     let (ok, _, err) = build(&dir.path().join("rows"), &["--table", s(&gone), s(&folder)]);
     assert!(!ok && err.contains("cannot be used multiple times"), "{err}");

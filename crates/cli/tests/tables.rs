@@ -165,6 +165,22 @@ fn a_table_without_rows_is_refused_by_every_verb() {
         assert_eq!(printed.matches("h.csv").count(), 1, "{line}: {printed}");
         assert!(!dir.path().join("c/manifest.json").exists(), "{line}");
     }
+    // A list has no header: of comments alone it is empty, and of one name it is not.
+    fs::write(dir.path().join("c.csv"), "# nobody\r\n").unwrap();
+    fs::write(dir.path().join("name.csv"), "a.png\n").unwrap();
+    for line in [
+        "corpus build a.png --preset tcga-unlabeled --exclude c.csv --out c --cohort BRCA --mpp 0.25",
+        "corpus import one.csv --format csv --images . --mpp 0.25 --only-images c.csv --out c",
+    ] {
+        let out = run(line);
+        let printed = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(1), "{line}: {printed}");
+        let words = ["c.csv: has no rows; ", "c.csv: the file is empty"];
+        assert!(words.iter().any(|w| printed.contains(w)), "{line}: {printed}");
+        assert!(!dir.path().join("c/manifest.json").exists(), "{line}");
+    }
+    let one = "corpus import one.csv --format csv --images . --mpp 0.25 --crop 16 --out name";
+    assert!(run(&format!("{one} --only-images name.csv")).status.success());
     let none = run(
         "corpus import none.csv --format csv --images . --mpp 0.25 --out c --map ignore=ignore",
     );

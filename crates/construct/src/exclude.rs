@@ -1,7 +1,7 @@
 //! Who a slide belongs to, and which slides must not be read.
 
 use super::error::ConstructError;
-use base::table::{Format, Table, TableError, Unmatched};
+use base::table::{Format, Table, Unmatched};
 use crops::{Columns, Corpus};
 use mithras::input::{Input, stem};
 use std::collections::{BTreeMap, BTreeSet};
@@ -125,13 +125,8 @@ impl Exclusions {
 
     /// Adds a list without a header, of two columns.
     fn list(&mut self, path: &Path) -> Result<(), ConstructError> {
-        let format =
-            Format { no_rows: true, headless: true, comment: Some(b'#'), ..Format::default() };
-        let table = match Table::read(path, &format) {
-            // A list of nothing but comments.
-            Err(TableError::Empty { .. }) => return Ok(()),
-            other => other?,
-        };
+        let format = Format { headless: true, comment: Some(b'#'), ..Format::default() };
+        let table = Table::read(path, &format)?;
         let why = format!("listed in {}", path.display());
         for row in 0..table.len() {
             let line: Vec<&str> = (0..table.names().len()).map(|c| table.cell(row, c)).collect();
@@ -283,8 +278,11 @@ mod tests {
             assert!(e.reason("s7, left", &Origin::default()).is_some(), "{what}");
             assert!(e.reason("x", &patient("TCGA-AA-0002")).is_none(), "{what}");
         }
-        std::fs::write(&list, "# nobody yet\n").unwrap();
-        Exclusions::new(&[], &[&list], &none).unwrap();
+        for text in ["", "# nobody yet\n", "#patient,TCGA-AA-0001\n"] {
+            std::fs::write(&list, text).unwrap();
+            let refused = Exclusions::new(&[], &[&list], &none).err().unwrap().to_string();
+            assert!(refused.contains("no.csv: has no rows; "), "{text:?}: {refused}");
+        }
     }
 
     #[test]

@@ -5,8 +5,9 @@ use super::error::ConstructError;
 use super::funnel::Funnel;
 use super::report::{Line, Status};
 use super::task::PART;
+use base::digest::sha256_file;
 use base::preset::Preset as _;
-use crops::manifest::MANIFEST;
+use crops::manifest::{MANIFEST, ShardEntry};
 use crops::{Columns, Corpus, CorpusWriter, Header, Layout};
 use serde::Serialize;
 use std::fs;
@@ -57,7 +58,11 @@ pub(super) fn join(
     }
     let manifest = writer.finish()?;
     let out = &plan.out;
-    let same = Corpus::open(out).is_ok_and(|old| *old.manifest() == manifest);
+    let is_stored = |shard: &ShardEntry| {
+        sha256_file(&out.join(&shard.file)).is_ok_and(|(_, digest)| digest == shard.sha256)
+    };
+    let same = Corpus::open(out).is_ok_and(|old| *old.manifest() == manifest)
+        && manifest.shards.iter().all(is_stored);
     if !same {
         let files: Vec<&str> = manifest.shards.iter().map(|s| s.file.as_str()).collect();
         replace(out, &fresh, &files).map_err(|e| ConstructError::io(out, e))?;

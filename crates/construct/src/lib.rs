@@ -150,10 +150,14 @@ pub fn construct(
         lines.insert(outcome.input.name.clone(), Line::from_outcome(outcome, origin));
     }
     let lines: Vec<Line> = lines.into_values().collect();
-    let digest = join::join(plan, config, &lines, &parts)?;
+    // Of slides that could not be read no corpus is made, not even an empty one.
+    let is_lost = !outcomes.is_empty() && outcomes.iter().all(|o| !o.is_done());
+    let digest = (!is_lost).then(|| join::join(plan, config, &lines, &parts)).transpose()?;
     let failures = outcomes.into_iter().filter_map(|o| o.failure).collect();
     let report = Report::new(plan, lines, digest, resumed, failures, start.elapsed());
-    base::json::write(&plan.out.join("build.json"), &report)?;
+    if !is_lost {
+        base::json::write(&plan.out.join("build.json"), &report)?;
+    }
     Ok(report)
 }
 

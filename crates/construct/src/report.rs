@@ -85,8 +85,8 @@ pub struct Report {
     /// The corpus.
     #[serde(serialize_with = "base::json::lossy")]
     pub corpus: PathBuf,
-    /// Its digest.
-    pub digest: String,
+    /// Its digest; none where no slide could be read, and so no corpus was written.
+    pub digest: Option<String>,
     /// Its crops.
     pub crops: u64,
     /// Slides, all in all.
@@ -129,7 +129,7 @@ impl Report {
     pub(super) fn new(
         plan: &Plan,
         lines: Vec<Line>,
-        digest: String,
+        digest: Option<String>,
         resumed: usize,
         failures: Vec<SlideFailure>,
         wall: Duration,
@@ -210,6 +210,9 @@ impl fmt::Display for Report {
         for s in &self.without {
             writeln!(f, "  {}: {}", s.slide, s.reason.as_deref().unwrap_or(""))?;
         }
-        writeln!(f, "digest {}", self.digest)
+        match &self.digest {
+            Some(digest) => writeln!(f, "digest {digest}"),
+            None => writeln!(f, "no corpus was written: no slide could be read"),
+        }
     }
 }

@@ -70,7 +70,7 @@ impl Task for Construction<'_> {
         let key = self.key(input);
         (key.fits(state) || key.is_former(state))
             && InputDigest::from_file(&input.path).is_ok_and(|d| d.same_content(&state.input))
-            && Corpus::open(folder.join(PART)).is_ok()
+            && Corpus::open(folder.join(PART)).and_then(|part| part.verify()).is_ok()
     }
 
     fn outdated(&self, input: &Input, _: &Path, _: &State<Work>) -> Option<String> {

@@ -141,7 +141,7 @@ impl Table {
         lines: Vec<u64>,
     ) -> Result<Self> {
         if columns.first().is_none_or(Vec::is_empty) {
-            return Err(TableError::NoRows { path: path.to_owned() }.into());
+            return Err(TableError::no_rows(path).into());
         }
         let origin = (0..columns[0].len()).collect();
         Ok(Self {

@@ -62,10 +62,16 @@ pub enum TableError {
         path: PathBuf,
     },
     /// No rows.
-    #[error("{}: has a header but no rows; give a table with at least one row", path.display())]
+    #[error(
+        "{}: has {}no rows; give a table with at least one row",
+        path.display(),
+        if *headless { "" } else { "a header but " }
+    )]
     NoRows {
         /// Path of the table.
         path: PathBuf,
+        /// Whether such a table has no header: then nothing or comments alone are in it.
+        headless: bool,
     },
     /// Rows that a quotation mark takes for the text of one cell.
     #[error(
@@ -127,6 +133,14 @@ pub enum TableError {
         /// What is wrong with it.
         reason: String,
     },
+}
+
+impl TableError {
+    /// Of a table with a header alone.
+    #[must_use]
+    pub fn no_rows(path: &Path) -> Self {
+        Self::NoRows { path: path.to_owned(), headless: false }
+    }
 }
 
 /// How a table is read.
@@ -221,7 +235,7 @@ impl Table {
         while rows.row(&mut scanner)? {}
         let Rows { names, text, ends, lines, .. } = rows;
         if lines.is_empty() && !format.no_rows {
-            return Err(TableError::NoRows { path: path.to_owned() });
+            return Err(TableError::no_rows(path));
         }
         let keys = names.iter().map(|n| normal(n)).collect();
         let (path, delimiter) = (path.to_owned(), scanner.delimiter());
@@ -488,7 +502,11 @@ impl Rows<'_> {
         let at = if self.format.headless { &mut ahead } else { scanner };
         let read = at.record(|c| names.push(c.to_owned())).map_err(|b| self.bad(b))?;
         if read.is_none() || names.iter().all(String::is_empty) {
-            return Err(TableError::Empty { path: self.path.to_owned() });
+            let path = self.path.to_owned();
+            return Err(match self.format.headless {
+                true => TableError::NoRows { path, headless: true },
+                false => TableError::Empty { path },
+            });
         }
         if names.len() > MOST_COLUMNS {
             return Err(self.large(MOST_COLUMNS, "columns"));
@@ -721,7 +739,10 @@ mod tests {
         }
         let error = parse("a,b\n1,2,3\n", list).unwrap_err().to_string();
         assert!(error.contains("line 2: 3 cells, where the first row has 2;"), "{error}");
-        assert!(matches!(parse("# none\n", list), Err(TableError::Empty { .. })));
+        for text in ["", "# none\n", "\u{feff}# none\r\n\r\n"] {
+            let error = parse(text, list).unwrap_err().to_string();
+            assert!(error.contains("t.csv: has no rows; give"), "{text:?}: {error}");
+        }
     }
 
     #[test]

@@ -324,7 +324,7 @@ pub fn read_mpp_table(path: &Path) -> Result<BTreeMap<String, Mpp>, InputError> 
     let rows = Table::read(path, &Format { no_rows: true, ..Format::default() })?;
     let (slide, column) = (rows.need(&["slide"])?, rows.need(&["mpp"])?);
     if rows.is_empty() {
-        return Err(TableError::NoRows { path: path.to_owned() }.into());
+        return Err(TableError::no_rows(path).into());
     }
     let mut table = BTreeMap::new();
     for row in 0..rows.len() {

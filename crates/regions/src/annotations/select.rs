@@ -4,7 +4,7 @@ use super::collect::{broken, read_bytes};
 use super::sheet::{Sheet, cell};
 use super::{Annotations, ImportError};
 use crate::slide_name::bare;
-use base::table::{Format, Table, Unmatched};
+use base::table::{Format, Table, TableError, Unmatched};
 use crops::Split;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -83,8 +83,10 @@ impl SplitTable {
 
     /// A list of names alone: a table, or one name a line.
     fn list(file: &Path) -> Result<Self, ImportError> {
-        let sheet = Sheet::read(file)?;
-        let rows = match sheet.find(IMAGE) {
+        // One name is a header without rows to a table.
+        let format = Format { ragged: true, no_rows: true, ..Format::default() };
+        let sheet = Sheet::read_as(file, &format)?;
+        let rows: Vec<_> = match sheet.find(IMAGE) {
             Some(image) => sheet
                 .rows
                 .iter()
@@ -104,6 +106,9 @@ impl SplitTable {
                 return Err(broken(file, reason));
             }
         };
+        if rows.is_empty() {
+            return Err(ImportError::Table(TableError::no_rows(file)));
+        }
         Ok(Self { file: file.into(), rows })
     }
 

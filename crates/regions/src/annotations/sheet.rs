@@ -33,12 +33,16 @@ fn of_folder(folder: &Path) -> String {
 impl Sheet {
     /// Reads the file as every table is read; rows may be shorter than the header.
     pub fn read(file: &Path) -> Result<Self, ImportError> {
+        Self::read_as(file, &Format { ragged: true, ..Format::default() })
+    }
+
+    /// Reads the file in another format.
+    pub fn read_as(file: &Path, format: &Format) -> Result<Self, ImportError> {
         if file.is_dir() {
             return Err(broken(file, of_folder(file)));
         }
         let bytes = read_bytes(file)?;
-        let format = Format { ragged: true, ..Format::default() };
-        let table = Table::parse(file, &bytes, &format).map_err(|e| match e {
+        let table = Table::parse(file, &bytes, format).map_err(|e| match e {
             TableError::Empty { .. } => broken(file, "the file is empty"),
             e => ImportError::Table(e),
         })?;

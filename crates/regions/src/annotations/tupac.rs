@@ -44,7 +44,7 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
         // An image without figures has an empty file.
         let format = Format { ragged: true, headless: true, ..Format::default() };
         let table = match Table::parse(file, &read_bytes(file)?, &format) {
-            Err(TableError::Empty { .. }) => continue,
+            Err(TableError::NoRows { .. }) => continue,
             table => table.map_err(ImportError::Table)?,
         };
         for line in 0..table.len() {
