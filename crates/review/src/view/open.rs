@@ -154,21 +154,27 @@ pub(crate) fn is_counted(folder: &Path) -> bool {
 /// # Errors
 /// [`OpenError::NoRun`] where none does.
 pub(super) fn counted_folders(run: &Path) -> Result<Vec<PathBuf>, OpenError> {
-    let mut folders = run_folders(run)?;
+    let mut folders = alike_folders(run)?;
     folders.retain(|f| is_counted(f) || DetectionState::load(f).is_some_and(|s| s.is_done()));
     if folders.is_empty() {
         return Err(OpenError::NoRun { path: run.to_owned() });
     }
+    Ok(folders)
+}
+
+/// The slides' folders of a run, of which one thing is to be made: they were made alike.
+fn alike_folders(run: &Path) -> Result<Vec<PathBuf>, OpenError> {
+    let folders = run_folders(run)?;
     check_alike(run, &folders)?;
     Ok(folders)
 }
 
-/// The slides of one run, to make one thing of them all: they were made alike.
+/// The slides of one run, to make one thing of them all.
 ///
 /// # Errors
 /// [`OpenError`].
 pub(crate) fn open_run(run: &Path, slides: Option<&Path>) -> Result<Vec<Item>, OpenError> {
-    check_alike(run, &run_folders(run)?)?;
+    alike_folders(run)?;
     Ok(open(&[run.to_owned()], slides, None)?.items)
 }
 
