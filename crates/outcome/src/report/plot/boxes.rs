@@ -53,11 +53,11 @@ pub fn boxes(title: &str, value_label: &str, group_label: &str, groups: &[BoxGro
         let half = 27.0;
         let q = |p: f64| quantile_sorted(&g.values, p);
         let (q1, q3) = (q(0.25), q(0.75));
-        let reach = 1.5 * (q3 - q1);
-        let low = g.values.iter().copied().find(|v| *v >= q1 - reach).unwrap_or(q1);
-        let high = g.values.iter().rev().copied().find(|v| *v <= q3 + reach).unwrap_or(q3);
+        let [low, high] = whiskers(&g.values);
         for (k, &v) in g.values.iter().enumerate() {
-            c.dot((x + scatter(k) * 1.7 * half, y.at(v)), 1.9, colour, 0.35);
+            // Those beyond the axis are at its end, so that they are seen.
+            let (radius, opacity) = if v > y.high { (3.0, 1.0) } else { (1.9, 0.35) };
+            c.dot((x + scatter(k) * 1.7 * half, y.at(v)), radius, colour, opacity);
         }
         c.line((x, y.at(low)), (x, y.at(q1)), INK, 1.2);
         c.line((x, y.at(q3)), (x, y.at(high)), INK, 1.2);
@@ -92,12 +92,21 @@ pub fn boxes(title: &str, value_label: &str, group_label: &str, groups: &[BoxGro
     c
 }
 
-/// Where the axis ends: above all values, unless a few of them would press all boxes into a tenth of the picture.
+/// Ends of the whiskers of sorted values: the last ones within one and a half times the box's height of it.
+fn whiskers(values: &[f64]) -> [f64; 2] {
+    let (q1, q3) = (quantile_sorted(values, 0.25), quantile_sorted(values, 0.75));
+    let reach = 1.5 * (q3 - q1);
+    let low = values.iter().copied().find(|v| *v >= q1 - reach).unwrap_or(q1);
+    [low, values.iter().rev().copied().find(|v| *v <= q3 + reach).unwrap_or(q3)]
+}
+
+/// Where the axis ends: above all values, unless those beyond the whiskers would press all boxes into a fifth of the
+/// picture.
 fn highest_shown(groups: &[BoxGroup]) -> f64 {
     let most = |of: &dyn Fn(&BoxGroup) -> f64| groups.iter().map(of).fold(0.0, f64::max);
     let all = most(&|g| g.values.last().copied().unwrap_or(0.0));
-    let usual = most(&|g| quantile_sorted(&g.values, 0.975).max(g.mean()));
-    match usual > 0.0 && all > 10.0 * usual {
+    let usual = most(&|g| whiskers(&g.values)[1].max(g.mean()));
+    match usual > 0.0 && all > 5.0 * usual {
         true => 1.5 * usual,
         false if all > 0.0 => 1.04 * all,
         false => 1.0,
@@ -110,8 +119,9 @@ fn beyond(groups: &[BoxGroup], high: f64) -> Option<String> {
     let (n, most) = values.fold((0, 0.0), |(n, most): (usize, f64), v| (n + 1, v.max(most)));
     match n {
         0 => None,
-        1 => Some(format!("1 value beyond the axis, at its upper end: {most:.0}")),
-        n => Some(format!("{n} values beyond the axis, at its upper end, up to {most:.0}")),
+        // Short, because a plot of one group is narrow.
+        1 => Some(format!("1 value above: {most:.0}")),
+        n => Some(format!("{n} above, up to {most:.0}")),
     }
 }
 
@@ -142,8 +152,11 @@ mod tests {
         let far = [group(&sorted)];
         let high = highest_shown(&far);
         assert!((6.0..20.0).contains(&high), "{high}");
+        // Of few values, too, where the extreme one is itself a large part of the highest.
+        let few = [group(&[sorted[60..85].to_vec(), vec![400.0]].concat())];
+        assert!((6.0..40.0).contains(&highest_shown(&few)), "{}", highest_shown(&few));
         let note = beyond(&far, high).unwrap();
-        assert_eq!(note, "1 value beyond the axis, at its upper end: 400");
+        assert_eq!(note, "1 value above: 400");
         assert!(boxes("t", "v", "g", &far).svg().contains(&note));
         assert_eq!(highest_shown(&[group(&[0.0, 0.0])]), 1.0);
     }
