@@ -181,6 +181,35 @@ fn a_step_has_its_threads_and_its_processor_seconds_are_counted() {
     }
 }
 
+/// A step that continues what was stopped does not continue a result that was whole and was damaged later.
+#[cfg(unix)]
+#[test]
+fn a_damaged_result_is_made_from_the_start() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().join("program");
+    std::fs::write(&program, "#!/bin/sh\necho whole\n").unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let out = dir.path().join("run");
+    let options = Options { program, ..options(&out) };
+    let mut experiment = spec::find("tumour-review").unwrap();
+    experiment.steps.iter_mut().for_each(|step| step.resumes = true);
+    let graph = Graph::build(&[experiment], false).unwrap();
+    let note = RunNote::here(vec!["tumour-review".into()], false, &options);
+    let run = || {
+        experiments::run::run(&graph, &note, &options, &mut base::progress::Silent).unwrap();
+        std::fs::read_to_string(out.join("steps/review/score/score.json")).unwrap()
+    };
+    assert_eq!(run(), "whole\n");
+    let other = out.join("steps/review/score/checkpoint");
+    for damaged in ["who", ""] {
+        std::fs::write(&other, "of the damaged result").unwrap();
+        std::fs::write(out.join("steps/review/score/score.json"), damaged).unwrap();
+        assert_eq!(run(), "whole\n");
+        assert!(!other.exists(), "what the result was made of is trusted");
+    }
+}
+
 #[test]
 fn the_estimate_of_hours_follows_what_was_measured() {
     let dir = tempfile::tempdir().unwrap();

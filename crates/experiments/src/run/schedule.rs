@@ -248,7 +248,9 @@ impl<'a> Work<'a> {
             self.outside(step, key, what)?;
             return Ok(false);
         }
-        let continued = before.filter(|_| step.resumes);
+        // A result that was whole and is damaged now is made from the start: what it was continued from may be, too.
+        let is_done = |r: &Record| matches!(r.state, StepState::Done { .. });
+        let continued = before.filter(|r| step.resumes && !is_done(r));
         if continued.is_none() && folder.exists() {
             std::fs::remove_dir_all(&folder).map_err(|e| ExperimentError::path(&folder, e))?;
         }
