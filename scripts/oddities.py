@@ -878,6 +878,42 @@ def dicom_holes(d):
     return in_folder(p, reads(p, values=holed))
 
 
+@dicom_case("converters", "a size in millimetres against the spacing in DICOM")
+def dicom_volume(d):
+    p = d / "dicom_volume/volume.dcm"
+    mm = dict(ImagedVolumeWidth=2 * 512 * MPP / 1000, ImagedVolumeHeight=2 * 512 * MPP / 1000)
+    dicom(p, **mm)
+    return dict(
+        file="dicom_volume/volume.dcm", command=["slide", "tissue"], exit=1,
+        words=["contradict", "0.25", "0.5", "--mpp"], remedy=None, flags=["--mpp", "0.25", "--force-mpp"],
+    )
+
+
+@dicom_case("levels of another scan", "a level's spacing against its size in DICOM")
+def dicom_spacing(d):
+    p = d / "dicom_spacing/fine.dcm"
+    dicom(p)
+    dicom(p.with_name("coarse.dcm"), half(LEVELS[1]), uid="2", mpp=3 * MPP)
+    return in_folder(p, refuses(p, "coarse.dcm", "0.7500 um/px", "0.5000 um/px", remedy=alone(p)))
+
+
+@dicom_case("cut transfers", "a damaged label in a DICOM series")
+def dicom_label(d):
+    p = d / "dicom_label/slide.dcm"
+    label = p.with_name("label.dcm")
+    dicom(p)
+    dicom(label, LEVELS[1][:120, :140], uid="2", ImageType=["ORIGINAL", "PRIMARY", "LABEL", "NONE"])
+    label.write_bytes(label.read_bytes()[:-2000])
+    return in_folder(p, reads(p, info=dict(width=512, height=512, levels=1, mpp=MPP), values=LEVELS[1]))
+
+
+@dicom_case("de-identification", "free text in technical attributes of DICOM")
+def says_more_dicom(d):
+    p = d / "dicom_words/words.dcm"
+    dicom(p, Occupation="Judge", ProtocolName="of Jane Doe", Manufacturer="Jane Doe")
+    return in_folder(p, reads(p, names=["dicom.Occupation", "dicom.ProtocolName", "dicom.Manufacturer"]))
+
+
 @dicom_case("de-identification", "private groups of DICOM")
 def says_dicom(d):
     p = d / "dicom_private/private.dcm"

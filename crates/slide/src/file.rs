@@ -23,6 +23,8 @@ pub(crate) struct SlideFile {
 enum Bytes {
     Local(File),
     Remote(Box<Object>),
+    /// In memory.
+    Held(Vec<u8>),
 }
 
 /// What a path is called in errors and results: an address without its query, other paths as they are.
@@ -32,6 +34,13 @@ pub(crate) fn shown(path: &Path) -> Result<PathBuf, SlideError> {
         source: e.into(),
     };
     Ok(Address::parse(path).map_err(fail)?.map_or_else(|| path.to_path_buf(), |a| a.path()))
+}
+
+impl From<Vec<u8>> for SlideFile {
+    /// A file that is in memory.
+    fn from(bytes: Vec<u8>) -> Self {
+        Self { len: bytes.len() as u64, bytes: Bytes::Held(bytes), failed: OnceLock::new() }
+    }
 }
 
 impl SlideFile {
@@ -77,6 +86,12 @@ impl SlideFile {
                 }
             }),
             Bytes::Remote(object) => object.read_at(buf, offset).map_err(io::Error::other),
+            Bytes::Held(bytes) => {
+                let from = usize::try_from(offset).ok();
+                let part = from.and_then(|from| bytes.get(from..from.checked_add(buf.len())?));
+                buf.copy_from_slice(part.ok_or(io::ErrorKind::UnexpectedEof)?);
+                Ok(())
+            }
         }
     }
 
@@ -88,7 +103,9 @@ impl SlideFile {
     /// The read that the system refused, or for which the server failed for good.
     pub(crate) fn failure(&self, path: &Path) -> Option<SlideError> {
         match &self.bytes {
-            Bytes::Local(_) => self.first_failure().map(|reason| SlideError::read(path, reason)),
+            Bytes::Local(_) | Bytes::Held(_) => {
+                self.first_failure().map(|reason| SlideError::read(path, reason))
+            }
             Bytes::Remote(object) => {
                 let path = path.to_path_buf();
                 object.failure().map(|source| SlideError::Remote { path, source })

@@ -62,6 +62,9 @@ const PARTS: &[(Personal, &[&str])] = &[
             "ethnicgroup",
             "medicalrecord",
             "experimenter",
+            // DICOM PS3.15, table E.1-1, of values that are not text.
+            "pregnancystatus",
+            "smokingstatus",
         ],
     ),
     (
@@ -149,6 +152,26 @@ const TECHNICAL: &[&str] = &[
     "codingschemeresponsibleorganization",
 ];
 
+/// DICOM's attributes of short text with words of the standard alone (PS3.3, 8.8, C.7.6.17, C.8.12.4, C.8.12.5; the
+/// last is what the copy without persons states). In every other one anybody may have written anything.
+const DICOM_WORDS: [&str; 11] = [
+    "CodeMeaning",
+    "CodeValue",
+    "CodingSchemeDesignator",
+    "CodingSchemeRegistry",
+    "CodingSchemeVersion",
+    "DimensionDescriptionLabel",
+    // Of the library that wrote the file.
+    "ImplementationVersionName",
+    "LongCodeValue",
+    "OpticalPathIdentifier",
+    "PositionReferenceIndicator",
+    "DeidentificationMethod",
+];
+/// DICOM's attributes that name a product ([`PRODUCTS`]).
+const DICOM_PRODUCTS: [&str; 4] =
+    ["Manufacturer", "ManufacturerModelName", "OpticalPathDescription", "SoftwareVersions"];
+
 /// What a property of this name states about people; `None` for a technical one.
 #[must_use]
 pub fn personal(name: &str) -> Option<Personal> {
@@ -169,18 +192,27 @@ pub fn personal(name: &str) -> Option<Personal> {
         VR::DA | VR::DT | VR::TM => Some(Personal::Date),
         // Private attributes are of no kind that is known.
         VR::LT | VR::ST | VR::UT | VR::UN => Some(Personal::Text),
-        VR::LO if squeezed.ends_with("description") => Some(Personal::Text),
+        VR::AE => Some(Personal::Place),
+        VR::LO | VR::SH | VR::UC | VR::UR => {
+            let keyword = keyword(name)?;
+            let known = DICOM_WORDS.contains(&keyword) || DICOM_PRODUCTS.contains(&keyword);
+            (!known).then_some(Personal::Text)
+        }
         _ => None,
     })
 }
 
+/// The keyword of a DICOM attribute: of `dicom.A[0].SoftwareVersions[1]` the last, without its number.
+fn keyword(name: &str) -> Option<&str> {
+    name.strip_prefix("dicom")?.rsplit('.').next()?.split('[').next()
+}
+
 /// The kind of a DICOM attribute in the standard: `dicom.A[0].TextValue` is text of any length.
 fn kind_of_attribute(name: &str) -> Option<VR> {
-    let last = name.strip_prefix("dicom")?.rsplit('.').next()?;
-    if last.starts_with('(') {
+    let keyword = keyword(name)?;
+    if keyword.starts_with('(') {
         return Some(VR::UN);
     }
-    let keyword = last.split('[').next()?;
     StandardDataDictionary.by_name(keyword).map(|e| e.vr().relaxed())
 }
 
@@ -306,18 +338,19 @@ const PRODUCTS: &[&str] = &[
     "scanner", "scanscope", "slide", "slideview", "tissuescope", "trestle", "ufs", "ventana", "visiontek", "vs", "xr",
     "xt", "zeiss",
     // Programs.
-    "adobe", "asap", "bio", "bioformats", "builder", "cellsens", "converter", "fiji", "formats", "gdal", "gimp",
-    "glencoe", "graphicsmagick", "imagej", "imagemagick", "imageio", "imagescope", "indica", "itk", "java", "large",
-    "halo", "libtiff", "libvips", "loci", "macintosh", "magick", "matlab", "mathworks", "micro", "manager", "mithras",
-    "ome", "opencv", "openslide", "photoshop", "pillow", "py", "pyvips", "python", "qupath", "simpleitk", "tifffile",
-    "vips", "visiopharm", "wsidicom", "wsidicomizer", "windows", "zen",
+    "adobe", "asap", "bio", "bioformats", "builder", "cellsens", "converter", "dcmtk", "dicom", "fiji", "formats",
+    "gdal", "gimp", "gdcm", "glencoe", "graphicsmagick", "highdicom", "imagej", "imagemagick", "imageio", "imagescope",
+    "indica", "itk", "java", "large", "halo", "libtiff", "libvips", "loci", "macintosh", "magick", "matlab",
+    "mathworks", "micro", "manager", "mithras", "offis", "ome", "opencv", "openslide", "orthanc", "photoshop",
+    "pillow", "py", "pydicom", "pyvips", "python", "qupath", "simpleitk", "tifffile", "vips", "visiopharm", "wsidicom",
+    "wsidicomizer", "windows", "zen",
     // Settings of scanners, colour profiles, and words between names.
-    "a", "adobe98", "and", "black", "blue", "brightfield", "build", "by", "clinical", "color", "colour",
-    "coverslip", "created", "default", "diagnostic", "digital", "edition", "embedded", "filter", "gmt", "gs", "iec",
-    "image", "imaging", "ivd", "lab", "library", "lite", "none", "nr", "of", "only", "pathology", "product",
-    "profile", "release", "research", "rgb", "ruo", "server", "software", "space", "srgb", "standard", "studio",
-    "system", "systems", "the", "tiff", "tool", "toolbox", "tools", "unknown", "use", "usm", "utc", "v", "ver",
-    "version", "viewer", "with", "writer", "x",
+    "a", "adobe98", "and", "black", "blue", "bright", "brightfield", "field", "build", "by", "clinical", "color",
+    "colour", "coverslip", "created", "default", "diagnostic", "digital", "edition", "embedded", "filter", "gmt", "gs",
+    "iec", "illumination", "image", "imaging", "ivd", "lab", "library", "light", "lite", "none", "nr", "of", "only",
+    "pathology", "product", "profile", "release", "research", "rgb", "ruo", "server", "software", "space", "srgb",
+    "standard", "studio", "system", "systems", "the", "tiff", "tool", "toolbox", "tools", "transmitted", "unknown",
+    "use", "usm", "utc", "v", "ver", "version", "viewer", "with", "writer", "x",
 ];
 
 /// Whether a text is of names of products, versions and short numbers alone.
@@ -374,6 +407,7 @@ fn is_accession(word: &str) -> bool {
 fn names_a_product(name: &str) -> bool {
     let last = name.rsplit('.').next().unwrap_or(name);
     name.starts_with("tiff") && ["Make", "Model", "Software"].contains(&last)
+        || keyword(name).is_some_and(|k| DICOM_PRODUCTS.contains(&k))
 }
 
 /// Whether a field is one of [`APERIO_TECHNICAL`] with a value as such a field has.
@@ -384,13 +418,10 @@ fn is_technical_field(key: &str, value: &str) -> bool {
     held.is_some_and(|held| if held == Words { is_product(value) } else { number() })
 }
 
-/// The kind of a field of a description: by its name, and as free text where nobody knows the name, or the value is
-/// none of it, and has letters.
+/// The kind of a field of a description: by its name, and as free text where nobody knows the name, which may itself be
+/// somebody's, or the value is not of it.
 fn of_field(key: &str, value: &str) -> Option<Personal> {
-    personal(key).or_else(|| {
-        let known = is_technical_field(key, value);
-        (!known && value.chars().any(char::is_alphabetic)).then_some(Personal::Text)
-    })
+    personal(key).or_else(|| (!is_technical_field(key, value)).then_some(Personal::Text))
 }
 
 /// Words of the lines before the fields, as Aperio's scanners and ImageScope write them: program,
@@ -573,6 +604,47 @@ mod tests {
         }
     }
 
+    /// Text of a DICOM attribute is technical only where it is of the standard's words or a product (PS3.15, E.1-1).
+    #[test]
+    fn any_text_of_dicom_may_name_somebody() {
+        for keyword in [
+            "Occupation",
+            "CountryOfResidence",
+            "ProtocolName",
+            "ReasonForStudy",
+            "RequestingService",
+            "ResponsibleOrganization",
+            "ServiceEpisodeID",
+            "TextString",
+            "Allergies",
+            "Manufacturer",
+            "SoftwareVersions[1]",
+            "OpticalPathSequence[0].OpticalPathDescription",
+            "ContributingEquipmentSequence[0].ManufacturerModelName",
+        ] {
+            let name = format!("dicom.{keyword}");
+            assert_eq!(personal_parts(&name, "Jane Doe"), [(name, Personal::Text)]);
+        }
+        for (keyword, kind) in [
+            ("PerformedStationAETitle", Personal::Place),
+            ("SmokingStatus", Personal::Person),
+            ("PregnancyStatus", Personal::Person),
+        ] {
+            let name = format!("dicom[1].{keyword}");
+            assert_eq!(personal_parts(&name, "JANEDOE"), [(name, kind)]);
+        }
+        for (keyword, value) in [
+            ("Manufacturer", "Leica Biosystems"),
+            ("ManufacturerModelName", "Aperio GT450 DX"),
+            ("SoftwareVersions[1]", "1.0.1.5027"),
+            ("ImplementationVersionName", "OFFIS_DCMTK_366"),
+            ("OpticalPathSequence[0].OpticalPathDescription", "Brightfield"),
+            ("OpticalPathSequence[0].IlluminationTypeCodeSequence[0].CodeMeaning", "Brightfield"),
+        ] {
+            assert_eq!(personal_parts(&format!("dicom.{keyword}"), value), [], "{keyword}");
+        }
+    }
+
     #[test]
     fn technical_properties_are_none_of_it() {
         for name in [
@@ -633,9 +705,13 @@ mod tests {
         );
         assert_eq!(personal_parts("tiff.ImageDescription", &sound), []);
         assert_eq!(without_persons(&sound), sound);
-        for fields in
-            ["MPP = 0.25;Smith 2020-01-01", "Left = Smith", "Parmset = USM;Smith", "Slide = Smith"]
-        {
+        for fields in [
+            "MPP = 0.25;Smith 2020-01-01",
+            "Left = Smith",
+            "Parmset = USM;Smith",
+            "Slide = Smith",
+            "Jane Doe = 5",
+        ] {
             let text = format!("{head}|AppMag = 40|{fields}");
             let found = personal_parts("tiff.ImageDescription", &text);
             assert_eq!(found.iter().map(|f| f.1).collect::<Vec<_>>(), [Personal::Text], "{fields}");

@@ -3,7 +3,11 @@
 //! is meant; one of another size is named; previews are neither.
 
 use crate::exif;
-use std::ops::Range;
+use crate::file::SlideFile;
+use crate::jpeg::{Segment, Segments, stated_size};
+use crate::limits::Limits;
+use crate::tiff::{Ifd, TiffFile, is_tiff, tag};
+use std::sync::Arc;
 
 /// What to do about further pictures.
 pub(crate) const REMEDY: &str = "save the picture that is meant in a file of its own";
@@ -51,7 +55,7 @@ pub(crate) fn in_jpeg(
         if kind & 0xFF_0000 == PREVIEW {
             continue;
         }
-        let size = head(at).and_then(|head| jpeg_size(&head));
+        let size = head(at).and_then(|head| stated_size(&head));
         if kind & 0xFF_0000 == VIEW || size == Some((w, h)) {
             alike += 1;
             continue;
@@ -65,41 +69,12 @@ pub(crate) fn in_jpeg(
     }
 }
 
-/// Markers and bodies of the segments before the data of a JPEG.
-fn segments(b: &[u8]) -> Vec<(u8, Range<usize>)> {
-    let (mut all, mut at) = (Vec::new(), 2);
-    while let Some(&[0xFF, marker, high, low]) = b.get(at..at + 4) {
-        let end = at + 2 + usize::from(u16::from_be_bytes([high, low])).max(2);
-        if marker == 0xFF {
-            at += 1;
-            continue;
-        }
-        if end > b.len() || marker == 0xDA {
-            break;
-        }
-        all.push((marker, at + 4..end));
-        at = end;
-    }
-    all
-}
-
-/// Width and height that the frame header of a JPEG states.
-fn jpeg_size(b: &[u8]) -> Option<(u64, u64)> {
-    let is_frame = |m: u8| matches!(m, 0xC0..=0xCF) && !matches!(m, 0xC4 | 0xC8 | 0xCC);
-    let all = segments(b.starts_with(&[0xFF, 0xD8]).then_some(b)?);
-    let (_, body) = all.into_iter().find(|(marker, _)| is_frame(*marker))?;
-    let side = |at: usize| b.get(at..at + 2).map(|s| u64::from(s[0]) << 8 | u64::from(s[1]));
-    Some((side(body.start + 3)?, side(body.start + 1)?))
-}
-
 /// Kinds and places of the pictures behind the first of a JPEG.
 fn further(b: &[u8]) -> Vec<(u32, u64)> {
-    let is_list = |(marker, body): &(u8, Range<usize>)| {
-        *marker == 0xE2 && b[body.clone()].starts_with(b"MPF\0")
-    };
-    let Some((_, list)) = segments(b).into_iter().find(is_list) else { return Vec::new() };
-    let start = list.start + 4;
-    let fields = exif::fields(&b[start..list.end]);
+    let is_list = |s: &Segment| s.marker == 0xE2 && b[s.body.clone()].starts_with(b"MPF\0");
+    let Some(list) = Segments::before_scans(b).find(is_list) else { return Vec::new() };
+    let start = list.body.start + 4;
+    let fields = exif::fields(&b[start..list.body.end]);
     let Some(field) = fields.iter().find(|f| f.tag == ENTRIES) else { return Vec::new() };
     let uint = |b: &[u8]| match field.big_endian {
         true => b.iter().fold(0, |v, x| v << 8 | u32::from(*x)),
@@ -111,59 +86,44 @@ fn further(b: &[u8]) -> Vec<(u32, u64)> {
         .collect()
 }
 
-/// Pages of a TIFF that are not shrunk copies or masks of others; 0 of what is not one. Two are enough.
-fn pages(b: &[u8]) -> usize {
-    let big_endian = b.starts_with(b"MM");
-    let uint = |at: u64, n: u64| -> Option<u64> {
-        let (from, to) = (usize::try_from(at).ok()?, usize::try_from(at.checked_add(n)?).ok()?);
-        let bytes = b.get(from..to)?;
-        Some(match big_endian {
-            true => bytes.iter().fold(0, |v, x| v << 8 | u64::from(*x)),
-            false => bytes.iter().rev().fold(0, |v, x| v << 8 | u64::from(*x)),
-        })
+/// Whether a TIFF has a page that is neither a shrunk copy of another nor a mask: by what it states, as the
+/// directories of slides do, or by its size. Of what cannot be walked that is not known.
+fn has_pages(b: &[u8]) -> bool {
+    let file = Arc::new(SlideFile::from(b.to_vec()));
+    let Ok(tiff) = TiffFile::read(&file, &Limits::default()) else { return false };
+    let uint = |ifd: &Ifd, tag| ifd.uint(tag).ok().flatten();
+    let is_page = |ifd: &&Ifd| {
+        let stated = uint(ifd, tag::SUBFILE_TYPE).is_some_and(|kind| kind & 5 != 0);
+        !stated && uint(ifd, tag::OLD_SUBFILE_TYPE) != Some(2)
     };
-    let walk = || -> Option<usize> {
-        let big = uint(2, 2)? == 43;
-        let (word, count, entry) = if big { (8, 8, 20) } else { (4, 2, 12) };
-        let (mut at, mut pages, mut seen) = (uint(if big { 8 } else { 4 }, word)?, 0, Vec::new());
-        while at != 0 && pages < 2 && !seen.contains(&at) && seen.len() < 100 {
-            seen.push(at);
-            let n = uint(at, count)?.min(4096);
-            let value = |tag: u64| {
-                let place = (0..n).map(|i| at + count + i * entry);
-                let entry = place.into_iter().find(|p| uint(*p, 2) == Some(tag))?;
-                uint(entry + entry_value(big), if uint(entry + 2, 2)? == 3 { 2 } else { 4 })
-            };
-            let shrunk = value(254).is_some_and(|kind| kind & 5 != 0) || value(255) == Some(2);
-            pages += usize::from(!shrunk);
-            at = uint(at + count + n * entry, word)?;
-        }
-        Some(pages)
-    };
-    match b.get(..4) {
-        Some(b"II*\0" | b"MM\0*" | b"II+\0" | b"MM\0+") => walk().unwrap_or(0),
-        _ => 0,
-    }
+    let size = |ifd: &Ifd| uint(ifd, tag::WIDTH).zip(uint(ifd, tag::HEIGHT));
+    let mut pages = tiff.ifds.iter().filter(is_page);
+    let Some(first) = pages.next() else { return false };
+    let is_copy = |page| size(first).zip(size(page)).is_some_and(|(all, own)| shrunk(all, own));
+    !pages.all(is_copy)
 }
 
-/// Where the value of a directory's entry is in it.
-fn entry_value(big: bool) -> u64 {
-    if big { 12 } else { 8 }
+/// Whether an image is a shrunk copy of another, by its size.
+pub(crate) fn shrunk((w, h): (u64, u64), (iw, ih): (u64, u64)) -> bool {
+    // Same shape within a pixel of the smaller image.
+    let (fx, fy) = (w as f64 / iw as f64, h as f64 / ih as f64);
+    let slack = 1.0 / iw.min(ih) as f64 + 0.01;
+    iw < w && ih < h && (fx / fy - 1.0).abs() <= slack
 }
 
-/// Why a crop's file is not one picture, with the remedy; none of one that is.
+/// Why a crop's or a mask's file is not one picture, with the remedy; none of one that is.
 #[must_use]
 pub fn other_pictures(b: &[u8]) -> Option<String> {
     let what = if b.starts_with(PNG) {
         in_png(b)
-    } else if let Some(size) = jpeg_size(b).filter(|_| b.starts_with(&[0xFF, 0xD8])) {
+    } else if let Some(size) = stated_size(b) {
         let mut head = |at: u64| {
             let from = usize::try_from(at).ok()?;
             Some(b.get(from..b.len().min(from.saturating_add(HEAD as usize)))?.to_vec())
         };
         in_jpeg(b, size, &mut head).err()
     } else {
-        (pages(b) > 1).then(|| "several pages, of which one would be read".to_owned())
+        (is_tiff(b) && has_pages(b)).then(|| "several pages, of which one would be read".to_owned())
     };
     what.map(|what| format!("{what}; {REMEDY}"))
 }

@@ -1,7 +1,6 @@
 //! Whether a JPEG file is all there: many decoders fill up what is missing with grey, without an error.
 
-use crate::inventory::segments;
-use crate::jpeg::{Space, decode};
+use crate::jpeg::{Space, decode, segments};
 
 /// Sides of a JPEG at most, px.
 const MOST: (usize, usize) = (65_535, 65_535);

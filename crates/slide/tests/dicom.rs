@@ -289,6 +289,106 @@ fn a_resolution_is_not_guessed() {
     assert!(matches!(e, SlideError::MissingResolution { .. }), "{e}");
 }
 
+/// A copy of a drawn file in a folder, with attributes put before the sizes of the whole.
+fn put(dir: &Path, name: &str, from: &str, attributes: &[&[u8]]) -> PathBuf {
+    let mut bytes = std::fs::read(drawn(from)).unwrap();
+    let at = bytes.windows(6).position(|w| w == [0x48, 0, 6, 0, b'U', b'L']).unwrap();
+    bytes.splice(at..at, attributes.concat());
+    let path = dir.join(name);
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+/// Millimetres that the whole covers, across and down.
+fn volume(width: f32, height: f32) -> Vec<u8> {
+    let element =
+        |tag: u8, mm: f32| [&[0x48, 0, tag, 0][..], b"FL", &[4, 0], &mm.to_le_bytes()].concat();
+    [element(1, width), element(2, height)].concat()
+}
+
+/// 100 x 70 px of 0.25 um are 0.025 x 0.0175 mm; some writers exchange the two where the slide is turned.
+#[test]
+fn a_size_in_millimetres_that_contradicts_the_spacing_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let resolution = |width: f32, height: f32| {
+        let path = put(dir.path(), "a.dcm", "rle/a.dcm", &[&volume(width, height)]);
+        open(&path).unwrap().resolution().map(|r| r.x.get()).map_err(|e| e.to_string())
+    };
+    for sound in [(0.025, 0.0175), (0.0175, 0.025), (0.0255, 0.0175), (0.0, 0.0), (-1.0, 2.0)] {
+        assert_eq!(resolution(sound.0, sound.1).unwrap(), 0.25, "{sound:?}");
+    }
+    let e = resolution(0.05, 0.035).unwrap_err();
+    for words in ["contradicting", "PixelSpacing = 0.25", "ImagedVolumeWidth = 0.5"] {
+        assert!(e.contains(words), "{words}: {e}");
+    }
+}
+
+/// As in a TIFF: a level states the um/px that its size makes of the finest, or that of the finest.
+#[test]
+fn a_level_whose_spacing_contradicts_its_size_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let fine = put(dir.path(), "b.dcm", "series/b.dcm", &[]);
+    let coarse = put(dir.path(), "a.dcm", "series/a.dcm", &[]);
+    let whole = std::fs::read(&coarse).unwrap();
+    let old = b"0.0005\\0.0005";
+    let at = whole.windows(old.len()).position(|w| w == old).unwrap();
+    for (new, sound) in [(old, true), (b"0.0025\\0.0025", false), (b"0.0007\\0.0007", false)] {
+        let mut bytes = whole.clone();
+        bytes[at..at + old.len()].copy_from_slice(new);
+        std::fs::write(&coarse, bytes).unwrap();
+        match open(&fine) {
+            Ok(slide) => assert!(sound && slide.levels().len() == 2),
+            Err(e) => {
+                let e = e.to_string();
+                assert!(!sound && e.contains("a.dcm") && e.contains("0.5000 um/px"), "{e}");
+            }
+        }
+    }
+}
+
+/// The slide is sound without its label; a level that is damaged is refused as before.
+#[test]
+fn a_damaged_label_is_named_and_refuses_no_slide() {
+    let dir = tempfile::tempdir().unwrap();
+    let [level, slide, label] = ["a", "b", "c"]
+        .map(|n| put(dir.path(), &format!("{n}.dcm"), &format!("series/{n}.dcm"), &[]));
+    let cut = |path: &Path| {
+        let bytes = std::fs::read(path).unwrap();
+        std::fs::write(path, &bytes[..bytes.len() - 50]).unwrap();
+    };
+    assert!(open(&slide).unwrap().associated_images()[0].unreadable.is_none());
+    cut(&label);
+    let opened = open(&slide).unwrap();
+    assert_eq!(opened.levels().len(), 2);
+    assert!(opened.associated_images()[0].unreadable.is_some());
+    cut(&level);
+    let e = open(&slide).unwrap_err().to_string();
+    assert!(e.contains("a.dcm, of the same series"), "{e}");
+}
+
+/// A file that states itself that its pixels show the label is found, and no copy of it is called clean.
+#[test]
+fn pixels_with_writing_are_found() {
+    for (tag, keyword) in [
+        ([0x28, 0, 1, 3], "dicom.BurnedInAnnotation"),
+        ([0x48, 0, 0x10, 0], "dicom.SpecimenLabelInImage"),
+    ] {
+        for (value, written) in [(b"YES ", true), (b"NO  ", false)] {
+            let dir = tempfile::tempdir().unwrap();
+            let attribute = [&tag[..], b"CS", &[4, 0], value].concat();
+            let path = put(dir.path(), "a.dcm", "rle/a.dcm", &[&attribute]);
+            let found = open(&path).unwrap().inventory().unwrap().findings;
+            assert_eq!(found.iter().any(|f| f.name == keyword), written, "{keyword}: {found:?}");
+            let copy = slide::deidentify::deidentify(
+                &path,
+                &dir.path().join("copy"),
+                &OpenOptions::default(),
+            );
+            assert_eq!(copy.is_err(), written, "{keyword}");
+        }
+    }
+}
+
 #[test]
 fn a_part_that_is_missing_is_missed() {
     for (file, words) in [("a", "starts with frame"), ("b", "6 frames of 12")] {

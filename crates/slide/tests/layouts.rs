@@ -366,6 +366,39 @@ fn a_blank_patch_of_a_coarse_tile_comes_from_the_finer_level() {
     assert_eq!(glass.level_notes(), [""; 0]);
 }
 
+/// In strips, too, and however small and wherever the patch is: 16 px each way are enough.
+#[test]
+fn blank_patches_of_any_layout_and_place_are_filled() {
+    let drawn = Drawn::new();
+    let places = [(140..204, 90..282), (143..159, 95..111), (301..320, 222..239)];
+    for (i, tiles) in [[Some(256); 2], [Some(256), None], [None; 2]].into_iter().enumerate() {
+        for (k, (columns, rows)) in places.iter().cloned().enumerate() {
+            let drawn_with = |name: &str, patch: bool| {
+                let [mut base, mut level] = levels();
+                (base.tile, level.tile) = (tiles[0], tiles[1]);
+                let (columns, rows) = (columns.clone(), rows.clone());
+                level.pixel = Box::new(move |x, y| {
+                    match patch && columns.contains(&x) && rows.contains(&y) {
+                        true => [255; 4],
+                        false => tissue(4 * x, 4 * y),
+                    }
+                });
+                let name = format!("{name}-{i}-{k}.tif");
+                open(&drawn.tiff(&name, &[base, level.subfile(1)])).unwrap()
+            };
+            let (whole, slide) = (drawn_with("whole", false), drawn_with("patched", true));
+            assert_eq!((whole.levels().len(), slide.levels().len()), (2, 2));
+            let all = Rect::new(0, 0, 512, 512);
+            let read = |slide: &Slide| slide.read_reduced(4.0, all).unwrap();
+            assert!(read(&slide) == read(&whole), "{tiles:?}, patch {k}");
+            assert_eq!(area(&slide), area(&whole), "{tiles:?}, patch {k}");
+            assert_eq!(whole.level_notes(), [""; 0], "{tiles:?}, patch {k}");
+            let notes = slide.level_notes().join("; ");
+            assert!(notes.contains("of level 1 with a blank part"), "{tiles:?}, {k}: {notes}");
+        }
+    }
+}
+
 fn ome(images: &[(&str, u32, u32, &str)]) -> String {
     let image = |(name, w, h, more): &(&str, u32, u32, &str)| {
         format!(
@@ -1053,6 +1086,21 @@ fn every_kind_of_text_is_found_in_a_file_and_gone_from_its_copy() {
     }
 }
 
+/// Bytes are text where somebody wrote in them, in a field of numbers, too.
+#[test]
+fn text_in_a_field_of_numbers_is_found_and_left_out() {
+    let drawn = Drawn::new();
+    for (tag, kind) in [(301, 1), (332, 7), (532, 7)] {
+        let page = Page::tissue((256, 256), 4, Some(256)).with(tag, kind, b"Jane Doe S21-1234");
+        let path = drawn.tiff("bytes.tif", &[page]);
+        assert!(matches!(&kinds(&path)[..], [(_, Personal::Text)]), "{tag}: {:?}", kinds(&path));
+        let out = drawn.dir.path().join(format!("copy-{tag}.tif"));
+        deidentify(&path, &out, &options()).unwrap();
+        assert!(!std::fs::read(&out).unwrap().windows(4).any(|w| w == b"Jane"), "{tag}");
+        same_pixels(&open(&path).unwrap(), &open(&out).unwrap());
+    }
+}
+
 /// Tiles of JPEG 2000 have comments of their own: that of each tile is looked at, and a copy has none of them.
 #[test]
 fn comments_of_jpeg_2000_tiles_are_found_named_and_removed() {
@@ -1082,7 +1130,7 @@ fn comments_of_jpeg_2000_tiles_are_found_named_and_removed() {
             "names of 0 associated images".into(),
         ],
         not_looked_at: vec![
-            "what follows the header of a tile, comments of parts of JPEG 2000 tiles".into(),
+            "what follows the header of a tile".into(),
             "numbers in private tags, and bytes no directory points to".into(),
             "the pixels of the slide and of its associated images".into(),
         ],
@@ -1096,6 +1144,18 @@ fn comments_of_jpeg_2000_tiles_are_found_named_and_removed() {
         found.retain(|f| !before.contains(f));
         let [(name, Personal::Text)] = &found[..] else { panic!("{one}: {found:?}") };
         assert!(name.ends_with(".jpeg2000.Comment"), "{name}");
+    }
+    // The data of a tile are in parts with headers of their own.
+    for which in [0, 2] {
+        let change = |tile: &[u8]| with_comment_of_a_part(tile, &person[..]);
+        let path = drawn.file("part.svs", &with_tile(&plain, which, change));
+        let mut found = kinds(&path);
+        found.retain(|f| !before.contains(f));
+        assert!(matches!(&found[..], [(_, Personal::Text)]), "{which}: {found:?}");
+        let out = drawn.dir.path().join(format!("part-{which}.svs"));
+        deidentify(&path, &out, &options()).unwrap();
+        assert!(!std::fs::read(&out).unwrap().windows(4).any(|w| w == b"Jane"), "{which}");
+        same_pixels(&open(&golden("svs_jp2k_33005.svs")).unwrap(), &open(&out).unwrap());
     }
     for (i, at) in [&places[..1], &places[places.len() - 1..], &places[..]].into_iter().enumerate()
     {
@@ -1285,6 +1345,21 @@ fn with_comment(frame: &[u8], text: &[u8]) -> Vec<u8> {
     [&frame[..at], &comment, &frame[at..]].concat()
 }
 
+/// A codestream of JPEG 2000 with a comment in the header of its first part, whose length counts it.
+fn with_comment_of_a_part(stream: &[u8], text: &[u8]) -> Vec<u8> {
+    let part = stream.windows(2).position(|w| w == [0xFF, 0x90]).unwrap();
+    let length = ((text.len() + 4) as u16).to_be_bytes();
+    let comment = [&[0xFF, 0x64][..], &length, &[0, 1], text].concat();
+    let (head, rest) = stream.split_at(part + 12);
+    let mut head = head.to_vec();
+    let stated = u32::from_be_bytes([6, 7, 8, 9].map(|i| head[part + i]));
+    if stated > 0 {
+        let new = (stated + comment.len() as u32).to_be_bytes();
+        head[part + 6..part + 10].copy_from_slice(&new);
+    }
+    [&head[..], &comment, rest].concat()
+}
+
 /// A codestream of JPEG 2000 as the file that JP2 is, with a text in a box of XML and in one of its own kind.
 fn with_boxes(stream: &[u8], text: &[u8]) -> Vec<u8> {
     let boxed = |kind: &[u8], body: &[u8]| {
@@ -1312,9 +1387,10 @@ fn comments_in_frames_of_dicom_are_found_and_blanked() {
     let drawn = Drawn::new();
     let text = b"Jane Doe, S21-1234";
     type Change = fn(&[u8], &[u8]) -> Vec<u8>;
-    let cases: [(&str, &str, Change, &[&str]); 3] = [
+    let cases: [(&str, &str, Change, &[&str]); 4] = [
         ("jpeg", "jpeg_rgb", with_comment, &["dicom.jpeg.Comment"]),
         ("jpeg2000", "jp2k_rgb", with_comment, &["dicom.jpeg2000.Comment"]),
+        ("part", "jp2k_rgb", with_comment_of_a_part, &["dicom.jpeg2000.Comment"]),
         (
             "jp2",
             "jp2k_rgb",

@@ -22,6 +22,9 @@ pub(super) fn read(
     let Some(mpp) = mpp.or_else(|| stated(bytes)) else {
         return Err(RegionError::NoMpp { path });
     };
+    if let Some(what) = slide::other_pictures(bytes) {
+        return Err(broken(&path, what));
+    }
     let fail = |e: &dyn std::fmt::Display| broken(&path, format!("is not a mask: {e}"));
     let format = if bytes.starts_with(b"\x89PNG") { ImageFormat::Png } else { ImageFormat::Tiff };
     let mut reader = ImageReader::with_format(Cursor::new(bytes), format);

@@ -141,6 +141,51 @@ fn a_mask_has_a_region_per_value_and_covers_the_slide() {
     );
 }
 
+/// A grey TIFF of pages: side in px, and whether the page states that it is a shrunk copy. All of it is class 1.
+fn pages(all: &[(u16, bool)]) -> Vec<u8> {
+    let mut b = b"II*\0\x08\0\0\0".to_vec();
+    for (i, (side, shrunk)) in all.iter().enumerate() {
+        let (at, bytes) = (b.len() as u32, u32::from(*side) * u32::from(*side));
+        let pixels = at + 2 + 9 * 12 + 4;
+        let side = u32::from(*side);
+        let fields = [
+            (254, u32::from(*shrunk)),
+            (256, side),
+            (257, side),
+            (258, 8),
+            (259, 1),
+            (262, 1),
+            (273, pixels),
+            (278, side),
+            (279, bytes),
+        ];
+        b.extend(9u16.to_le_bytes());
+        for (tag, value) in fields {
+            b.extend([u16::to_le_bytes(tag), 4u16.to_le_bytes()].concat());
+            b.extend([1u32.to_le_bytes(), value.to_le_bytes()].concat());
+        }
+        let next = if i + 1 < all.len() { pixels + bytes } else { 0 };
+        b.extend(next.to_le_bytes());
+        b.resize(b.len() + bytes as usize, 1);
+    }
+    b
+}
+
+/// As of slides: another picture like the first is refused, shrunk copies of it are not other pictures.
+#[test]
+fn a_mask_is_one_picture() {
+    for one in [&[(8, false)][..], &[(8, false), (4, true)], &[(8, false), (4, false), (2, false)]]
+    {
+        let file = read("a.tif", &pages(one), Some(8.0)).unwrap();
+        assert_eq!(file.regions[0].area.px2().round(), 64.0, "{one:?}");
+    }
+    for several in [&[(8, false), (8, false)][..], &[(4, false), (8, false)]] {
+        let refused = read("a.tif", &pages(several), Some(8.0)).unwrap_err().to_string();
+        assert!(refused.contains("several pages"), "{several:?}: {refused}");
+        assert!(refused.contains("a file of its own"), "{several:?}: {refused}");
+    }
+}
+
 #[test]
 fn what_is_not_a_file_of_regions_is_refused() {
     assert!(refused("a.csv", b"x,y\n").contains("not a file of regions"));

@@ -1,7 +1,8 @@
 //! A PNG or JPEG without texts: the pixels' own chunks and segments, byte by byte.
 
 use super::{DeidentifyError, Written, disk};
-use crate::inventory::{is_technical_segment, segments};
+use crate::inventory::is_technical_segment;
+use crate::jpeg::segments;
 use crate::limits::Fault;
 use crate::{Slide, SlideError};
 use sha2::{Digest, Sha256};

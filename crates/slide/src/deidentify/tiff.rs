@@ -3,7 +3,8 @@
 use super::{DeidentifyError, Written, disk};
 use crate::format::{Layout, tiff_layout};
 use crate::icc;
-use crate::inventory::{JPEG_2000, is_technical_segment, jp2k_comments, jp2k_texts, segments};
+use crate::inventory::{JPEG_2000, is_technical_segment, jp2k_comments, jp2k_texts};
+use crate::jpeg::segments;
 use crate::limits::Fault;
 use crate::privacy;
 use crate::tiff::{Ifd, TiffFile, tag};
@@ -22,6 +23,7 @@ const KEPT: [u16; 35] = [
     318, 319, 320, 322, 323, 332, 334, 336, 338, 339, 529, 530, 531, 532, 32996, 32997,
 ];
 /// TIFF's numbers of types.
+const BYTE: u16 = 1;
 const ASCII: u16 = 2;
 const SHORT: u16 = 3;
 const LONG: u16 = 4;
@@ -167,7 +169,14 @@ fn fields(ifd: &Ifd, aperio: bool) -> Result<Vec<Field>, Fault> {
     let mut all = Vec::new();
     for (t, kind, count) in ifd.entries() {
         let value = match t {
-            _ if KEPT.contains(&t) && kind != ASCII => ifd.bytes(t)?.unwrap_or_default(),
+            _ if KEPT.contains(&t) && kind != ASCII => {
+                let value = ifd.bytes(t)?.unwrap_or_default();
+                // Numbers in bytes, unless somebody wrote in them.
+                if matches!(kind, BYTE | UNDEFINED) && privacy::holds_words(&value) {
+                    continue;
+                }
+                value
+            }
             tag::JPEG_TABLES => without_texts(&ifd.bytes(t)?.unwrap_or_default()).into_owned(),
             tag::ICC => icc::blanked(&ifd.bytes(t)?.unwrap_or_default()),
             tag::DESCRIPTION if aperio => {

@@ -4,6 +4,7 @@ use super::pyramid;
 use super::roles::{Arranged, Entry, Rule, arrange, entries, named};
 use super::{Format, Probe};
 use crate::resolution::{CONTRADICTION, Claim, decimal, differ};
+use crate::several::shrunk;
 use crate::source::Opened;
 use crate::tiff::tag;
 use crate::{OpenOptions, SlideError};
@@ -130,7 +131,7 @@ fn name(e: &Entry, slide: Option<(u64, u64)>) -> Option<String> {
         (true, Some(9)) => Some("macro".to_owned()),
         _ => None,
     };
-    let alike = || slide.zip(e.size).is_some_and(|(slide, own)| pyramid::shrunk(slide, own));
+    let alike = || slide.zip(e.size).is_some_and(|(slide, own)| shrunk(slide, own));
     let second_is = || (e.index == 1 && alike()) || second.contains("->");
     let thumbnail = || second_is().then(|| "thumbnail".to_owned());
     let letters = || word.starts_with(char::is_alphabetic).then(|| word.to_owned());

@@ -299,23 +299,12 @@ fn png_header(b: &[u8]) -> Result<Header, String> {
 
 fn jpeg_header(b: &[u8]) -> Result<Header, String> {
     let (mut density, mut orientation) = (None, 1);
-    let mut at = 2usize;
-    loop {
-        let m = b.get(at..at.saturating_add(4)).ok_or("JPEG without a frame header")?;
-        if m[0] != 0xFF {
-            return Err(format!("JPEG: no marker at byte {at}"));
-        }
-        if m[1] == 0xFF {
-            at += 1;
-            continue;
-        }
-        let len = be32(&m[2..4]) as usize;
-        let body = b.get(at + 4..at + 2 + len.max(2)).ok_or("JPEG: cut short")?;
-        match m[1] {
-            // Start of frame, except DHT, JPG and DAC.
-            0xC0..=0xCF if !matches!(m[1], 0xC4 | 0xC8 | 0xCC) => {
+    for segment in jpeg::Segments::before_scans(b) {
+        let (marker, body) = (segment.marker, &b[segment.body]);
+        match marker {
+            _ if jpeg::is_frame(marker) => {
                 let f = body.get(..5).ok_or("JPEG: short frame header")?;
-                let unread = match (m[1], f[0], body.get(5).copied().unwrap_or(0)) {
+                let unread = match (marker, f[0], body.get(5).copied().unwrap_or(0)) {
                     (0xC0..=0xC2, 8, 1 | 3) => None,
                     (0xC0..=0xC2, 8, 4) => {
                         Some("a JPEG of four components (CMYK), where RGB or grey is read".into())
@@ -340,9 +329,8 @@ fn jpeg_header(b: &[u8]) -> Result<Header, String> {
             0xE1 if body.starts_with(b"Exif\0\0") => {
                 orientation = exif::orientation(&body[6..]).unwrap_or(orientation);
             }
-            0xDA | 0xD9 => return Err("JPEG: image data before the frame header".into()),
             _ => {}
         }
-        at += 2 + len.max(2);
     }
+    Err("JPEG without a whole frame header before its image data".into())
 }

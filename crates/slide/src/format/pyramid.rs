@@ -3,6 +3,7 @@
 use crate::limits::Fault;
 use crate::privacy;
 use crate::resolution::Claim;
+use crate::several::shrunk;
 use crate::source::{AssociatedImage, Decoded, Level, Source, TileState};
 use crate::tiff::{Ifd, TiffImage, tag};
 use mitosis::RgbTile;
@@ -118,14 +119,6 @@ pub(crate) fn order(
     levels.dedup_by_key(|i| i.width);
     levels.insert(0, base);
     (levels, rest)
-}
-
-/// Whether an image is a shrunk copy of the base, by its size.
-pub(crate) fn shrunk((w, h): (u64, u64), (iw, ih): (u64, u64)) -> bool {
-    // Same shape within a pixel of the smaller image.
-    let (fx, fy) = (w as f64 / iw as f64, h as f64 / ih as f64);
-    let slack = 1.0 / iw.min(ih) as f64 + 0.01;
-    iw < w && ih < h && (fx / fy - 1.0).abs() <= slack
 }
 
 /// The claim of `XResolution`, `YResolution` and `ResolutionUnit`. Unit 1 ("none") claims nothing.

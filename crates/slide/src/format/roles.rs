@@ -8,10 +8,11 @@
 //! level only where its own um/px, if it states one, is that of the slide times the step between them.
 
 use super::Probe;
-use super::pyramid::{Extra, Pyramid, density, shrunk};
+use super::pyramid::{Extra, Pyramid, density};
 use crate::SlideError;
 use crate::limits::{Fault, Limits};
 use crate::resolution::MAX_DENSITY_MPP;
+use crate::several::shrunk;
 use crate::tiff::{Ifd, TiffFile, TiffImage, tag};
 
 /// `NewSubfileType` (TIFF 6.0, section 8): a reduced copy of another image.
@@ -104,6 +105,10 @@ impl Entry {
     /// um/px, if that is one of a microscope: image libraries write the density of a screen or a printer.
     fn um(&self) -> Option<f64> {
         self.mpp.filter(|um| *um > 0.0 && *um <= MAX_DENSITY_MPP)
+    }
+
+    fn as_scaled(&self) -> Option<Scaled> {
+        Some(Scaled { size: self.size?, um: self.um()? })
     }
 
     /// Its um/px by the slide's um/px and their sizes, and as it states it; none where one is not stated.
@@ -204,8 +209,8 @@ pub(super) fn arrange(
         let scaled = e.scaled(&base).is_none_or(|(by_size, stated)| agree(by_size, stated));
         let step = e.tiled == base.tiled && size.0 as f64 >= STEP * own.0 as f64;
         if (e.reduced() || (step && scaled)) && own.0 > 0 && shrunk(size, own) {
-            if !scaled {
-                stale(probe, &base, &e)?;
+            if !scaled && let Some((slide, copy)) = base.as_scaled().zip(e.as_scaled()) {
+                stale(probe, &format!("image {}", e.index), &slide, &copy)?;
             }
             match (&e.image, e.reduced() || rule.tiles_only) {
                 (Ok(level), _) if levels.iter().all(|l| l.width != level.width) => {
@@ -291,17 +296,32 @@ fn agree(a: f64, b: f64) -> bool {
     (a / b - 1.0).abs() <= SAME_SCAN
 }
 
-/// Refuses a reduced copy whose um/px is neither what its size makes of the slide's um/px nor, as some writers
-/// leave it, that of the slide itself.
-fn stale(probe: &Probe, base: &Entry, e: &Entry) -> Result<(), SlideError> {
-    let Some((by_size, stated)) = e.scaled(base) else { return Ok(()) };
-    if base.um().is_some_and(|um| agree(um, stated)) {
+/// A picture's size, px, and the um/px that is stated of it.
+pub(super) struct Scaled {
+    pub(super) size: (u64, u64),
+    pub(super) um: f64,
+}
+
+/// Refuses a reduced copy whose um/px is neither what its size makes of the slide's um/px nor, as some writers leave
+/// it, that of the slide itself.
+///
+/// # Errors
+/// [`SlideError::ContradictingSize`].
+pub(super) fn stale(
+    probe: &Probe,
+    name: &str,
+    slide: &Scaled,
+    copy: &Scaled,
+) -> Result<(), SlideError> {
+    let ((w, h), (ow, oh)) = (copy.size, slide.size);
+    let by_size = slide.um * ow as f64 / w as f64;
+    let known = slide.um > 0.0 && copy.um > 0.0;
+    if !known || agree(by_size, copy.um) || agree(slide.um, copy.um) {
         return Ok(());
     }
-    let ((w, h), (ow, oh)) = (e.size.unwrap_or_default(), base.size.unwrap_or_default());
     Err(SlideError::ContradictingSize {
         path: probe.path.clone(),
-        stated: format!("image {}: {stated:.4} um/px by its density", e.index),
+        stated: format!("{name}: {:.4} um/px as it states", copy.um),
         found: format!("{by_size:.4} um/px by its size, {w} x {h} px of {ow} x {oh} px"),
     })
 }

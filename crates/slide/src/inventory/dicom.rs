@@ -3,6 +3,7 @@
 use super::{FileText, jp2k, jpeg};
 use crate::file::SlideFile;
 use crate::format::dicom_files::{self, Frames};
+use crate::jpeg::{has_scan, segments};
 use crate::limits::{Fault, Limits};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -60,22 +61,18 @@ pub(super) fn texts(
     Ok(found)
 }
 
-/// The start of a frame with its header, of at most [`LONGEST_HEADER`].
+/// The start of a frame with its header, of at most [`LONGEST_HEADER`]: of JPEG 2000 all, where every part of the data
+/// may have a header of its own, and boxes may be behind them.
 fn header(frames: &Frames, frame: u64) -> Result<Vec<u8>, Fault> {
     let mut length = SHORT_HEADER;
     loop {
         let start = frames.start(frame, length)?;
-        let whole = match start.starts_with(&[0xFF, 0xD8]) {
-            true => jpeg::segments(&start).0.iter().any(|s| s.marker == 0xDA),
-            // Boxes may be behind the codestream, too.
-            false => {
-                start.starts_with(&[0xFF, 0x4F]) && start.windows(2).any(|w| w == [0xFF, 0x90])
-            }
-        };
+        let whole =
+            has_scan(&start) || !(jp2k::is_start(&start) || start.starts_with(&[0xFF, 0xD8]));
         if whole || (start.len() as u64) < length || length >= LONGEST_HEADER {
             return Ok(start);
         }
-        length *= 64;
+        length = if jp2k::is_start(&start) { LONGEST_HEADER } else { 64 * length };
     }
 }
 
@@ -99,7 +96,7 @@ fn in_stream(b: &[u8]) -> Vec<Range<usize>> {
     if !b.starts_with(&[0xFF, 0xD8]) {
         return jp2k::blankable(b);
     }
-    let (all, end) = jpeg::segments(b);
+    let (all, end) = segments(b);
     let texts = all.into_iter().map(|s| (s.marker, s.body));
     let texts = texts.filter(|(marker, body)| !jpeg::is_technical(*marker, &b[body.clone()]));
     texts.map(|(_, body)| body).chain((end < b.len()).then_some(end..b.len())).collect()

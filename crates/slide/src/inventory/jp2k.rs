@@ -64,6 +64,11 @@ fn comments(b: &[u8]) -> (Vec<Comment>, Range<usize>) {
     (all, b.len()..b.len())
 }
 
+/// Whether bytes are the start of a codestream, or of a JP2 file.
+pub(super) fn is_start(b: &[u8]) -> bool {
+    b.starts_with(&START) || b.starts_with(&JP2)
+}
+
 /// The boxes of a JP2 file: kind and body.
 fn boxes(b: &[u8]) -> Vec<(&[u8], Range<usize>)> {
     let mut all = Vec::new();

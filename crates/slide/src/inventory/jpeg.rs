@@ -3,56 +3,11 @@
 use super::{FileText, Search, holds_words, tags};
 use crate::exif;
 use crate::file::SlideFile;
+use crate::jpeg::segments;
 use crate::limits::Fault;
 use crate::privacy::Personal;
-use std::ops::Range;
 
 const COMMENT: u8 = 0xFE;
-
-/// A segment before, between or after scans: its marker, and the place of its body.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Segment {
-    pub(crate) marker: u8,
-    /// Of the marker and its length.
-    pub(crate) start: usize,
-    pub(crate) body: Range<usize>,
-}
-
-/// The segments of a stream, and where it ends (behind the end marker, or where it is cut).
-pub(crate) fn segments(b: &[u8]) -> (Vec<Segment>, usize) {
-    let mut all = Vec::new();
-    let mut at = 2;
-    if !b.starts_with(&[0xFF, 0xD8]) {
-        return (all, b.len());
-    }
-    while let Some(&[0xFF, marker]) = b.get(at..at + 2) {
-        match marker {
-            0xFF => at += 1,
-            0xD9 => return (all, at + 2),
-            0x01 | 0xD0..=0xD8 => at += 2,
-            _ => {
-                let Some(len) = b.get(at + 2..at + 4) else { break };
-                let len = usize::from(len[0]) << 8 | usize::from(len[1]);
-                let end = at + 2 + len.max(2);
-                if end > b.len() {
-                    break;
-                }
-                all.push(Segment { marker, start: at, body: at + 4..end });
-                at = end;
-                if marker == 0xDA {
-                    // Entropy-coded data end at a marker that is neither stuffed nor a restart.
-                    while let Some(w) = b.get(at..at + 2) {
-                        if w[0] == 0xFF && !matches!(w[1], 0 | 0xD0..=0xD7 | 0xFF) {
-                            break;
-                        }
-                        at += 1;
-                    }
-                }
-            }
-        }
-    }
-    (all, b.len())
-}
 
 /// Whether a segment is needed for the pixels, or only describes their coding.
 pub(crate) fn is_technical(marker: u8, body: &[u8]) -> bool {
@@ -148,26 +103,4 @@ pub(super) fn search(file: &SlideFile) -> Result<Search, Fault> {
         "comments, EXIF, GPS, XMP, IPTC, ICC, other application data, what follows the end".into(),
     ];
     Ok(Search { texts_found, looked_at, not_looked_at: Vec::new() })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn segments_are_found_on_both_sides_of_a_scan() {
-        let mut b = vec![0xFF, 0xD8, 0xFF, 0xFE, 0, 6];
-        b.extend(b"Jane");
-        b.extend([0xFF, 0xDA, 0, 2, 1, 2, 0xFF, 0, 3, 0xFF, 0xD0, 4]);
-        b.extend([0xFF, 0xFE, 0, 5]);
-        b.extend(b"Doe");
-        b.extend([0xFF, 0xD9, 7]);
-        let (all, end) = segments(&b);
-        assert_eq!(all.iter().map(|s| s.marker).collect::<Vec<_>>(), [0xFE, 0xDA, 0xFE]);
-        assert_eq!(&b[all[2].body.clone()], b"Doe");
-        assert_eq!(end, b.len() - 1);
-        for cut in 0..b.len() {
-            segments(&b[..cut]);
-        }
-    }
 }

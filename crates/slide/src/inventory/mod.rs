@@ -10,7 +10,7 @@ mod tiff;
 
 pub(crate) use self::dicom::removable as dicom_texts;
 pub(crate) use self::jp2k::{blankable as jp2k_texts, removable as jp2k_comments};
-pub(crate) use self::jpeg::{is_technical as is_technical_segment, segments};
+pub(crate) use self::jpeg::is_technical as is_technical_segment;
 pub(crate) use self::tiff::JPEG_2000;
 
 use crate::limits::Fault;
@@ -61,10 +61,11 @@ impl FileText {
     }
 
     /// The text of a technical field, in which anybody may have written anything, unless it names a product. `kind` is
-    /// the field's of TIFF, of which 2 is text.
+    /// the field's of TIFF, of which 2 is text, and 1 and 7 are bytes.
     fn of_product(name: String, kind: u16, value: &[u8]) -> Option<Self> {
         let found = Self::text(name, value);
-        (kind == 2 && !privacy::is_product(&found.value)).then_some(found)
+        let is_text = kind == 2 || (matches!(kind, 1 | 7) && holds_words(value));
+        (is_text && !privacy::is_product(&found.value)).then_some(found)
     }
 
     /// Judged by its name; free text where that is unknown.
@@ -183,6 +184,12 @@ impl Slide {
             let more = format!("headers behind the first {reached} frames of a file");
             search.not_looked_at.push(more);
         }
+        let writing = crate::format::dicom_files::stated_writing(&self.path, &self.file, &limits)?;
+        search.texts_found.extend(writing.into_iter().map(|name| FileText {
+            name,
+            value: "writing".into(),
+            kind: Some(Personal::Picture),
+        }));
         let unread = frames.unread.into_iter().map(|name| format!("frames of {name}"));
         search.not_looked_at.extend(unread);
         if holds_words(&preamble) {

@@ -3,6 +3,7 @@
 use super::tags::{Holds, known};
 use super::{FileText, Search, holds_words, jp2k, jpeg};
 use crate::file::SlideFile;
+use crate::jpeg::has_scan;
 use crate::limits::{Fault, Limits};
 use crate::privacy::Personal;
 use crate::tiff::{Ifd, TiffFile, tag};
@@ -60,10 +61,7 @@ pub(super) fn search(file: &Arc<SlideFile>, limits: &Limits) -> Result<Search, F
         "{fields} text fields of {directories} directories, private tags, EXIF, GPS, XMP, IPTC and ICC \
          among them"
     ));
-    let (what, rest) = match jpeg_2000 {
-        true => ("JPEG and JPEG 2000", ", comments of parts of JPEG 2000 tiles"),
-        false => ("JPEG", ""),
-    };
+    let what = if jpeg_2000 { "JPEG and JPEG 2000" } else { "JPEG" };
     let reached = reached(file);
     search.looked_at.push(match reached {
         usize::MAX => {
@@ -75,7 +73,7 @@ pub(super) fn search(file: &Arc<SlideFile>, limits: &Limits) -> Result<Search, F
         let more = format!("{what} headers behind the first {reached} tiles of a directory");
         search.not_looked_at.push(more);
     }
-    search.not_looked_at.push(format!("what follows the header of a tile{rest}"));
+    search.not_looked_at.push("what follows the header of a tile".into());
     search.not_looked_at.push("numbers in private tags, and bytes no directory points to".into());
     Ok(search)
 }
@@ -90,7 +88,9 @@ fn directory(ifd: &Ifd, prefix: &str, search: &mut Search) -> Result<usize, Faul
         };
         let gps = prefix.ends_with(".gps");
         let wanted = match holds {
-            Some(Holds::Technical) => kind == ASCII,
+            Some(Holds::Technical) => {
+                kind == ASCII || (matches!(kind, BYTE | UNDEFINED) && t != tag::JPEG_TABLES)
+            }
             Some(Holds::Directory(_)) => false,
             Some(_) => true,
             None => gps || matches!(kind, BYTE | ASCII | UNDEFINED),
@@ -182,17 +182,14 @@ fn headers(ifd: &Ifd, prefix: &str, most: usize, search: &mut Search) -> Result<
     Ok(tiles)
 }
 
-/// The start of a tile's data, with the header of at most [`LONGEST_HEADER`].
+/// The start of a tile's data with its header, at most [`LONGEST_HEADER`]: of JPEG 2000 all, where every part of the
+/// data may have a header of its own.
 fn header(ifd: &Ifd, at: u64, n: u64, jpeg_2000: bool) -> Result<Vec<u8>, Fault> {
     let n = n.min(LONGEST_HEADER);
-    let mut length = SHORT_HEADER;
+    let mut length = if jpeg_2000 { n } else { SHORT_HEADER };
     loop {
         let start = ifd.data(at, n.min(length))?;
-        let whole = match jpeg_2000 {
-            true => start.windows(2).any(|w| w == [0xFF, 0x90]),
-            false => jpeg::segments(&start).0.iter().any(|s| s.marker == 0xDA),
-        };
-        if whole || length >= n {
+        if length >= n || has_scan(&start) {
             return Ok(start);
         }
         length *= 64;

@@ -10,10 +10,12 @@ mod paint;
 mod parse;
 mod progressive;
 mod scan;
+mod segments;
 
 use mitosis::RgbTile;
 
 pub(crate) use paint::ycc;
+pub(crate) use segments::{Segment, Segments, has_scan, is_frame, segments, stated_size};
 
 /// What the three components of a stream are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -167,7 +167,7 @@ impl Cleaner<'_> {
             return Ok(Some(written(tag, vr, new.join("\\").as_bytes(), implicit)));
         }
         let text = String::from_utf8_lossy(value);
-        if privacy::personal(&name).is_none() || privacy::is_blank(text.trim_matches(['\0', ' '])) {
+        if privacy::personal_parts(&name, text.trim_matches(['\0', ' '])).is_empty() {
             return Ok(Some(written(tag, vr, value, implicit)));
         }
         self.removed.push(name);

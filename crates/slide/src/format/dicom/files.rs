@@ -40,7 +40,8 @@ pub(crate) fn clean(
     members.sort_by_key(|m| (m.header.flavour != "VOLUME", std::cmp::Reverse(m.header.size.0)));
     for m in members {
         let h = &m.header;
-        if !matches!(h.flavour.as_str(), "VOLUME" | "THUMBNAIL") {
+        let shows_label = h.flavour == "THUMBNAIL" && !h.writing.is_empty();
+        if shows_label || !matches!(h.flavour.as_str(), "VOLUME" | "THUMBNAIL") {
             out.removed.push(format!("image {}", h.flavour.to_lowercase()));
             continue;
         }
@@ -75,6 +76,21 @@ pub(crate) fn clean(
     out.removed.sort();
     out.removed.dedup();
     Ok(out)
+}
+
+/// The attributes by which files of the slide state that their pixels show the label or other writing.
+pub(crate) fn stated_writing(
+    path: &Path,
+    file: &Arc<SlideFile>,
+    limits: &Limits,
+) -> Result<Vec<String>, Fault> {
+    let named = |(i, keyword): (usize, &str)| match i {
+        0 => format!("dicom.{keyword}"),
+        i => format!("dicom[{i}].{keyword}"),
+    };
+    let members = series::members(path, file, limits)?;
+    let all = members.iter().enumerate();
+    Ok(all.flat_map(|(i, m)| m.header.writing.iter().map(move |k| (i, *k))).map(named).collect())
 }
 
 /// A file's name, and its frames.

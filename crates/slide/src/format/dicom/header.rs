@@ -45,7 +45,11 @@ pub(super) struct Header {
     pub(super) optical_paths: u64,
     /// Millimetres per pixel, across and down.
     pub(super) spacing: Option<(f64, f64)>,
+    /// Millimetres that the whole covers, across and down; 0 where that is not stated.
+    pub(super) volume: (f64, f64),
     pub(super) power: Option<String>,
+    /// Attributes by which the file states that its pixels show the label or other writing.
+    pub(super) writing: Vec<&'static str>,
     /// Of an image in several files.
     pub(super) concatenation: Option<String>,
     pub(super) first_frame: u64,
@@ -90,9 +94,18 @@ impl Header {
         let mut header = Self::default();
         match header.fill(file, limits, Some(series)) {
             Ok(true) => Some(Ok(header)),
+            // A damaged label or overview is named as one; the slide is sound without it.
+            Err(Fault::Damaged(_)) if header.is_associated() && header.series == series => {
+                Some(Ok(header))
+            }
             Err(fault) if header.series == series => Some(Err(fault)),
             _ => None,
         }
+    }
+
+    /// Whether it is a picture next to the slide: label, overview or thumbnail.
+    fn is_associated(&self) -> bool {
+        self.is_slide() && !matches!(self.flavour.as_str(), "" | "VOLUME")
     }
 
     /// Whether it is one of a slide's pictures.
@@ -211,7 +224,10 @@ impl Header {
     fn field(&mut self, tag: Tag, values: &[String]) {
         let first = || values.first().cloned().unwrap_or_default();
         let number = || values.first().and_then(|v| v.parse().ok()).unwrap_or(0);
+        let length = || values.first().and_then(|v| v.parse().ok()).unwrap_or(0.0);
         match tag {
+            tags::IMAGED_VOLUME_WIDTH => self.volume.0 = length(),
+            tags::IMAGED_VOLUME_HEIGHT => self.volume.1 = length(),
             tags::TRANSFER_SYNTAX_UID => self.syntax = first(),
             tags::SOP_CLASS_UID => self.class = first(),
             tags::SERIES_INSTANCE_UID => self.series = first(),
@@ -232,6 +248,12 @@ impl Header {
             tags::DIMENSION_ORGANIZATION_TYPE => self.organization = first(),
             tags::TOTAL_PIXEL_MATRIX_FOCAL_PLANES => self.focal_planes = number(),
             tags::NUMBER_OF_OPTICAL_PATHS => self.optical_paths = number(),
+            tags::BURNED_IN_ANNOTATION if first() == "YES" => {
+                self.writing.push("BurnedInAnnotation")
+            }
+            tags::SPECIMEN_LABEL_IN_IMAGE if first() == "YES" => {
+                self.writing.push("SpecimenLabelInImage")
+            }
             tags::CONCATENATION_UID => self.concatenation = values.first().cloned(),
             tags::CONCATENATION_FRAME_OFFSET_NUMBER => self.first_frame = number(),
             _ => {}

@@ -16,11 +16,12 @@ mod syntax;
 pub use series::{DicomPart, dicom_part, dicom_series_files};
 
 use self::image::{Image, Member};
-use super::pyramid::shrunk;
+use super::roles::{Scaled, stale};
 use super::{Format, Probe};
 use crate::limits::Fault;
 use crate::privacy;
 use crate::resolution::Claim;
+use crate::several::shrunk;
 use crate::source::{AssociatedImage, Decoded, Opened, Source};
 use crate::{OpenOptions, SlideError};
 use mitosis::RgbTile;
@@ -84,6 +85,10 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
     let mut claims = Vec::new();
     if let Some((x, y)) = first.header.spacing {
         claims.push(Claim::vendor("dicom.PixelSpacing", 1000.0 * x, 1000.0 * y));
+        // Of both sides, because some writers exchange them where the slide is turned.
+        let area = first.header.volume.0 * first.header.volume.1;
+        let um = 1000.0 * (area / (size.0 as f64 * size.1 as f64)).sqrt();
+        claims.push(Claim::density("dicom.ImagedVolumeWidth", um, um));
     }
     let properties = properties(first, &members);
     // As in a TIFF: what is not a shrunk copy of the finest level is another scene.
@@ -96,6 +101,7 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
         );
         return Err(probe.unsupported(what, "leave the files of one scene in the folder"));
     }
+    agreeing(probe, &levels)?;
     let images: Vec<Image> = levels.into_iter().map(|(_, image)| image).collect();
     let levels = images.iter().map(|i| i.level(size)).collect();
     let source = Series { levels: images, associated };
@@ -108,6 +114,18 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
         associated: source.associated.iter().map(|(about, _)| about.clone()).collect(),
         source: Box::new(source),
     })
+}
+
+/// Refuses a level whose um/px is not what its size makes of that of the finest.
+fn agreeing(probe: &Probe, levels: &[(&Member, Image)]) -> Result<(), SlideError> {
+    let scaled = |(m, image): &(&Member, Image)| {
+        m.header.spacing.map(|(x, _)| Scaled { size: image.size, um: 1000.0 * x })
+    };
+    let Some(finest) = levels.first().and_then(scaled) else { return Ok(()) };
+    for level in &levels[1..] {
+        scaled(level).map_or(Ok(()), |copy| stale(probe, &level.0.name(), &finest, &copy))?;
+    }
+    Ok(())
 }
 
 impl Source for Series {
