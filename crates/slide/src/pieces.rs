@@ -163,22 +163,10 @@ impl Slide {
     pub(crate) fn piece(&self, at: TileAt) -> Result<Arc<Piece>, SlideError> {
         let TileAt { level, column, row } = at;
         let key = (level as u32, column as u32, row as u32);
-        let source = &self.opened.source;
         let absent = self.is_absent(at);
         if !absent && self.kept(level) {
-            let l = &self.opened.levels[level];
-            let side =
-                |n: u64, tile: u32, i: u64| u64::from(tile).min(n - i * u64::from(tile)) as usize;
-            let size = (side(l.width, l.tile_width, column), side(l.height, l.tile_height, row));
-            let decoded = self.scratch.piece(key, size, |rows| {
-                let mut sink = |line: &[u8]| rows.push(line);
-                let state = self.memory.work(source.working_bytes(level), || {
-                    source.rows(level, column, row, &mut sink)
-                })?;
-                self.note(at, state);
-                Ok(())
-            });
-            return decoded.map_err(|fault| self.tile_error(at, fault));
+            let stored = self.kept_piece(at)?;
+            return if level == 0 { Ok(stored) } else { self.mended_piece(at, stored) };
         }
         let memory = |tile| Ok(Arc::new(Piece::Memory(tile, None)));
         if let Some(tile) = self.cache.get(key) {
@@ -199,10 +187,32 @@ impl Slide {
         memory(tile)
     }
 
+    /// A piece that is decoded once, as the file has it.
+    fn kept_piece(&self, at: TileAt) -> Result<Arc<Piece>, SlideError> {
+        let TileAt { level, column, row } = at;
+        let (key, source) = ((level as u32, column as u32, row as u32), &self.opened.source);
+        let l = &self.opened.levels[level];
+        let side =
+            |n: u64, tile: u32, i: u64| u64::from(tile).min(n - i * u64::from(tile)) as usize;
+        let size = (side(l.width, l.tile_width, column), side(l.height, l.tile_height, row));
+        let decoded = self.scratch.piece(key, size, |rows| {
+            let mut sink = |line: &[u8]| rows.push(line);
+            let state = self
+                .memory
+                .work(source.working_bytes(level), || source.rows(level, column, row, &mut sink))?;
+            self.note(at, state);
+            Ok(())
+        });
+        decoded.map_err(|fault| self.tile_error(at, fault))
+    }
+
     /// A tile as the file has it.
     pub(crate) fn stored_piece(&self, at: TileAt) -> Result<Arc<Piece>, SlideError> {
-        if at.level == 0 || self.is_absent(at) || self.kept(at.level) {
+        if at.level == 0 || self.is_absent(at) {
             return self.piece(at);
+        }
+        if self.kept(at.level) {
+            return self.kept_piece(at);
         }
         let key = (at.level as u32, at.column as u32, at.row as u32);
         let cached = self.cache.get(key).filter(|_| !self.is_patched(at));

@@ -39,6 +39,10 @@ pub struct Slide {
     pub(crate) passed_over: Mutex<BTreeMap<usize, usize>>,
     /// By level, the tiles read so far whose blank patches were filled.
     pub(crate) patched: Mutex<BTreeMap<usize, BTreeSet<(u64, u64)>>>,
+    /// Pieces of coarse levels that are decoded once, with their blank patches filled; `None` without one.
+    pub(crate) mended: Mutex<BTreeMap<TileAt, Option<Arc<Piece>>>>,
+    /// Bytes of the even and of the full tiles of a level.
+    pub(crate) usual_bytes: Mutex<BTreeMap<usize, [u64; 2]>>,
 }
 
 /// What is reported of a tile that cannot be decoded: `Ok` leaves its pixels white.
@@ -98,6 +102,8 @@ impl Slide {
             agreement: Mutex::default(),
             passed_over: Mutex::default(),
             patched: Mutex::default(),
+            mended: Mutex::default(),
+            usual_bytes: Mutex::default(),
         })
     }
 
