@@ -42,6 +42,8 @@ pub enum Remedy {
     AnyResolution,
     /// State the um/px of tiles.
     TileResolution,
+    /// Name the encoder that weights are of.
+    EncoderName,
     /// State the um/px of a mask of regions.
     RegionResolution,
     /// Make the package of a filter again, for the um/px that it is used at.

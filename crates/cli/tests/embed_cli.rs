@@ -105,6 +105,71 @@ fn weights_become_a_package_without_libtorch() {
     assert!(err.contains("does not fit the model as a whole"), "{err}");
 }
 
+/// `embed --weights` gives what the package of the same file gives, and refuses what a package of it would.
+#[test]
+fn weights_are_embedded_as_by_their_package() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let network = EncoderConfig { image: 32, ..EncoderConfig::new("lunit-vits16", 0) };
+    let network = network.network().unwrap();
+    let (weights, slides) = (at("w.safetensors"), at("slides"));
+    testkit::weights::drawn(&weights, &outline(&network));
+    std::fs::create_dir(&slides).unwrap();
+    draw(&slides.join("a.png"), 0);
+    let made = at("package");
+    let convert = ["encoders", "convert", "--weights", s(&weights), "--encoder", "lunit-vits16"];
+    let more = ["--image", "32", "--out", s(&made), "--name", "own", "--license", "none"];
+    let (code, _, err) = mithras(&[&convert[..], &more].concat());
+    assert_eq!(code, Some(0), "{err}");
+    let run = |out: &Path, how: &[&str]| {
+        let args = ["embed", s(&slides), "--out", s(out), "--mpp", "0.5", "--tile-mpp", "0.5"];
+        let quiet = ["--engine", "rten", "--threads", "1", "--json", "--quiet"];
+        mithras(&[&args[..], &quiet, how].concat())
+    };
+    let file = ["--weights", s(&weights), "--encoder", "lunit-vits16", "--image", "32"];
+    let features = |out: &str| {
+        let file = hdf5_pure::File::open(at(out).join("a.h5")).unwrap();
+        file.dataset("features").unwrap().read_f32().unwrap()
+    };
+    let (code, report, err) = run(&at("own"), &file);
+    assert_eq!(code, Some(0), "{err}");
+    let report = json(&report);
+    assert_eq!(report["encoder_sha256"], features::package::digest(&weights).unwrap());
+    assert!(report["engine"].as_str().unwrap().starts_with("rten"), "{report}");
+    let (code, _, err) = run(&at("packaged"), &["--encoder", s(&made)]);
+    assert_eq!(code, Some(0), "{err}");
+    assert_eq!(features("own"), features("packaged"));
+    assert!(features("own").len() > 384 && features("own").iter().all(|v| v.is_finite()));
+    // What is done is kept; two workers share one conversion; another side of the input is another encoder.
+    let (code, report, err) = run(&at("own"), &[&file[..], &["--workers", "2"]].concat());
+    assert_eq!(
+        (code, json(&report)["items"][0]["status"].as_str()),
+        (Some(0), Some("kept")),
+        "{err}"
+    );
+    let (code, _, err) = run(&at("own"), &[&file[..5], &["48"]].concat());
+    assert!(code == Some(1) && err.contains("made with other settings"), "{err}");
+
+    let refused = |how: &[&str], words: &[&str]| {
+        let (code, printed, err) = run(&at("none"), how);
+        assert!((code, &*printed) == (Some(1), "") && !at("none").exists(), "{printed}{err}");
+        assert!(words.iter().all(|w| err.contains(w)), "{words:?}: {err}");
+    };
+    refused(&file[..2], &["w.safetensors", "give the encoder's name", "see --encoder"]);
+    refused(&[&file[..3], &["uni_v1"]].concat(), &["w.safetensors", "does not fit the model"]);
+    refused(&[&file[..3], &["no-such"]].concat(), &["no-such", "lunit-vits16"]);
+    refused(&["--weights", s(&at("w.pth")), "--encoder", "uni_v1"], &["w.pth"]);
+    let whole = std::fs::read(&weights).unwrap();
+    let cut = at("cut.safetensors");
+    std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
+    refused(&["--weights", s(&cut), "--encoder", "lunit-vits16"], &["cut.safetensors"]);
+    // A segmenter's checkpoint describes no encoder.
+    let header = r#"{"__metadata__":{"mithras":"{\"config\":{\"encoder\":1},\"mean\":[0,0,0],\"std\":[1,1,1]}"}}"#;
+    let length = (header.len() as u64).to_le_bytes();
+    std::fs::write(&cut, [&length[..], header.as_bytes()].concat()).unwrap();
+    refused(&["--weights", s(&cut)], &["cut.safetensors", "describes no encoder"]);
+}
+
 fn draw(path: &Path, shift: u32) {
     let image = image::RgbImage::from_fn(288, 192, |x, y| {
         if !(64..224).contains(&x) || !(32..128).contains(&y) {

@@ -401,6 +401,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
         "crates/cli/tests/audit.rs",
         "the_server_is_for_this_machine_and_tells_nothing",
     ),
+    ("EncoderName", "crates/cli/tests/embed_cli.rs", "weights_are_embedded_as_by_their_package"),
     (
         "PartialWeights",
         "crates/train/tests/start.rs",

@@ -141,6 +141,11 @@ const PROSE: &[(&str, &str, How)] = &[
     ),
     ("give the um/px of tiles", "features", Test(REMEDIES.0, REMEDIES.1)),
     (
+        "give the encoder's name",
+        "features",
+        Test("crates/cli/tests/embed_cli.rs", "weights_are_embedded_as_by_their_package"),
+    ),
+    (
         "one folder holds the features of one encoder and grid",
         "features",
         Test(REMEDIES.0, REMEDIES.1),

@@ -7,6 +7,7 @@
 //! | [`vit`], [`efficientnet`], [`resnet`], [`swin`], [`unet`] | shapes of the networks, in timm's words |
 //! | [`weights`] | tensors of safetensors files and of `torch.save` |
 //! | [`foreign`] | other names of the same tensors |
+//! | [`text`] | the text tower next to an encoder of images |
 //! | [`onnx`] | ONNX opset 17 |
 //!
 //! From a file of weights to a network that an engine runs:
@@ -36,6 +37,7 @@ pub mod layer;
 pub mod onnx;
 pub mod resnet;
 pub mod swin;
+pub mod text;
 pub mod unet;
 pub mod vit;
 pub mod weights;

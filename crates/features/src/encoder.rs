@@ -7,7 +7,7 @@ use infer::{EngineOptions, EngineReport, ModelPackage, Precision};
 use mitosis::{Encoder, Mpp};
 use std::path::Path;
 
-/// An encoder that is ready to run, on any engine or libtorch.
+/// An encoder that is ready to run.
 pub struct Frozen {
     /// What answers.
     pub network: Box<dyn Encoder>,
@@ -17,8 +17,10 @@ pub struct Frozen {
     pub fit: Fit,
     /// Resolution that it was trained at, where it is stated.
     pub mpp: Option<Mpp>,
-    /// What runs it; `None` where no ONNX engine does.
-    pub engine: Option<EngineReport>,
+    /// What runs it.
+    pub engine: EngineReport,
+    /// Whether it is of a file of weights, and not of a package.
+    pub by_weights: bool,
 }
 
 impl Frozen {
@@ -28,9 +30,15 @@ impl Frozen {
     /// # Errors
     /// [`FeatureError`].
     pub fn open(package: &Path, options: &EngineOptions) -> Result<Self, FeatureError> {
-        let package = ModelPackage::open(package)?;
+        Self::start(&ModelPackage::open(package)?, options)
+    }
+
+    pub(crate) fn start(
+        package: &ModelPackage,
+        options: &EngineOptions,
+    ) -> Result<Self, FeatureError> {
         let card = package.card.encoder()?;
-        let models = infer::open(&package, options)?;
+        let models = infer::open(package, options)?;
         let about = About {
             encoder: package.card.name.clone(),
             width: card.width,
@@ -40,13 +48,7 @@ impl Frozen {
         };
         let network = models.encoder.expect("a card with an encoder opens one");
         let (fit, mpp) = (card.fit(), card.mpp);
-        Ok(Self { network, about, fit, mpp, engine: Some(models.report) })
-    }
-
-    /// What runs it, as text.
-    #[must_use]
-    pub fn engine(&self) -> String {
-        self.engine.as_ref().map_or_else(|| "libtorch".into(), ToString::to_string)
+        Ok(Self { network, about, fit, mpp, engine: models.report, by_weights: false })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Errors of features and encoder packages.
 
+use base::preset::PresetError;
 use base::remedy::{Remedied, Remedy};
 use base::text::Shown;
 use crops::CorpusError;
@@ -10,7 +11,7 @@ use mitosis::PortError;
 use regions::RegionsError;
 use regions::task::TaskError;
 use slide::SlideError;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why features or a package were not made.
 #[derive(Debug, thiserror::Error)]
@@ -73,6 +74,20 @@ pub enum FeatureError {
     /// The weights are not the encoder's.
     #[error(transparent)]
     Weights(Box<EncoderError>),
+    /// A file of weights does not name its encoder, and nobody else does.
+    #[error("{}: does not name its encoder; give the encoder's name", Shown(.0))]
+    Unnamed(PathBuf),
+    /// A file gives no head to an encoder, or describes none.
+    #[error("{}: {reason}", Shown(path))]
+    Head {
+        /// Path of the file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A file that describes classes.
+    #[error(transparent)]
+    Preset(#[from] PresetError),
     /// The package does not open.
     #[error(transparent)]
     Package(#[from] PackageError),
@@ -111,6 +126,12 @@ pub enum FeatureError {
     Files(#[from] crate::files::FilesError),
 }
 
+impl FeatureError {
+    pub(crate) fn head(path: &Path, reason: impl Into<String>) -> Self {
+        Self::Head { path: path.to_owned(), reason: reason.into() }
+    }
+}
+
 impl Remedied for FeatureError {
     fn remedy(&self) -> Option<Remedy> {
         match self {
@@ -119,8 +140,13 @@ impl Remedied for FeatureError {
             Self::Corpus(e) => e.remedy(),
             Self::Regions(e) => e.remedy(),
             Self::Convert { source, .. } => source.remedy(),
+            Self::Weights(e) => match **e {
+                EncoderError::Weights { fits_in_part: true, .. } => Some(Remedy::PartialWeights),
+                _ => None,
+            },
             Self::Resolution(_) => Some(Remedy::TileResolution),
             Self::Exists(_) => Some(Remedy::Folder),
+            Self::Unnamed(_) => Some(Remedy::EncoderName),
             Self::Mixed { own: true, .. } | Self::Stored { .. } => {
                 Some(Remedy::OtherFolderOrReplace)
             }

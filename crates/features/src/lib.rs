@@ -16,7 +16,8 @@
 //! |---|---|
 //! | [`package`] | encoders as packages: written, shown; [`Listing`] lists them |
 //! | [`weights`] | encoders from files of weights |
-//! | [`encoder`] | an encoder that is ready to run, on any engine or libtorch |
+//! | [`headed`], [`prompts`] | classifiers from files of weights, by a layer in the file or by texts |
+//! | [`encoder`] | an encoder that is ready to run, on any engine |
 //! | [`mod@classify`] | classes of crops, by classifier packages |
 //! | [`crops`] | features of the crops of a dataset, of images |
 //! | [`tiles`] | features of a slide's tissue |
@@ -32,9 +33,11 @@ mod error;
 mod facts;
 pub mod files;
 pub mod hdf5;
+pub mod headed;
 mod listing;
 pub mod package;
 mod pipe;
+pub mod prompts;
 pub mod row;
 pub mod table;
 pub mod tiles;

@@ -6,7 +6,7 @@ use base::digest::{sha256, sha256_file};
 use base::file;
 use base::text::Shown;
 use infer::card::{ParityCard, SourceCard};
-use infer::convert::{self, ConvertError, Converted, Draft};
+use infer::convert::{self, Converted, Draft};
 use infer::{EngineOptions, ModelCard, ModelPackage};
 use serde::Serialize;
 use std::fmt;
@@ -60,20 +60,20 @@ impl fmt::Display for Package {
             writeln!(f, "            {file}, SHA-256 {sha256}")?;
         }
         if let Some(p) = &e.parity {
-            write_parity(f, p)?;
+            write_parity(f, p, "feature")?;
         }
         writeln!(f, "folder      {}", Shown(&self.folder))
     }
 }
 
-fn write_parity(f: &mut fmt::Formatter<'_>, p: &ParityCard) -> fmt::Result {
+pub(crate) fn write_parity(f: &mut fmt::Formatter<'_>, p: &ParityCard, what: &str) -> fmt::Result {
     let largest = p.largest;
     for ran in &p.engines {
         let (engine, off) = (&ran.engine, ran.difference);
         writeln!(f, "runs on     {engine}, off by {off:.2e} of {largest:.3}")?;
     }
     if let Some(rounding) = p.rounding {
-        writeln!(f, "rounding    f16 weights move a feature by {rounding:.2e} at most")?;
+        writeln!(f, "rounding    f16 weights move a {what} by {rounding:.2e} at most")?;
     }
     p.refused.iter().try_for_each(|r| writeln!(f, "not on      {r}"))
 }
@@ -95,7 +95,8 @@ pub fn convert(
     draft.source = SourceCard { file: file_name(onnx), sha256: sha256(&bytes) };
     let made = convert::convert(&bytes, &draft, None, options);
     drop(bytes);
-    write(onnx, made, out)
+    let failed = |e| FeatureError::Convert { path: onnx.to_owned(), source: Box::new(e) };
+    write(made.map_err(failed)?, out)
 }
 
 /// SHA-256 of a file.
@@ -123,19 +124,24 @@ pub(crate) fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-pub(crate) fn write(
-    from: &Path,
-    made: Result<Converted, ConvertError>,
+pub(crate) fn write(made: Converted, out: &Path) -> Result<Package, FeatureError> {
+    let Converted { card, files } = made;
+    let names = card.encoder()?.files().map(|(name, _)| name);
+    write_folder(out, &card, names.zip(&files))?;
+    Package::open(out)
+}
+
+/// Writes a folder of files and their card.
+pub(crate) fn write_folder<'a>(
     out: &Path,
-) -> Result<Package, FeatureError> {
-    let failed = |e| FeatureError::Convert { path: from.to_owned(), source: Box::new(e) };
-    let Converted { card, files } = made.map_err(failed)?;
+    card: &ModelCard,
+    files: impl Iterator<Item = (&'a str, &'a Vec<u8>)>,
+) -> Result<(), FeatureError> {
     std::fs::create_dir_all(out)
         .map_err(|source| FeatureError::Io { path: out.to_owned(), source })?;
-    for ((name, _), bytes) in card.encoder()?.files().zip(files) {
-        file::write(&out.join(name), &bytes)?;
+    for (name, bytes) in files {
+        file::write(&out.join(name), bytes)?;
     }
     // Last: a folder without a card is not a package.
-    file::write(&out.join(CARD), card.to_toml()?.as_bytes())?;
-    Package::open(out)
+    Ok(file::write(&out.join(CARD), card.to_toml()?.as_bytes())?)
 }

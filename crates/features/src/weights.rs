@@ -1,17 +1,21 @@
-//! Encoders of the table from files of weights: what is known of them, and packages made without a training
-//! framework.
+//! Encoders of the table from files of weights: what is known of them, and packages on disk and in memory, made
+//! without a training framework.
 
+use crate::encoder::Frozen;
 use crate::error::FeatureError;
 use crate::facts::{Facts, Listed};
 use crate::package::{self, Package, file_name};
+use crate::row::About;
 use base::digest::sha256_files;
-use encoders::encoder::{ENCODERS, EncoderConfig, EncoderEntry, Published, fit, published};
+use encoders::encoder::{
+    ENCODERS, EncoderConfig, EncoderEntry, NetworkConfig, NetworkShape, Published, fit, published,
+};
 use encoders::onnx::{self, ExportOptions, MOST_BYTES, WeightKind};
 use encoders::weights::Arrays;
 use encoders::{EncoderError, foreign, weights};
-use infer::EngineOptions;
-use infer::card::SourceCard;
-use infer::convert::{self, ConvertError, Draft, Reference};
+use infer::card::{Interpolation, SourceCard};
+use infer::convert::{self, ConvertError, Converted, Draft, Reference};
+use infer::{EngineOptions, ModelPackage, Precision};
 use mitosis::Mpp;
 use pixels::input::{MEAN, STD};
 use std::path::Path;
@@ -103,48 +107,226 @@ impl<'a> Conversion<'a> {
 /// [`FeatureError`]; nothing is written then.
 pub fn convert(
     weights: &Path,
-    Conversion { encoder, reference, most }: Conversion<'_>,
+    conversion: Conversion<'_>,
     out: &Path,
     draft: Draft,
     options: &EngineOptions,
 ) -> Result<Package, FeatureError> {
     // Before the weights are read, which takes minutes of a giant.
     package::free(out)?;
-    let image = draft.image as i64;
-    let network = EncoderConfig { image, ..EncoderConfig::new(encoder, 0) }.network()?;
-    let image = network.image().unwrap_or(image);
-    let Facts { mean, std, resize, interpolation, pooling, .. } =
-        Facts::of_encoder(encoder, image as usize);
-    let stated = published(encoder).and_then(|p| Mpp::new(p.mpp?).ok());
-    let (mpp, resize) = (draft.mpp.or(stated), Some(resize));
-    let width = network.dim() as usize;
-    let fed = Draft { mean, std, resize, interpolation, pooling, mpp, ..draft };
-    let architecture = network.architecture.into();
-    let source = SourceCard { file: file_name(weights), sha256: digest(weights)? };
-    let draft = Draft { architecture, image: image as usize, width: Some(width), source, ..fed };
-    let tensors = foreign::whole(weights, &weights::read(weights, None)?, &network)?;
-    let exported = |tensors: &Arrays, half: bool| {
-        let options = ExportOptions { weights: WeightKind::halved(half), metadata: vec![] };
-        onnx::embedding(&network, image, tensors, &options, most)
-    };
-    let failed =
-        |e: ConvertError| FeatureError::Convert { path: weights.to_owned(), source: Box::new(e) };
-    let whole = match reference {
-        None if draft.half => {
-            let (files, single) =
-                (exported(&tensors, false)?, Draft { half: false, ..draft.clone() });
-            Some(convert::features(files, &single, width, options).map_err(failed)?)
+    let fed = Fed::of_row(conversion.encoder, draft.image)?;
+    let draft = fed.draft(weights, digest(weights)?, draft);
+    let tensors = foreign::whole(weights, &weights::read(weights, None)?, &fed.network)?;
+    let made = fed.package(weights, tensors, conversion, &draft, options);
+    package::write(made?, out)
+}
+
+/// A network and how it is fed.
+#[derive(Clone, Debug)]
+struct Fed {
+    network: NetworkConfig,
+    /// Side of its input, px.
+    image: usize,
+    facts: Facts,
+    mpp: Option<Mpp>,
+}
+
+impl Fed {
+    /// As the table has it.
+    fn of_row(encoder: &str, image: usize) -> Result<Self, FeatureError> {
+        let config = EncoderConfig { image: image as i64, ..EncoderConfig::new(encoder, 0) };
+        let network = config.network()?;
+        let image = network.image().map_or(image, |own| own as usize);
+        let facts = Facts::of_encoder(encoder, image);
+        let mpp = published(encoder).and_then(|p| Mpp::new(p.mpp?).ok());
+        Ok(Self { network, image, facts, mpp })
+    }
+
+    /// As a checkpoint of this project describes itself, without its head. It was trained on whole crops, bilinear.
+    fn of_checkpoint(weights: &Path, image: usize) -> Result<Self, FeatureError> {
+        #[derive(serde::Deserialize)]
+        struct Described {
+            config: serde_json::Value,
+            mean: [f32; 3],
+            std: [f32; 3],
         }
-        _ => None,
-    };
-    let onnx = exported(&tensors, draft.half)?;
-    // The engines need the memory.
-    drop(tensors);
-    let by = whole.as_ref().map(|(engine, _)| format!("{engine} on the weights in f32"));
-    let whole = whole.as_ref().zip(by.as_deref());
-    let whole = whole.map(|((_, features), by)| Reference { by, features });
-    let made = convert::exported(onnx, &draft, width, reference.or(whole), options);
-    package::write(weights, made, out)
+        let none = || FeatureError::Unnamed(weights.to_owned());
+        let unreadable = |e: serde_json::Error| {
+            FeatureError::head(weights, format!("its description is unreadable ({e})"))
+        };
+        let text = weights::metadata(weights, "mithras")?.ok_or_else(none)?;
+        let Described { config, mean, std } = serde_json::from_str(&text).map_err(unreadable)?;
+        let config: EncoderConfig = serde_json::from_value(config).map_err(|e| {
+            let reason = format!("describes no encoder ({e}); a segmenter has no features");
+            FeatureError::head(weights, reason)
+        })?;
+        let pool = config.pool;
+        let config =
+            EncoderConfig { classes: 0, drop_path: 0.0, dropout: 0.0, mean, std, ..config };
+        let network = config.network()?;
+        let image = network.image().map_or(image, |own| own as usize);
+        let row = Facts::of_encoder(&config.name, image);
+        let pooling = match network.shape {
+            NetworkShape::Vit(_) => pool.to_string(),
+            _ => row.pooling,
+        };
+        let interpolation = Interpolation::Bilinear;
+        let facts = Facts { mean, std, resize: image, interpolation, pooling, ..row };
+        Ok(Self { network, image, facts, mpp: None })
+    }
+
+    /// By the encoder's name, or else as the file describes itself.
+    fn choose(
+        weights: &Path,
+        name: Option<&str>,
+        side: Option<usize>,
+    ) -> Result<Self, FeatureError> {
+        match name {
+            Some(name) => Self::of_row(name, side.or_else(|| image(name)).unwrap_or(SIDE)),
+            None => Self::of_checkpoint(weights, side.unwrap_or(SIDE)),
+        }
+    }
+
+    /// `draft` with what is known of the network, of weights with this digest.
+    fn draft(&self, weights: &Path, sha256: String, draft: Draft) -> Draft {
+        let Facts { mean, std, resize, interpolation, pooling, .. } = self.facts.clone();
+        Draft {
+            architecture: self.network.architecture.into(),
+            image: self.image,
+            mean,
+            std,
+            resize: Some(resize),
+            interpolation,
+            pooling,
+            mpp: draft.mpp.or(self.mpp),
+            width: Some(self.network.dim() as usize),
+            source: SourceCard { file: file_name(weights), sha256 },
+            ..draft
+        }
+    }
+
+    /// The package of the network with these tensors, timm's names, tried on every engine that is found.
+    fn package(
+        &self,
+        weights: &Path,
+        tensors: Arrays,
+        conversion: Conversion<'_>,
+        draft: &Draft,
+        options: &EngineOptions,
+    ) -> Result<Converted, FeatureError> {
+        let Conversion { reference, most, .. } = conversion;
+        let exported = |tensors: &Arrays, half: bool| {
+            let options = ExportOptions { weights: WeightKind::halved(half), metadata: vec![] };
+            onnx::embedding(&self.network, self.image as i64, tensors, &options, most)
+        };
+        let width = self.network.dim() as usize;
+        let failed = |e: ConvertError| FeatureError::Convert {
+            path: weights.to_owned(),
+            source: Box::new(e),
+        };
+        let whole = match reference {
+            None if draft.half => {
+                let (files, single) =
+                    (exported(&tensors, false)?, Draft { half: false, ..draft.clone() });
+                Some(convert::features(files, &single, width, options).map_err(failed)?)
+            }
+            _ => None,
+        };
+        let onnx = exported(&tensors, draft.half)?;
+        // The engines need the memory.
+        drop(tensors);
+        let by = whole.as_ref().map(|(engine, _)| format!("{engine} on the weights in f32"));
+        let whole = whole.as_ref().zip(by.as_deref());
+        let whole = whole.map(|((_, features), by)| Reference { by, features });
+        convert::exported(onnx, draft, width, reference.or(whole), options).map_err(failed)
+    }
+}
+
+/// Tensors under timm's names, of which a file does not have all.
+#[derive(Clone, Debug)]
+pub struct Drawn {
+    /// All of them.
+    pub tensors: Arrays,
+    /// Names of those that are not in the file, separated by commas.
+    pub random: String,
+}
+
+/// An encoder of a file of weights as a package in memory, as [`convert`] makes it.
+#[derive(Debug)]
+pub struct Weights {
+    package: ModelPackage,
+    sha256: String,
+    random: String,
+}
+
+impl Weights {
+    /// `name` is the encoder's, of a file that does not describe it: a checkpoint of this project does. `side` is that
+    /// of the input, px, for encoders that take any. `options` states threads and libraries.
+    ///
+    /// # Errors
+    /// [`FeatureError`] when the file does not contain exactly the whole encoder (and perhaps a head), or does not
+    /// name the encoder, and where engines disagree.
+    pub fn open(
+        weights: &Path,
+        name: Option<&str>,
+        side: Option<usize>,
+        options: &EngineOptions,
+    ) -> Result<Self, FeatureError> {
+        let fed = Fed::choose(weights, name, side)?;
+        let tensors = foreign::whole(weights, &weights::read(weights, None)?, &fed.network)?;
+        Self::of_tensors(weights, &fed, Drawn { tensors, random: String::new() }, options)
+    }
+
+    /// The same of tensors that are not all in the file.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_drawn(
+        weights: &Path,
+        name: Option<&str>,
+        side: Option<usize>,
+        drawn: Drawn,
+        options: &EngineOptions,
+    ) -> Result<Self, FeatureError> {
+        let fed = Fed::choose(weights, name, side)?;
+        Self::of_tensors(weights, &fed, drawn, options)
+    }
+
+    fn of_tensors(
+        weights: &Path,
+        fed: &Fed,
+        drawn: Drawn,
+        options: &EngineOptions,
+    ) -> Result<Self, FeatureError> {
+        let Drawn { tensors, random } = drawn;
+        let sha256 = digest(weights)?;
+        let (name, license) = (fed.network.architecture.into(), "of the weights".into());
+        let draft = Draft { name, license, ..Draft::default() };
+        let draft = fed.draft(weights, sha256.clone(), draft);
+        let (precision, classifier_batch) = (Precision::Auto, 0);
+        let options = EngineOptions { precision, classifier_batch, ..options.clone() };
+        let conversion = Conversion::new(fed.network.architecture);
+        let made = fed.package(weights, tensors, conversion, &draft, &options)?;
+        let package = ModelPackage::of_parts(&made.card, made.files)?;
+        Ok(Self { package, sha256, random })
+    }
+
+    /// Names of the tensors that no file gave, separated by commas.
+    #[must_use]
+    pub fn random(&self) -> &str {
+        &self.random
+    }
+
+    /// The encoder on the engine asked for. Its features are known by the digest of the file of weights.
+    ///
+    /// # Errors
+    /// [`FeatureError`].
+    pub fn start(&self, options: &EngineOptions) -> Result<Frozen, FeatureError> {
+        let frozen = Frozen::start(&self.package, options)?;
+        let (sha256, random) = (self.sha256.clone(), self.random.clone());
+        let about = About { sha256, random, ..frozen.about };
+        Ok(Frozen { about, by_weights: true, ..frozen })
+    }
 }
 
 impl From<EncoderError> for FeatureError {

@@ -145,7 +145,7 @@ fn bf16_moves_features_a_little_and_is_never_a_silent_f32() {
         }
         Err(e) => panic!("{e}"),
     };
-    assert!(encoder.engine().contains("bf16"), "{}", encoder.engine());
+    assert!(encoder.engine.to_string().contains("bf16"), "{}", encoder.engine);
     assert_eq!(encoder.about.precision(), "bf16");
     let mut exact = Frozen::open(&package, &rten()).unwrap();
     assert_eq!(exact.about.precision(), "f32");

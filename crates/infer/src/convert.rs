@@ -4,7 +4,8 @@ use crate::card::{
     EncoderCard, FileCard, Interpolation, ModelCard, ParityCard, RanOn, SCHEMA, SourceCard,
 };
 use crate::engine::{
-    self, EngineChoice, EngineError, EngineOptions, Provider, find_onnxruntime, find_openvino, open,
+    self, EngineChoice, EngineError, EngineOptions, Models, Network, Provider, find_onnxruntime,
+    find_openvino, open,
 };
 use crate::onnx::{self, Gives, Wanted};
 use crate::package::{ModelPackage, PackageError};
@@ -28,6 +29,8 @@ pub fn file_name(before: usize) -> String {
 pub const TOLERANCE: f32 = 1e-3;
 /// The same between f16 weights and those that they were rounded from: what rounding does not explain.
 pub const ROUNDING: f32 = 5e-2;
+/// Both of a probability.
+const PROBABILITY: [f32; 2] = [1e-4, 1e-2];
 
 /// What a file cannot state of itself. A default deviation of 0 is refused: it has to be given, or to come from the
 /// table.
@@ -96,6 +99,20 @@ pub enum ConvertError {
         /// Largest magnitude of a feature.
         largest: f32,
         /// What share of it may be.
+        allowed: f32,
+    },
+    /// The same of probabilities.
+    #[error(
+        "{engine} is off by {difference} from {other} in a probability where {allowed} is allowed"
+    )]
+    Probability {
+        /// One engine.
+        engine: String,
+        /// The other.
+        other: String,
+        /// By how much.
+        difference: f32,
+        /// How much may be.
         allowed: f32,
     },
     /// A vector changes with the image next to it.
@@ -236,25 +253,86 @@ impl Converted {
         given: &[f32],
         half: bool,
     ) -> Result<(), ConvertError> {
-        let parity = self.card.encoder.as_mut().and_then(|e| e.parity.as_mut());
-        let Some(parity) = parity else { return Ok(()) };
-        let first = parity.engines[0].engine.clone();
-        let Reference { by, features } = reference;
-        let largest = parity.largest;
-        let allowed = if half { ROUNDING } else { TOLERANCE };
-        let difference = agree(
-            Ran { engine: by, features },
-            Ran { engine: &first, features: given },
-            largest,
-            allowed,
-        )?;
-        if half {
-            parity.rounding = Some(difference);
-        } else {
-            parity.engines.push(RanOn { engine: by.into(), difference });
+        match self.card.encoder.as_mut().and_then(|e| e.parity.as_mut()) {
+            Some(parity) => compare(parity, reference, given, half, Measure::Feature),
+            None => Ok(()),
         }
-        Ok(())
     }
+}
+
+/// Holds what the engines gave against `reference`, and writes down how far it is.
+fn compare(
+    parity: &mut ParityCard,
+    reference: Reference<'_>,
+    given: &[f32],
+    half: bool,
+    measure: Measure,
+) -> Result<(), ConvertError> {
+    let first = parity.engines[0].engine.clone();
+    let Reference { by, features } = reference;
+    let difference = measure.agree(
+        Ran { engine: by, features },
+        Ran { engine: &first, features: given },
+        parity.largest,
+        half,
+    )?;
+    if half {
+        parity.rounding = Some(difference);
+    } else {
+        parity.engines.push(RanOn { engine: by.into(), difference });
+    }
+    Ok(())
+}
+
+/// Runs a classifier's package on every engine found: all have to give the same probabilities of [`probes`], and
+/// those of `reference`, which with `half` has the weights in f32. The probabilities are the first engine's. `options`
+/// states threads and libraries; its engine is not asked.
+///
+/// # Errors
+/// [`ConvertError`].
+pub fn classifier(
+    package: &ModelPackage,
+    reference: Option<Reference<'_>>,
+    half: bool,
+    options: &EngineOptions,
+) -> Result<(ParityCard, Vec<f32>), ConvertError> {
+    let side = package.card.classifier.as_ref().map_or(0, |c| c.input);
+    let runs = on_every_engine(package, options, |models| {
+        let classifier = models.classifier.as_mut().expect("a package of one");
+        let given = classifier.classes(&probes(side))?;
+        Ok(given.into_iter().flat_map(|p| p.0).collect())
+    })?;
+    let (mut parity, given) = runs.parity(Measure::Probability)?;
+    if let Some(reference) = reference {
+        compare(&mut parity, reference, &given, half, Measure::Probability)?;
+    }
+    Ok((parity, given))
+}
+
+/// What a network that was exported here gives for rows of values, a run taking as many as its shape states. Every
+/// engine that is found has to give the same. `options` states threads and libraries; its engine is not asked.
+///
+/// # Errors
+/// [`ConvertError`].
+pub fn vectors(
+    network: &Network<'_>,
+    rows: &[f32],
+    options: &EngineOptions,
+) -> Result<Vec<f32>, ConvertError> {
+    let misfit =
+        |reason| EngineError::Model { origin: "the file".into(), network: "text tower", reason };
+    let mut runs = Runs::default();
+    for (engine, provider) in at_hand(options) {
+        let options = EngineOptions { engine, provider, ..options.clone() };
+        match engine::outputs(network, rows, &options, &misfit) {
+            Ok((engine, given)) => match given.iter().find(|v| !v.is_finite()) {
+                Some(&value) => return Err(PortError::NotFinite { engine, value }.into()),
+                None => runs.ran.push((engine, given)),
+            },
+            Err(e) => runs.refuse(&e),
+        }
+    }
+    Ok(runs.parity(Measure::Feature)?.1)
 }
 
 /// Numbers per vector, by the first engine that runs the file.
@@ -278,39 +356,68 @@ fn tried(
 ) -> Result<(Converted, Vec<f32>), ConvertError> {
     let mut card = card(draft, &files, width);
     let package = ModelPackage::of_parts(&card, files)?;
-    let mut refused = Vec::new();
-    let mut ran: Vec<(String, Vec<f32>)> = Vec::new();
-    for (engine, provider) in at_hand(options) {
-        // Two images at once, so that one could show on the other.
-        let options = EngineOptions { engine, provider, classifier_batch: 2, ..options.clone() };
-        match open(&package, &options) {
-            Ok(mut models) => {
-                let encoder = models.encoder.as_mut().expect("a package of one");
-                let named = format!("{} {}", models.report.engine, models.report.version);
-                ran.push((named, run(encoder.as_mut(), draft.image)?));
-            }
-            Err(e @ EngineError::Model { .. }) => return Err(ConvertError::Engine(e)),
-            Err(e) => refused.push(e.to_string().replace("\n  ", "; ")),
-        }
-    }
-    if ran.is_empty() {
-        return Err(ConvertError::NoEngine(refused));
-    }
-    let (first, features) = ran.remove(0);
-    let largest = features.iter().fold(0.0_f32, |m, v| m.max(v.abs()));
-    let mut engines = vec![RanOn { engine: first.clone(), difference: 0.0 }];
-    for (engine, other) in &ran {
-        let difference = agree(
-            Ran { engine, features: other },
-            Ran { engine: &first, features: &features },
-            largest,
-            TOLERANCE,
-        )?;
-        engines.push(RanOn { engine: engine.clone(), difference });
-    }
-    let parity = ParityCard { largest, engines, refused, rounding: None };
+    // Two images at once, so that one could show on the other.
+    let pairs = EngineOptions { classifier_batch: 2, ..options.clone() };
+    let runs = on_every_engine(&package, &pairs, |models| {
+        run(models.encoder.as_mut().expect("a package of one").as_mut(), draft.image)
+    })?;
+    let (parity, features) = runs.parity(Measure::Feature)?;
     card.encoder.as_mut().expect("made with one").parity = Some(parity);
     Ok((Converted { card, files: package.into_encoder() }, features))
+}
+
+/// What the engines gave.
+#[derive(Default)]
+struct Runs {
+    ran: Vec<(String, Vec<f32>)>,
+    /// Why others gave nothing.
+    refused: Vec<String>,
+}
+
+/// Runs a package on every engine found.
+fn on_every_engine(
+    package: &ModelPackage,
+    options: &EngineOptions,
+    mut run: impl FnMut(&mut Models) -> Result<Vec<f32>, ConvertError>,
+) -> Result<Runs, ConvertError> {
+    let mut runs = Runs::default();
+    for (engine, provider) in at_hand(options) {
+        match open(package, &EngineOptions { engine, provider, ..options.clone() }) {
+            Ok(mut models) => {
+                let named = format!("{} {}", models.report.engine, models.report.version);
+                runs.ran.push((named, run(&mut models)?));
+            }
+            Err(e @ EngineError::Model { .. }) => return Err(ConvertError::Engine(e)),
+            Err(e) => runs.refuse(&e),
+        }
+    }
+    Ok(runs)
+}
+
+impl Runs {
+    fn refuse(&mut self, e: &EngineError) {
+        self.refused.push(e.to_string().replace("\n  ", "; "));
+    }
+
+    /// What the first gave; the others have to agree with it.
+    fn parity(mut self, measure: Measure) -> Result<(ParityCard, Vec<f32>), ConvertError> {
+        if self.ran.is_empty() {
+            return Err(ConvertError::NoEngine(self.refused));
+        }
+        let (first, features) = self.ran.remove(0);
+        let largest = features.iter().fold(0.0_f32, |m, v| m.max(v.abs()));
+        let mut engines = vec![RanOn { engine: first.clone(), difference: 0.0 }];
+        for (engine, other) in &self.ran {
+            let difference = measure.agree(
+                Ran { engine, features: other },
+                Ran { engine: &first, features: &features },
+                largest,
+                false,
+            )?;
+            engines.push(RanOn { engine: engine.clone(), difference });
+        }
+        Ok((ParityCard { largest, engines, refused: self.refused, rounding: None }, features))
+    }
 }
 
 fn card(draft: &Draft, files: &[Vec<u8>], width: usize) -> ModelCard {
@@ -391,18 +498,48 @@ struct Ran<'a> {
     features: &'a [f32],
 }
 
-fn agree(one: Ran<'_>, two: Ran<'_>, largest: f32, allowed: f32) -> Result<f32, ConvertError> {
-    let (a, b) = (one.features, two.features);
-    let difference = if a.len() == b.len() { farthest(a, b) } else { f32::INFINITY };
-    if difference <= allowed * largest {
-        return Ok(difference);
+/// What is compared.
+#[derive(Clone, Copy)]
+enum Measure {
+    Feature,
+    Probability,
+}
+
+impl Measure {
+    /// How far two runs are apart, where they may be; `half`: one has the weights as f16.
+    fn agree(
+        self,
+        one: Ran<'_>,
+        two: Ran<'_>,
+        largest: f32,
+        half: bool,
+    ) -> Result<f32, ConvertError> {
+        let (a, b) = (one.features, two.features);
+        let difference = if a.len() == b.len() { farthest(a, b) } else { f32::INFINITY };
+        let (engine, other) = (one.engine.into(), two.engine.into());
+        match self {
+            Self::Feature => {
+                let allowed = if half { ROUNDING } else { TOLERANCE };
+                if difference <= allowed * largest {
+                    return Ok(difference);
+                }
+                Err(ConvertError::Disagree { engine, other, difference, largest, allowed })
+            }
+            Self::Probability => {
+                let allowed = PROBABILITY[usize::from(half)];
+                if difference <= allowed {
+                    return Ok(difference);
+                }
+                Err(ConvertError::Probability { engine, other, difference, allowed })
+            }
+        }
     }
-    let (engine, other) = (one.engine.into(), two.engine.into());
-    Err(ConvertError::Disagree { engine, other, difference, largest, allowed })
 }
 
 pub(crate) fn farthest(a: &[f32], b: &[f32]) -> f32 {
-    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+    // A difference that is not a number stays, and is then not allowed.
+    let farther = |most: f32, d: f32| if d > most || d.is_nan() { d } else { most };
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, farther)
 }
 
 impl Remedied for ConvertError {

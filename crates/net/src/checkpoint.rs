@@ -1,7 +1,6 @@
 //! Checkpoints: safetensors with timm's names and a description that must match.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
 use std::path::Path;
 
 use safetensors::{Dtype, tensor::TensorView};
@@ -12,7 +11,7 @@ use tch::{Device, Kind, Tensor};
 use crate::error::{NetError, Result};
 use crate::tensors;
 use encoders::foreign::{Matched, match_names};
-use encoders::weights::{Safe, read_safetensors};
+use encoders::weights::{Safe, metadata, read_safetensors};
 
 pub use encoders::foreign::LoadReport;
 
@@ -239,32 +238,15 @@ pub fn read_spec(path: &Path) -> Result<Spec> {
     })
 }
 
-/// Largest header of a safetensors file that is read for its description.
-const HEADER_BYTES: u64 = 256 << 20;
-
 /// The description of a checkpoint of ours; reads only the file's header. `None` for files of other programs.
 ///
 /// # Errors
 /// [`NetError::Encoder`] of a file that cannot be read, and for a description of ours that cannot.
 pub fn description(path: &Path) -> Result<Option<Spec>> {
-    let fail = |e: std::io::Error| NetError::io(path, e);
-    let mut file = base::file::open_regular(path).map_err(fail)?;
-    let size = file.metadata().map_err(fail)?.len();
-    let mut length = [0u8; 8];
-    if file.read_exact(&mut length).is_err() {
-        return Ok(None);
-    }
-    let length = u64::from_le_bytes(length);
-    if length > HEADER_BYTES.min(size.saturating_sub(8)) {
-        return Ok(None);
-    }
-    let mut header = vec![0u8; length as usize];
-    file.read_exact(&mut header).map_err(fail)?;
-    let Ok(header) = serde_json::from_slice::<serde_json::Value>(&header) else { return Ok(None) };
-    let Some(text) = header["__metadata__"][KEY].as_str() else { return Ok(None) };
+    let Some(text) = metadata(path, KEY)? else { return Ok(None) };
     let unreadable =
         |e| NetError::file(path, format!("its description is unreadable ({e})"), "export it again");
-    serde_json::from_str(text).map(Some).map_err(unreadable)
+    serde_json::from_str(&text).map(Some).map_err(unreadable)
 }
 
 /// What the weights in a file were trained on, if the file records it; reads only its header. `None`
@@ -366,16 +348,6 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    pub(crate) fn report(&self) -> &LoadReport {
-        &self.report
-    }
-
-    /// What would be copied: the model's name and the file's tensor.
-    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&str, &Tensor)> {
-        let copies = self.copies.iter().map(|(_, from)| from);
-        self.report.taken.iter().map(String::as_str).zip(copies)
-    }
-
     pub(crate) fn apply(self) -> LoadReport {
         tch::no_grad(|| {
             for (mut to, from) in self.copies {

@@ -88,9 +88,8 @@ pub mod schedule;
 mod shim;
 pub mod swin;
 mod tensors;
-pub mod text;
 pub mod unet;
 pub mod vit;
 
 pub use error::{NetError, Result};
-pub use tensors::{from_arrays, read_weights, weight_files};
+pub use tensors::{from_arrays, read_weights, to_arrays, weight_files};

@@ -51,6 +51,17 @@ pub(crate) fn from_array(array: &Array) -> Result<Tensor> {
     Ok(Tensor::f_from_data_size(array.bytes(), array.dims(), kind)?)
 }
 
+/// A network's tensors by name, as f32.
+#[must_use]
+pub fn to_arrays(vs: &VarStore) -> Arrays {
+    let variables = Variables::new(vs);
+    let array = |(name, dims): (String, Vec<i64>)| {
+        let values = variables.values(&name, &dims)?;
+        Some((name, Array::from_f32(dims, &values)))
+    };
+    outline(vs).into_iter().filter_map(array).collect()
+}
+
 /// A network's tensors by name, each as its sides.
 pub(crate) fn outline(vs: &VarStore) -> Outline {
     vs.variables().into_iter().map(|(name, t)| (name, t.size())).collect()

@@ -141,7 +141,7 @@ impl Encoder {
             width: frozen.about.width,
             side: frozen.fit.input,
             mpp: frozen.mpp.map(mitosis::Mpp::get),
-            engine: frozen.engine(),
+            engine: frozen.engine.to_string(),
             frozen: frozen.into(),
         })
     }

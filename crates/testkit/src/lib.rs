@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ami;
+pub mod conch;
 pub mod server;
 pub mod weights;
 

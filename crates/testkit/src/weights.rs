@@ -11,10 +11,11 @@ pub fn drawn(path: &Path, outline: &BTreeMap<String, Vec<i64>>) {
     for (name, dims) in outline {
         let count = dims.iter().product::<i64>() as usize;
         let start = data.len();
-        let about = if name.contains("norm") && name.ends_with("weight") || name.ends_with("_var") {
-            1.0
-        } else {
-            0.0
+        let norm = name.contains("norm") || name.contains("ln_");
+        let about = match name.as_str() {
+            "logit_scale" => 3.0,
+            _ if norm && name.ends_with("weight") || name.ends_with("_var") => 1.0,
+            _ => 0.0,
         };
         let mut state =
             name.bytes().fold(7_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01B3));

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use encoders::encoder::fit;
-use mitosis::{Encoder as Port, PortError, RgbTile};
+use encoders::weights::Arrays;
+use mitosis::RgbTile;
 use net::NetError;
 use net::checkpoint::{self, Spec};
 use net::encoder::{self, Encoder, EncoderConfig};
 use net::foreign::{self, Allowed};
-use net::onnx::{self, ExportOptions, WeightKind};
 use pixels::input::Normalisation;
 use pixels::resize::{Fit, Interpolation};
 use tch::nn::VarStore;
@@ -124,33 +124,10 @@ impl Embedder {
         Vec::<f32>::try_from(&flat).expect("a flat f32 tensor")
     }
 
-    /// The encoder as ONNX files that run one after the other: `image [N, 3, S, S]` to
-    /// `embedding [N, dim]`, large weights stored as f16 where asked for. No file has more than `most` bytes
-    /// ([`onnx::MOST_BYTES`]); what fits is one.
-    ///
-    /// # Errors
-    /// A network that cannot be cut into such files.
-    pub fn onnx(&self, half: bool, most: u64) -> Result<Vec<Vec<u8>>> {
-        let options = ExportOptions { weights: WeightKind::halved(half), metadata: vec![] };
-        Ok(onnx::embedding(&*self.net, &self.vs, self.side() as i64, &options, most)?)
-    }
-}
-
-impl Port for Embedder {
-    fn name(&self) -> &str {
-        self.architecture()
-    }
-
-    fn width(&self) -> usize {
-        self.dim()
-    }
-
-    fn features(&mut self, tiles: &[RgbTile]) -> std::result::Result<Vec<f32>, PortError> {
-        let all = self.embed(tiles);
-        match all.iter().find(|v| !v.is_finite()) {
-            Some(&value) => Err(PortError::NotFinite { engine: "libtorch".into(), value }),
-            None => Ok(all),
-        }
+    /// Its tensors by timm's names.
+    #[must_use]
+    pub fn tensors(&self) -> Arrays {
+        net::to_arrays(&self.vs)
     }
 }
 

@@ -8,8 +8,7 @@
 //! | [`protocol`] | fine-tuning and linear probing over folds, the test part |
 //! | [`port`] | trained weights behind the ports of `mitosis` |
 //! | [`embed`] | frozen features |
-//! | [`headed`] | frozen encoders with a head: tumour filters |
-//! | [`prompts`] | texts that describe classes |
+//! | [`headed`] | frozen encoders with a head, for comparison |
 //! | [`preset`] | what changes a number |
 //! | [`ranks`] | several processes of one training |
 //! | [`run`] | run directory, state, metrics |
@@ -27,7 +26,6 @@ mod plot;
 pub mod port;
 pub mod preset;
 pub mod pretrain;
-pub mod prompts;
 pub mod protocol;
 pub mod ranks;
 pub mod run;

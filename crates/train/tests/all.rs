@@ -5,7 +5,6 @@
 mod common;
 mod fit;
 mod frozen;
-mod headed;
 mod loops;
 mod one_input;
 mod pretrain_ranks;

@@ -1,12 +1,42 @@
 //! libtorch as an engine: the ports over the very file that is shipped.
 
-use infer::{EngineError, Network, Plugin, Provider, Session, Started};
+use infer::{
+    EngineChoice, EngineError, EngineOptions, Network, Plug, Plugin, Provider, Session, Started,
+};
 use net::device;
 use net::onnx::Program;
+use std::sync::Arc;
 
 /// libtorch of the training build.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Torch;
+#[derive(Clone, Debug, Default)]
+pub struct Torch {
+    /// Its device where the provider names none: `auto`, `cpu`, `cuda`, `cuda:N`.
+    device: Option<String>,
+}
+
+/// Weights on a device of libtorch's: with `auto` on its GPU, where there is one and neither an engine nor a provider
+/// was asked for.
+///
+/// # Errors
+/// [`EngineError::Options`] of a GPU of libtorch's next to another engine, or to a provider.
+pub fn on_device(options: EngineOptions, device: &str) -> Result<EngineOptions, EngineError> {
+    let EngineOptions { engine, provider, .. } = options;
+    let own = matches!(engine, EngineChoice::Auto | EngineChoice::Torch);
+    let free = own && provider == Provider::Auto;
+    let gpu = || engine == EngineChoice::Auto && device::pick("auto").is_ok_and(|d| d.is_cuda());
+    match device {
+        "auto" if !(free && gpu()) => return Ok(options),
+        "cpu" if !free => return Ok(options),
+        _ if !free => {
+            return Err(EngineError::Options(format!(
+                "the device {device} is of libtorch; take the engine torch without a provider"
+            )));
+        }
+        _ => {}
+    }
+    let torch = Some(Plug(Arc::new(Torch { device: Some(device.into()) })));
+    Ok(EngineOptions { engine: EngineChoice::Torch, torch, ..options })
+}
 
 impl Plugin for Torch {
     fn name(&self) -> &'static str {
@@ -21,7 +51,7 @@ impl Plugin for Torch {
         let asked = match provider {
             Provider::Cpu => "cpu",
             Provider::Cuda => "cuda",
-            _ => "auto",
+            _ => self.device.as_deref().unwrap_or("auto"),
         };
         let device = device::pick(asked).map_err(|e| EngineError::Unavailable {
             what: format!("torch/{asked}"),

@@ -18,7 +18,7 @@ const ENCODER: &str = "vit_tiny_patch16_224";
 const SIDE: usize = 32;
 
 fn options(engine: EngineChoice, provider: Provider) -> EngineOptions {
-    let torch = Some(Plug(Arc::new(Torch)));
+    let torch = Some(Plug(Arc::new(Torch::default())));
     EngineOptions { engine, provider, threads: 1, torch, ..EngineOptions::default() }
 }
 

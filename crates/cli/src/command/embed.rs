@@ -6,13 +6,15 @@ use crate::progress::LogArgs;
 use crate::{hint, show};
 use anyhow::{Context, Result, ensure};
 use infer::Precision;
+#[cfg(not(feature = "train"))]
+use mithras::embed::weights::Weights;
 use mithras::embed::{CropPlan, CropSize, Form, Frozen, Plan, Source, crops, slides};
 use mitosis::Mpp;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Write features of slides, crops or images, by an encoder package
+/// Write features of slides, crops or images, by an encoder package or a file of weights
 ///
 /// Slides: one file per slide in the folder --out, tissue tiles side by side, FORMAT h5 as CLAM and
 /// TRIDENT read it (`features` [n, d], `coords` [n, 2]). What is done is kept; a slide that fails stops
@@ -32,16 +34,19 @@ pub struct Args {
     /// Encoder package; with --weights the name of the encoder, for files that do not contain it
     #[arg(long, value_name = "PKG")]
     encoder: Option<PathBuf>,
-    /// Weights that libtorch runs (training build): of a pretraining, a classifier, or in timm's names
+    /// Weights of an encoder: its makers' file, or one of a pretraining or a classifier. They become a package in
+    /// memory, as by `encoders convert`, at every start
     #[arg(long, value_name = "FILE")]
     weights: Option<PathBuf>,
     /// Side of the network's input, px [default: as its makers have it, else 224]
     #[arg(long, value_name = "PX", requires = "weights")]
     image: Option<usize>,
     /// Load the weights that match and initialise the rest at random: such features mean little
+    #[cfg(feature = "train")]
     #[arg(long, requires = "weights")]
     allow_partial: bool,
-    /// Device of the weights: auto, cpu, cuda, cuda:N
+    /// Device on which libtorch runs weights: auto (its GPU, where it has one), cpu, cuda, cuda:N
+    #[cfg(feature = "train")]
     #[arg(long, default_value = "auto", requires = "weights")]
     device: String,
     /// Side of a tile, or of a crop of regions, px at --tile-mpp [default: the encoder's input]
@@ -67,10 +72,9 @@ pub struct Args {
     workers: u16,
     #[command(flatten)]
     engine: RunArgs,
-    /// Arithmetic of a package; bf16 (OpenVINO and libtorch, processors with its instructions) is faster. With
+    /// Arithmetic; bf16 (OpenVINO and libtorch, processors with its instructions) is faster. With
     /// OpenVINO it is 1.4 to 1.8 times as fast, and features have a cosine to f32 of 0.997 or more
-    #[arg(long, value_name = "P", default_value = "f32", conflicts_with = "weights",
-          value_parser = words::<Precision>(&["f32", "bf16"]))]
+    #[arg(long, value_name = "P", default_value = "f32", value_parser = words::<Precision>(&["f32", "bf16"]))]
     precision: Precision,
     /// Run every slide again, and replace features of other settings
     #[arg(long)]
@@ -85,7 +89,7 @@ pub struct Args {
 /// Runs the verb.
 pub fn run(a: Args) -> Result<ExitCode> {
     let many = if a.crops.is_some() { 1 } else { a.workers };
-    let mut encoders = (0..many).map(|_| a.open(many)).collect::<Result<Vec<_>>>()?;
+    let mut encoders = a.open(many)?;
     let (listener, side) = (&mut *a.log.listener(true), a.tile.map(|px| px as usize));
     // Several runs of the network are read at once, so that readers need not wait for it.
     let batch = 4 * usize::from(a.batch);
@@ -109,39 +113,28 @@ pub fn run(a: Args) -> Result<ExitCode> {
 }
 
 impl Args {
-    /// One of `many` that work at once.
-    fn open(&self, many: u16) -> Result<Frozen> {
+    /// As many as work at once.
+    fn open(&self, many: u16) -> Result<Vec<Frozen>> {
+        let mut options = self.engine.options().shared(many.into());
+        (options.classifier_batch, options.precision) = (self.batch.into(), self.precision);
         let Some(file) = &self.weights else {
             let package = self.encoder.as_ref().context("name the package with --encoder")?;
-            let mut options = self.engine.options().shared(many.into());
-            (options.classifier_batch, options.precision) = (self.batch.into(), self.precision);
-            return Ok(Frozen::open(package, &options)?);
+            return (0..many).map(|_| Ok(Frozen::open(package, &options)?)).collect();
         };
+        let name = self.encoder.as_ref().and_then(|n| n.to_str());
         #[cfg(feature = "train")]
-        {
-            use training::encoders::weights;
-            ensure!(many == 1, "--workers: libtorch takes one slide at a time");
-            train::set_up(self.engine.threads.map_or(0, usize::from));
-            let name = self.encoder.as_ref().and_then(|n| n.to_str());
-            let own = || mithras::embed::weights::image(name?);
-            let image = self.image.or_else(own).unwrap_or(224) as i64;
-            let encoder = weights::open(file, name, image, self.allow_partial, &self.device)?;
-            let random = &encoder.about.random;
-            if !random.is_empty() {
-                show::print_messages(
-                    "warning",
-                    &[format!("not in the file, initialised at random: {random}")],
-                );
-            }
-            Ok(encoder)
-        }
+        let weights = {
+            use training::{encoders::weights::open, torch::on_device};
+            options = on_device(options, &self.device)?;
+            open(file, name, self.image, self.allow_partial, &options)?
+        };
         #[cfg(not(feature = "train"))]
-        {
-            let _ = (file, many, self.image, self.allow_partial, &self.device);
-            anyhow::bail!(
-                "this build embeds by packages. `mithras encoders convert --weights FILE --encoder NAME` makes one of \
-                 an encoder's weights; the training build embeds by files of weights, too"
-            )
+        let weights = Weights::open(file, name, self.image, &options)?;
+        let random = weights.random();
+        if !random.is_empty() {
+            let missing = format!("not in the file, initialised at random: {random}");
+            show::print_messages("warning", &[missing]);
         }
+        (0..many).map(|_| Ok(weights.start(&options)?)).collect()
     }
 }

@@ -97,13 +97,13 @@ struct Convert {
     #[arg(long)]
     license: String,
     /// Classes of the linear layer in the file of weights, in its order, or a file that names them
-    /// (presets/classes/impash.toml); training build
+    /// (presets/classes/impash.toml)
     #[arg(long, value_name = "A,B,...|TOML", value_delimiter = ',', requires_all = ["weights", "mpp"])]
     classes: Vec<String>,
     /// The class that counts, where no file states it
     #[arg(long, value_name = "CLASS", requires = "classes")]
     positive: Option<String>,
-    /// Texts that describe the classes: presets/prompts/tumour.toml, or a file of your own; training build
+    /// Texts that describe the classes: presets/prompts/tumour.toml, or a file of your own
     #[arg(long, value_name = "TOML", requires_all = ["weights", "mpp", "tokenizer"], conflicts_with = "classes")]
     text: Option<PathBuf>,
     /// Tokenizer of the text tower (tokenizer.json)
@@ -139,14 +139,12 @@ pub fn run(a: Args) -> Result<()> {
 }
 
 impl Convert {
-    #[cfg(not(feature = "train"))]
-    fn classifier(self, _json: bool) -> Result<()> {
-        Err(super::train::missing("make classifiers of weights"))
-    }
-
-    #[cfg(feature = "train")]
     fn classifier(self, json: bool) -> Result<()> {
-        use training::encoders::headed::{Draft, Head, classifier};
+        #[cfg(not(feature = "train"))]
+        use mithras::embed::headed::classifier;
+        use mithras::embed::headed::{Draft, Head};
+        #[cfg(feature = "train")]
+        use training::encoders::headed::classifier;
         let (Some(weights), Some(encoder), Some(mpp)) = (self.weights, self.encoder, self.mpp)
         else {
             bail!("name --weights, --encoder and --mpp")
@@ -160,10 +158,8 @@ impl Convert {
         let image = self.image.or_else(|| weights::image(&encoder)).unwrap_or(224);
         let (name, license, half) = (self.name, self.license, self.precision == "f16");
         let draft = Draft { name, license, mpp, crop: self.crop.unwrap_or(image), image, half };
-        show::result(
-            json,
-            &classifier(&weights, &encoder, &head, &self.out, draft, &engine::options())?,
-        )
+        let options = engine::options();
+        show::result(json, &classifier(&weights, &encoder, &head, &self.out, &draft, &options)?)
     }
 
     fn package(self) -> Result<Package> {

@@ -45,7 +45,7 @@ where
 /// Defaults, with libtorch where this build has it.
 pub fn options() -> EngineOptions {
     #[cfg(feature = "train")]
-    let torch = Some(infer::Plug(std::sync::Arc::new(training::torch::Torch)));
+    let torch = Some(infer::Plug(std::sync::Arc::new(training::torch::Torch::default())));
     #[cfg(not(feature = "train"))]
     let torch = None;
     EngineOptions { torch, ..EngineOptions::default() }

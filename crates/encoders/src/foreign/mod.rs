@@ -226,7 +226,8 @@ pub fn whole(path: &Path, tensors: &Arrays, network: &NetworkConfig) -> Result<A
     Ok(taken.into_iter().map(|(name, t)| (name, t.float())).collect())
 }
 
-fn unsound(name: &str, t: &Array) -> Option<String> {
+/// Why a tensor's values cannot be weights.
+pub(crate) fn unsound(name: &str, t: &Array) -> Option<String> {
     if !t.kind().is_floating_point() {
         return Some(format!("{name}: {:?}, not floating point", t.kind()));
     }

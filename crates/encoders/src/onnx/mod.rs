@@ -12,6 +12,7 @@ mod parts;
 mod size;
 mod source;
 mod swin;
+mod text;
 mod vit;
 
 use prost::Message;
@@ -30,6 +31,8 @@ pub use self::graph::{NormPart, Part};
 pub use self::options::{ExportOptions, WeightKind};
 pub use self::size::{MOST_BYTES, check_size};
 pub use self::source::Source;
+pub(crate) use self::text::outline as text_outline;
+pub use self::text::{TEXT, VECTOR, text};
 
 /// A network in ONNX, and where it keeps what each layer learnt.
 #[derive(Clone, Debug)]

@@ -46,7 +46,7 @@ impl Graph<'_> {
         let tokens = [Axis::Free("N"), Axis::Fixed(config.prefix() + patches), Axis::Fixed(dim)];
         for i in 0..config.depth {
             self.seam(&y, &tokens);
-            y = self.block(&y, &format!("blocks.{i}"), config);
+            y = self.block(&y, &format!("blocks.{i}"), config, None);
         }
         self.seam(&y, &tokens);
         let mut y = self.pool(&y, config);
@@ -100,7 +100,8 @@ impl Graph<'_> {
         }
     }
 
-    fn class_token(&mut self, tokens: &str, dim: i64) -> Value {
+    /// The first token of each row, `[N, T, D]` to `[N, D]`.
+    pub(super) fn class_token(&mut self, tokens: &str, dim: i64) -> Value {
         let zero = self.shape(&[0]);
         let token = self.op("Gather", &[tokens, &zero], vec![int("axis", 1)]);
         self.reshape(&token, &[-1, dim])
@@ -160,7 +161,7 @@ impl Graph<'_> {
     }
 
     /// Rows over their length.
-    fn unit(&mut self, x: &str) -> Value {
+    pub(super) fn unit(&mut self, x: &str) -> Value {
         let squared = self.op("Mul", &[x, x], vec![]);
         let axes = self.shape(&[-1]);
         let sum = self.op("ReduceSum", &[&squared, &axes], vec![int("keepdims", 1)]);
@@ -168,10 +169,17 @@ impl Graph<'_> {
         self.op("Div", &[x, &length], vec![])
     }
 
-    fn block(&mut self, x: &str, path: &str, config: &VitConfig) -> Value {
+    /// `mask` is added to the scores of attention, `[N, 1, T, T]`.
+    pub(super) fn block(
+        &mut self,
+        x: &str,
+        path: &str,
+        config: &VitConfig,
+        mask: Option<&str>,
+    ) -> Value {
         let VitConfig { dim, eps, .. } = *config;
         let normed = self.layer_norm(x, &under(path, "norm1"), dim, eps);
-        let attended = self.attention(&normed, path, config);
+        let attended = self.attention(&normed, path, config, mask);
         let x = self.op("Add", &[x, &attended], vec![]);
         let normed = self.layer_norm(&x, &under(path, "norm2"), dim, eps);
         let hidden = self.hidden(&normed, path, config);
@@ -219,7 +227,7 @@ impl Graph<'_> {
         self.linear_raw(x, &scaled)
     }
 
-    fn attention(&mut self, x: &str, path: &str, config: &VitConfig) -> Value {
+    fn attention(&mut self, x: &str, path: &str, config: &VitConfig, mask: Option<&str>) -> Value {
         let VitConfig { dim, heads: count, qkv_bias, .. } = *config;
         let width = dim / count;
         let shape = LinearShape { input: dim, output: 3 * dim, bias: qkv_bias };
@@ -231,7 +239,10 @@ impl Graph<'_> {
             let shaped = self.reshape(part, &[0, -1, count, width]);
             heads.push(self.transpose(&shaped, &perm));
         }
-        let scores = self.op("MatMul", &[&heads[0], &heads[1]], vec![]);
+        let mut scores = self.op("MatMul", &[&heads[0], &heads[1]], vec![]);
+        if let Some(mask) = mask {
+            scores = self.op("Add", &[&scores, mask], vec![]);
+        }
         let shares = self.op("Softmax", &[&scores], vec![int("axis", -1)]);
         let mixed = self.op("MatMul", &[&shares, &heads[2]], vec![]);
         let joined = self.transpose(&mixed, &[0, 2, 1, 3]);

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use crate::array::Array;
 use crate::error::{EncoderError, Result};
 
-pub use self::safe::{Safe, read_safetensors};
+pub use self::safe::{Safe, metadata, read_safetensors};
 pub use self::shards::files;
 
 /// Tensors by name.

@@ -1,6 +1,7 @@
 //! Files of safetensors.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::Path;
 
 use bytes::Bytes;
@@ -57,4 +58,30 @@ pub fn read_safetensors(path: &Path) -> Result<Safe> {
         tensors.insert(name, array);
     }
     Ok(Safe { tensors, metadata })
+}
+
+/// Largest header of a file that is read for its metadata.
+const HEADER_BYTES: u64 = 256 << 20;
+
+/// The text metadata below `key` of a safetensors file, of which only the header is read. `None` where it has none,
+/// and for files of other kinds.
+///
+/// # Errors
+/// [`EncoderError::Io`] of a file that cannot be read.
+pub fn metadata(path: &Path, key: &str) -> Result<Option<String>> {
+    let fail = |e: std::io::Error| EncoderError::io(path, e);
+    let mut file = base::file::open_regular(path).map_err(fail)?;
+    let size = file.metadata().map_err(fail)?.len();
+    let mut length = [0u8; 8];
+    if file.read_exact(&mut length).is_err() {
+        return Ok(None);
+    }
+    let length = u64::from_le_bytes(length);
+    if length > HEADER_BYTES.min(size.saturating_sub(8)) {
+        return Ok(None);
+    }
+    let mut header = vec![0u8; length as usize];
+    file.read_exact(&mut header).map_err(fail)?;
+    let header = serde_json::from_slice::<serde_json::Value>(&header).ok();
+    Ok(header.and_then(|h| Some(h["__metadata__"][key].as_str()?.to_owned())))
 }

@@ -19,7 +19,7 @@ pub enum EngineError {
     Model {
         /// Package.
         origin: String,
-        /// `segmenter`, `classifier` or `encoder`.
+        /// `segmenter`, `classifier`, `encoder` or `text tower`.
         network: &'static str,
         /// What differs.
         reason: String,

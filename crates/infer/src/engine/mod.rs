@@ -308,16 +308,47 @@ pub(crate) fn width(
     let batch = signature.fixed_batch.unwrap_or(1);
     let shape = [batch, 3, side, side];
     let network = f32_network(onnx, &shape, EMBEDDING, &signature.symbols);
+    let black = vec![0.0; shape.iter().product()];
+    let options = EngineOptions { threads: 1, ..options.clone() };
+    let (_, output) = outputs(&network, &black, &options, &misfit)?;
+    Ok(output.len() / batch)
+}
+
+/// What a network gives for rows of values, and the engine that ran it; a run takes as many rows as its shape states.
+/// `misfit` is the error of a run that stops.
+///
+/// # Errors
+/// [`EngineError`] of the last engine tried.
+pub(crate) fn outputs(
+    network: &Network<'_>,
+    rows: &[f32],
+    options: &EngineOptions,
+    misfit: &dyn Fn(String) -> EngineError,
+) -> Result<(String, Vec<f32>), EngineError> {
+    let batch = network.shape.first().copied().unwrap_or(1);
+    let row = network.shape.iter().skip(1).product::<usize>().max(1);
+    let threads = match options.threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        n => n,
+    };
     let run = |backend| {
-        let mut session = Loader::new(backend, options, 1)?.load(&network)?;
-        session.input().map_err(misfit)?.fill(0.0);
-        let output = panics::catch_panic(|| session.run()).map_err(misfit)?;
-        Ok(output.len() / batch)
+        let loader = Loader::new(backend, options, threads)?;
+        let mut session = loader.load(network)?;
+        let mut all = Vec::new();
+        for chunk in rows.chunks(batch * row) {
+            let input = session.input().map_err(misfit)?;
+            input.fill(0.0);
+            let room = input.get_mut(..chunk.len());
+            room.ok_or_else(|| misfit("its input is smaller".into()))?.copy_from_slice(chunk);
+            let output = panics::catch_panic(|| session.run()).map_err(misfit)?;
+            all.extend_from_slice(&output[..chunk.len() / row * (output.len() / batch)]);
+        }
+        Ok((format!("{} {}", loader.report.engine, loader.report.version), all))
     };
     let mut last = misfit("no engine was tried".into());
     for backend in order(options)? {
         match run(backend) {
-            Ok(width) => return Ok(width),
+            Ok(given) => return Ok(given),
             Err(e) => last = e,
         }
     }

@@ -9,8 +9,8 @@ mod slides;
 pub use features::crops::CropSize;
 pub use features::crops::Source;
 pub use features::package::{Package, convert};
-pub use features::weights;
 pub use features::{Facts, FeatureError, Form, Frozen, Grid, Known, Listed, Listing};
+pub use features::{headed, weights};
 pub use report::{EmbedReport, EmbedStatus, Line};
 pub use slides::{Plan, slides};
 

@@ -99,7 +99,7 @@ impl EmbedReport {
             encoder: encoder.about.encoder.clone(),
             encoder_sha256: encoder.about.sha256.clone(),
             width: encoder.about.width,
-            engine: encoder.engine(),
+            engine: encoder.engine.to_string(),
             out: out.to_owned(),
             failed: items.iter().filter(|l| l.status == EmbedStatus::Failed).count(),
             items,

@@ -143,13 +143,13 @@ fn settings(
         (GIVEN.into(), given),
         (RESULTS_SETTING.into(), RESULTS_VERSION.to_string()),
     ]);
-    let Frozen { about, fit, engine, .. } = encoder;
+    let Frozen { about, fit, by_weights, .. } = encoder;
     if about.bf16 {
         settings.insert("precision".into(), about.precision().into());
     }
     // One file of weights may be several encoders, at several sides; a package is one network.
-    if engine.is_none() || side != fit.input {
-        let name = engine.as_ref().map_or(&*about.encoder, |_| "");
+    if *by_weights || side != fit.input {
+        let name = if *by_weights { &*about.encoder } else { "" };
         settings.insert("fed".into(), format!("{name} {fit:?}"));
     }
     settings

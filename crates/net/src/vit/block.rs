@@ -108,21 +108,11 @@ impl Block {
 
     /// `[N, T, D]` to the same shape; fused attention.
     pub fn forward(&self, x: &Tensor, train: bool) -> Tensor {
-        self.run(x, None, train)
-    }
-
-    /// The same where not every token attends to all, with what `mask` adds to its scores,
-    /// `[N, 1, T, T]`; no training.
-    pub(crate) fn masked(&self, x: &Tensor, mask: &Tensor) -> Tensor {
-        self.run(x, Some(mask), false)
-    }
-
-    fn run(&self, x: &Tensor, mask: Option<&Tensor>, train: bool) -> Tensor {
         let scaled = |y: Tensor, scale: &Option<LayerScale>| match scale {
             Some(scale) => y * &scale.gamma,
             None => y,
         };
-        let attended = scaled(self.attention(&self.norm1.forward(x), mask), &self.ls1);
+        let attended = scaled(self.attention(&self.norm1.forward(x)), &self.ls1);
         let x = x + drop_path(attended, self.drop_path, train);
         let changed = scaled(self.fc2.forward(&self.hidden(&self.norm2.forward(&x))), &self.ls2);
         &x + drop_path(changed, self.drop_path, train)
@@ -140,7 +130,7 @@ impl Block {
         }
     }
 
-    fn attention(&self, x: &Tensor, mask: Option<&Tensor>) -> Tensor {
+    fn attention(&self, x: &Tensor) -> Tensor {
         let (n, t, d) = x.size3().expect("[N, T, D]");
         let qkv = self
             .qkv
@@ -149,12 +139,12 @@ impl Block {
             .permute([2, 0, 3, 1, 4]);
         // One backward step for the three; three selects fill and add three whole gradients.
         let qkv = qkv.unbind(0);
-        let y = attend(&qkv[0], &qkv[1], &qkv[2], mask);
+        let y = attend(&qkv[0], &qkv[1], &qkv[2]);
         self.proj.forward(&y.transpose(1, 2).reshape([n, t, d]))
     }
 }
 
 /// Fused attention of `[N, heads, T, D]`, scaled by the root of D.
-pub(super) fn attend(q: &Tensor, k: &Tensor, v: &Tensor, mask: Option<&Tensor>) -> Tensor {
-    Tensor::scaled_dot_product_attention(q, k, v, mask, 0.0, false, None, false)
+pub(super) fn attend(q: &Tensor, k: &Tensor, v: &Tensor) -> Tensor {
+    Tensor::scaled_dot_product_attention(q, k, v, None::<Tensor>, 0.0, false, None, false)
 }

@@ -58,7 +58,7 @@ impl Pooler {
             t.reshape([n, t_, self.heads, d / self.heads]).transpose(1, 2)
         };
         let q = heads(self.question().unsqueeze(0).expand([n, -1, -1], false));
-        let y = attend(&q, &heads(self.k.forward(&x)), &heads(self.v.forward(&x)), None);
+        let y = attend(&q, &heads(self.k.forward(&x)), &heads(self.v.forward(&x)));
         self.norm.forward(&self.proj.forward(&y.transpose(1, 2).reshape([n, -1])))
     }
 }

@@ -1,7 +1,6 @@
 //! Drawn data and options of runs.
 #![allow(dead_code, reason = "each test file uses its part")]
 
-pub mod conch;
 pub mod ranks;
 
 use std::fs;

@@ -1,14 +1,13 @@
-//! Encoders from files of weights, by libtorch.
+//! Encoders from files of weights, held against libtorch.
 
 use base::remedy::{Remedied, Remedy};
+use features::FeatureError;
 use features::package::{self, Package};
-use features::row::About;
-use features::weights::{Conversion, digest};
-use features::{FeatureError, Frozen};
+use features::weights::{Conversion, Drawn, Weights};
 use infer::EngineOptions;
 use infer::convert::{Draft, Reference, probes};
 use net::onnx::MOST_BYTES;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use train::TrainError;
 use train::embed::Embedder;
 
@@ -21,41 +20,26 @@ pub enum WeightsError {
     /// Engines, files, packages.
     #[error(transparent)]
     Feature(#[from] FeatureError),
-    /// The exported network is not the weights'.
-    #[error("{}: {engine} is off by {difference} in a probability where {allowed} is allowed", path.display())]
-    Parity {
-        /// The weights.
-        path: PathBuf,
-        /// What ran the package.
-        engine: String,
-        /// By how much.
-        difference: f32,
-        /// How much may be.
-        allowed: f32,
-    },
 }
 
-/// An encoder with the weights of a file, run by libtorch; see [`Embedder::open`].
+/// An encoder of a file of weights. With `partial` the weights that match are loaded, and libtorch draws the others.
 ///
 /// # Errors
 /// [`WeightsError`].
 pub fn open(
     weights: &Path,
     name: Option<&str>,
-    image: i64,
+    side: Option<usize>,
     partial: bool,
-    device: &str,
-) -> Result<Frozen, WeightsError> {
-    let net = Embedder::open(weights, name, image, partial, device)?;
-    let about = About {
-        encoder: net.architecture().into(),
-        width: net.dim(),
-        sha256: digest(weights)?,
-        random: net.random().join(","),
-        bf16: false,
-    };
-    let fit = net.fit();
-    Ok(Frozen { network: Box::new(net), about, fit, mpp: None, engine: None })
+    options: &EngineOptions,
+) -> Result<Weights, WeightsError> {
+    if !partial {
+        return Ok(Weights::open(weights, name, side, options)?);
+    }
+    let image = side.or_else(|| features::weights::image(name?)).unwrap_or(224) as i64;
+    let net = Embedder::open(weights, name, image, true, "cpu")?;
+    let drawn = Drawn { tensors: net.tensors(), random: net.random().join(",") };
+    Ok(Weights::open_drawn(weights, name, side, drawn, options)?)
 }
 
 /// Makes a package of an encoder of the table as [`features::weights::convert`] does, and holds it against the
@@ -100,7 +84,6 @@ impl Remedied for WeightsError {
         match self {
             Self::Train(e) => e.remedy(),
             Self::Feature(e) => e.remedy(),
-            _ => None,
         }
     }
 }

@@ -1,20 +1,22 @@
 //! Texts that describe classes, and their vectors.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
+use crate::error::FeatureError;
+use base::panics::catch_panic;
 use base::preset::{Fault, Preset};
-use net::text::{PADDING, TextTower};
+use encoders::onnx::{self, TEXT, VECTOR};
+use encoders::text::{PADDING, TextTower};
+use infer::convert::{self, ConvertError};
+use infer::{EngineOptions, Network};
 use serde::{Deserialize, Serialize};
-use tch::{Kind, Tensor};
+use std::path::Path;
 use tokenizers::{Tokenizer, TruncationParams};
-
-use crate::error::{Result, TrainError};
 
 /// The placeholder for a class's name in a template.
 const PLACE: &str = "CLASSNAME";
 /// The token that fills texts up.
 const PAD: &str = "<pad>";
+/// Texts of a run of the text tower.
+const BATCH: usize = 32;
 
 /// A file of prompts: every template is filled with every wording of a class.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,7 +43,7 @@ pub struct Worded {
 }
 
 impl Preset for Prompts {
-    fn check(&self) -> std::result::Result<(), Fault> {
+    fn check(&self) -> Result<(), Fault> {
         let need = |holds: bool, key: &str, reason: &str| {
             holds.then_some(()).ok_or_else(|| Fault::new(key, reason))
         };
@@ -72,7 +74,7 @@ pub struct Outputs {
 }
 
 impl Preset for Outputs {
-    fn check(&self) -> std::result::Result<(), Fault> {
+    fn check(&self) -> Result<(), Fault> {
         let need = |holds: bool, key: &str, reason: &str| {
             holds.then_some(()).ok_or_else(|| Fault::new(key, reason))
         };
@@ -97,61 +99,81 @@ impl Tokens {
     /// Reads it.
     ///
     /// # Errors
-    /// [`TrainError::Run`] when the file is not a tokenizer, or its padding token differs from that of
+    /// [`FeatureError::Head`] when the file is not a tokenizer, or its padding token differs from that of
     /// the networks here.
-    pub fn open(path: &Path) -> Result<Self> {
-        let bad = |reason: String| TrainError::run(path, reason);
-        let tokenizer = Tokenizer::from_file(path)
-            .map_err(|e| bad(format!("no tokenizer as Hugging Face writes it ({e})")))?;
+    pub fn open(path: &Path) -> Result<Self, FeatureError> {
+        let bad = |reason: String| FeatureError::head(path, reason);
+        let bytes = base::file::read_whole(path)
+            .map_err(|source| FeatureError::Io { path: path.to_owned(), source })?;
+        let tokenizer = catch_panic(|| Tokenizer::from_bytes(bytes).map_err(|e| e.to_string()))
+            .map_err(|e| bad(format!("not a tokenizer as Hugging Face writes it ({e})")))?;
         match tokenizer.token_to_id(PAD) {
             Some(id) if i64::from(id) == PADDING => Ok(Self(tokenizer)),
-            other => Err(bad(format!("`{PAD}` is {other:?}, not token {PADDING}"))),
+            Some(id) => Err(bad(format!("`{PAD}` is token {id}, not token {PADDING}"))),
+            None => Err(bad(format!("has no token `{PAD}`"))),
         }
     }
 
     /// Tokens of a text with those before and after it, at most `most` of them.
-    fn tokenise(&self, text: &str, most: usize) -> std::result::Result<Vec<i64>, String> {
+    fn tokenise(&self, text: &str, most: usize) -> Result<Vec<i64>, String> {
         let mut tokenizer = self.0.clone();
         let cut = TruncationParams { max_length: most, ..Default::default() };
         tokenizer.with_truncation(Some(cut)).map_err(|e| e.to_string())?;
         tokenizer.with_padding(None);
-        let encoded = tokenizer.encode(text, true).map_err(|e| format!("`{text}`: {e}"))?;
-        Ok(encoded.get_ids().iter().map(|&id| i64::from(id)).collect())
+        let encoded = catch_panic(|| tokenizer.encode(text, true).map_err(|e| e.to_string()))
+            .map_err(|e| format!("`{text}`: {e}"))?;
+        Ok(encoded.get_ids().iter().take(most).map(|&id| i64::from(id)).collect())
     }
 }
 
-/// One vector of length one per class, `[C, D]`: the mean of its texts' vectors.
+/// One vector of length one per class, one after the other: the mean of its texts' vectors. Every engine that is found
+/// has to give the same ones.
 ///
 /// # Errors
-/// [`TrainError`] when the file has no text tower, or another vocabulary than the tokenizer.
+/// [`FeatureError`] when the tokenizer has another vocabulary than the tower, or no engine runs it. `path` is the
+/// weights'.
 pub fn vectors(
     path: &Path,
-    tensors: &BTreeMap<String, Tensor>,
+    tower: &TextTower,
     prompts: &Prompts,
     tokens: &Tokens,
-) -> Result<Tensor> {
-    let bad = |reason: String| TrainError::run(path, reason);
-    let tower = TextTower::open(path, tensors)?;
-    let (context, known) = (tower.context(), tower.vocabulary());
-    let mut rows = Vec::new();
-    for class in &prompts.classes {
-        let mut all = Vec::new();
-        let mut count = 0;
-        for text in class.texts(&prompts.templates) {
-            let mut ids = tokens.tokenise(&text, context).map_err(bad)?;
-            if let Some(id) = ids.iter().find(|&&id| id < 0 || id as usize >= known) {
-                let reason = format!(
-                    "the tokenizer has a token {id}, the text tower {known} tokens: they do not belong together"
-                );
-                return Err(bad(reason));
-            }
-            ids.resize(context, PADDING);
-            all.extend(ids);
-            count += 1;
+    options: &EngineOptions,
+) -> Result<Vec<f32>, FeatureError> {
+    let (context, known) = (tower.context(), tower.shape().vocabulary);
+    let mut texts = Vec::new();
+    for text in prompts.classes.iter().flat_map(|c| c.texts(&prompts.templates)) {
+        let ids = tokens.tokenise(&text, context).map_err(|e| FeatureError::head(path, e))?;
+        if let Some(id) = ids.iter().find(|&&id| !(0..known).contains(&id)) {
+            let reason = format!(
+                "the tokenizer has a token {id}, the text tower {known} tokens: they do not belong together"
+            );
+            return Err(FeatureError::head(path, reason));
         }
-        let texts = Tensor::from_slice(&all).view([count, context as i64]);
-        let mean = tower.embed(&texts).mean_dim([0i64].as_slice(), false, Kind::Float);
-        rows.push(&mean / mean.norm());
+        texts.push(ids);
     }
-    Ok(Tensor::stack(&rows, 0))
+    let failed =
+        |e: ConvertError| FeatureError::Convert { path: path.to_owned(), source: Box::new(e) };
+    let input = tower.input(&texts);
+    let file = onnx::text(tower, input.tokens)?;
+    let network = Network {
+        onnx: &file,
+        input: TEXT,
+        shape: &[texts.len().min(BATCH), input.tokens, input.width],
+        output: VECTOR,
+        bf16_from: None,
+        symbols: &[("N".into(), 0)],
+    };
+    let all = convert::vectors(&network, &input.values, options).map_err(failed)?;
+    let width = tower.shape().output as usize;
+    let mut rows = all.chunks_exact(width);
+    let means = prompts.classes.iter().flat_map(|class| {
+        let count = class.words.len() * prompts.templates.len();
+        let mut sum = vec![0.0_f64; width];
+        for row in rows.by_ref().take(count) {
+            sum.iter_mut().zip(row).for_each(|(s, v)| *s += f64::from(*v));
+        }
+        let length = sum.iter().map(|v| v * v).sum::<f64>().sqrt();
+        sum.into_iter().map(move |v| (v / length) as f32)
+    });
+    Ok(means.collect())
 }

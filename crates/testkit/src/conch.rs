@@ -1,11 +1,16 @@
-//! A small text tower and its tokenizer, next to the image encoder of CONCH; `crates/cli/tests` uses it, too,
-//! and names no libtorch.
+//! A small text tower and its tokenizer, next to the image encoder of CONCH.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use net::checkpoint::Tensors;
+/// The words of [`PROMPTS`]: tokens 4 to 12.
+pub const WORDS: [&str; 9] =
+    ["an", "image", "of", ".", "stroma", "connective", "tissue", "tumor", "carcinoma"];
 
-/// Words alone: the token that pads 0, start 1, end 2, then the vocabulary.
+/// Writes a tokenizer of words alone: the token that pads 0, start 1, end 2, unknown 3, then the vocabulary.
+///
+/// # Panics
+/// When the file cannot be written.
 pub fn tokenizer(path: &Path, words: &[&str], pad: &str) {
     let special = [pad, "<start_of_text>", "<end_of_text>", "<unk>"];
     let all = special.iter().chain(words).enumerate();
@@ -36,39 +41,31 @@ pub fn tokenizer(path: &Path, words: &[&str], pad: &str) {
     std::fs::write(path, file.to_string()).unwrap();
 }
 
-/// Adds a text tower one block deep, of values that the images' encoder has.
-pub fn add_texts(file: &mut Tensors) {
-    let drawn = file.tensors["patch_embed.proj.weight"].detach().reshape([-1]);
-    let drawn = &drawn / drawn.std(false);
-    let mut from = 0;
-    let mut add = |name: &str, shape: &[i64]| {
-        let values: i64 = shape.iter().product();
-        let t = drawn.narrow(0, from, values).reshape(shape) * 0.2;
-        from += values;
-        file.tensors.insert(format!("text.{name}"), t);
-    };
-    let (width, context, vocabulary) = (64, 9, 20);
-    add("token_embedding.weight", &[vocabulary, width]);
-    add("positional_embedding", &[context, width]);
-    add("cls_emb", &[width]);
-    add("text_projection", &[width, 512]);
-    for norm in ["transformer.resblocks.0.ln_1", "transformer.resblocks.0.ln_2", "ln_final"] {
-        add(&format!("{norm}.weight"), &[width]);
-        add(&format!("{norm}.bias"), &[width]);
+/// Tensors of a text tower one block deep over texts of eight tokens, and the scale of likenesses, by a file's names.
+#[must_use]
+pub fn text_tower() -> BTreeMap<String, Vec<i64>> {
+    let (width, places, vocabulary) = (64, 9, 20);
+    let block = "transformer.resblocks.0";
+    let mut all = BTreeMap::from([("logit_scale".to_owned(), vec![])]);
+    let mut add = |name: String, dims: &[i64]| all.insert(format!("text.{name}"), dims.to_vec());
+    add("token_embedding.weight".into(), &[vocabulary, width]);
+    add("positional_embedding".into(), &[places, width]);
+    add("cls_emb".into(), &[width]);
+    add("text_projection".into(), &[width, 512]);
+    for norm in [format!("{block}.ln_1"), format!("{block}.ln_2"), "ln_final".into()] {
+        add(format!("{norm}.weight"), &[width]);
+        add(format!("{norm}.bias"), &[width]);
     }
-    let layers = [
+    for (name, rows, columns) in [
         ("attn.in_proj_", 3, 1),
         ("attn.out_proj.", 1, 1),
         ("mlp.c_fc.", 4, 1),
         ("mlp.c_proj.", 1, 4),
-    ];
-    for (name, rows, columns) in layers {
-        let name = format!("transformer.resblocks.0.{name}");
-        add(&format!("{name}weight"), &[rows * width, columns * width]);
-        add(&format!("{name}bias"), &[rows * width]);
+    ] {
+        add(format!("{block}.{name}weight"), &[rows * width, columns * width]);
+        add(format!("{block}.{name}bias"), &[rows * width]);
     }
-    let scale = drawn.narrow(0, 0, 1).zeros_like().reshape([0_i64; 0]) + 3.0;
-    file.tensors.insert("logit_scale".into(), scale);
+    all
 }
 
 /// Prompts of two classes.
