@@ -294,6 +294,11 @@ const PROSE: &[(&str, &str, How)] = &[
         "train",
         MayNot("a training may diverge at every rate"),
     ),
+    (
+        "take the engine torch without a provider",
+        "training",
+        MayNot("a machine without a GPU that libtorch can use has none"),
+    ),
     ("choose another folder", "training", MayNot("as in `evaluation`: the folder was not empty")),
     ("train it with the segmenter's folds", "training", MayNot("takes a training")),
     (
