@@ -61,7 +61,7 @@ in_background "odd files" "$venv/bin/python" scripts/oddities.py check --binary 
 step "lints"
 cargo clippy --workspace --all-targets --features mithras-cli/train --locked -- -D warnings
 
-# Beside the tests, which leave a tenth of the cores; once they run, cargo is free.
+# While the tests run, which leave a tenth of the cores to it; cargo is free then.
 documents() {
     sleep 30 &&
         RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --features mithras-cli/train --locked &&

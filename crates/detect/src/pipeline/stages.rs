@@ -125,7 +125,7 @@ impl Segment<'_> {
                     self.unread(reason)?;
                 }
             }
-            // Of a unit everything goes on, so that its state can be stored.
+            // All windows of a unit are through before its state is stored.
             if batch.len() == self.batch || item.unit_end || i + 1 == self.items.len() {
                 if control.stopped() {
                     return Ok(());
