@@ -115,7 +115,7 @@ fn flag(remedy: Remedy) -> &'static str {
         }
         Remedy::AnyResolution => "--any-mpp",
         Remedy::TileResolution => "--tile-mpp",
-        Remedy::EncoderName => "--encoder; `mithras encoders list` prints the names",
+        Remedy::EncoderName => "--encoder (`mithras encoders list` prints the names)",
         Remedy::RegionResolution => "--regions-mpp, e.g. --regions-mpp 8",
         Remedy::FilterResolution => "`encoders convert --mpp`",
         Remedy::RegionClasses => "--region-class and --exclude-class",

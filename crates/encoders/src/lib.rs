@@ -38,6 +38,7 @@ pub mod onnx;
 pub mod resnet;
 pub mod swin;
 pub mod text;
+mod tower;
 pub mod unet;
 pub mod vit;
 pub mod weights;

@@ -10,15 +10,12 @@ use crate::array::Array;
 use crate::error::{EncoderError, Result};
 use crate::foreign::{LoadReport, Matched, match_names, unsound};
 use crate::onnx::text_outline;
-use crate::vit::{Size, VitConfig};
+use crate::tower::HEAD;
+pub use crate::tower::{TextShape, TextTower};
 use crate::weights::Arrays;
 
 /// Names of the tower in a file begin so.
 pub const TOWER: &str = "text.";
-/// Torch's default of a layer norm.
-pub(crate) const EPS: f64 = 1e-5;
-/// Width of an attention head.
-const HEAD: i64 = 64;
 /// The token that fills a text up.
 pub const PADDING: i64 = 0;
 /// What attention adds where it does not look: the exponential of this is zero in f32.
@@ -34,36 +31,6 @@ const WORDS: [(&str, &str); 8] = [
     ("mlp.c_proj.", "mlp.fc2."),
     ("ln_final.", "norm."),
 ];
-
-/// What a tower is made of; its tensors state it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TextShape {
-    /// Tokens there are.
-    pub vocabulary: i64,
-    /// Numbers per token.
-    pub width: i64,
-    /// Places of tokens, the class token's being the last.
-    pub places: i64,
-    /// Numbers per vector.
-    pub output: i64,
-    /// Blocks.
-    pub depth: i64,
-}
-
-impl TextShape {
-    /// Its blocks are those of a plain vision transformer.
-    pub(crate) fn blocks(&self) -> VitConfig {
-        let (dim, heads) = (self.width, self.width / HEAD);
-        VitConfig { dim, heads, depth: self.depth, eps: EPS, ..VitConfig::new(Size::Base, 0) }
-    }
-}
-
-/// A text tower.
-#[derive(Clone, Debug)]
-pub struct TextTower {
-    shape: TextShape,
-    tensors: Arrays,
-}
 
 /// Texts as the network takes them.
 #[derive(Clone, Debug, PartialEq)]
@@ -124,16 +91,6 @@ impl TextTower {
         }
         let tensors = pairs.into_iter().map(|(name, from)| (name, own[&from].float())).collect();
         Ok(Self { shape, tensors })
-    }
-
-    /// Its size.
-    #[must_use]
-    pub fn shape(&self) -> &TextShape {
-        &self.shape
-    }
-
-    pub(crate) fn tensors(&self) -> &Arrays {
-        &self.tensors
     }
 
     /// Most tokens of a text.

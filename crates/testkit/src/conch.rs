@@ -13,32 +13,41 @@ pub const WORDS: [&str; 9] =
 /// When the file cannot be written.
 pub fn tokenizer(path: &Path, words: &[&str], pad: &str) {
     let special = [pad, "<start_of_text>", "<end_of_text>", "<unk>"];
-    let all = special.iter().chain(words).enumerate();
-    let vocab: serde_json::Map<String, serde_json::Value> =
-        all.map(|(i, w)| ((*w).to_owned(), i.into())).collect();
+    let of = |i: usize| special[i];
+    let vocabulary: Vec<String> =
+        special.iter().chain(words).enumerate().map(|(i, w)| format!("{w:?}: {i}")).collect();
     let token = |i: usize| {
-        serde_json::json!({"id": i, "content": special[i], "single_word": false, "lstrip": false,
-            "rstrip": false, "normalized": false, "special": true})
+        format!(
+            r#"{{"id": {i}, "content": {:?}, "single_word": false, "lstrip": false, "rstrip": false,
+            "normalized": false, "special": true}}"#,
+            of(i)
+        )
     };
-    let of = |i: usize| {
-        let named = serde_json::json!({"id": special[i], "ids": [i], "tokens": [special[i]]});
-        (special[i].to_owned(), named)
-    };
-    let file = serde_json::json!({
-        "version": "1.0", "truncation": null, "padding": null,
-        "added_tokens": [token(0), token(1), token(2)],
-        "normalizer": {"type": "Lowercase"},
-        "pre_tokenizer": {"type": "Whitespace"},
-        "post_processor": {"type": "TemplateProcessing",
-            "single": [{"SpecialToken": {"id": special[1], "type_id": 0}},
-                {"Sequence": {"id": "A", "type_id": 0}},
-                {"SpecialToken": {"id": special[2], "type_id": 0}}],
-            "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
-            "special_tokens": serde_json::Map::from_iter([of(1), of(2)])},
+    let named =
+        |i: usize| format!(r#"{0:?}: {{"id": {0:?}, "ids": [{i}], "tokens": [{0:?}]}}"#, of(i));
+    let file = format!(
+        r#"{{"version": "1.0", "truncation": null, "padding": null,
+        "added_tokens": [{}, {}, {}],
+        "normalizer": {{"type": "Lowercase"}},
+        "pre_tokenizer": {{"type": "Whitespace"}},
+        "post_processor": {{"type": "TemplateProcessing",
+            "single": [{{"SpecialToken": {{"id": {:?}, "type_id": 0}}}},
+                {{"Sequence": {{"id": "A", "type_id": 0}}}},
+                {{"SpecialToken": {{"id": {:?}, "type_id": 0}}}}],
+            "pair": [{{"Sequence": {{"id": "A", "type_id": 0}}}}, {{"Sequence": {{"id": "B", "type_id": 1}}}}],
+            "special_tokens": {{{}, {}}}}},
         "decoder": null,
-        "model": {"type": "WordLevel", "vocab": vocab, "unk_token": "<unk>"}
-    });
-    std::fs::write(path, file.to_string()).unwrap();
+        "model": {{"type": "WordLevel", "vocab": {{{}}}, "unk_token": "<unk>"}}}}"#,
+        token(0),
+        token(1),
+        token(2),
+        of(1),
+        of(2),
+        named(1),
+        named(2),
+        vocabulary.join(", ")
+    );
+    std::fs::write(path, file).unwrap();
 }
 
 /// Tensors of a text tower one block deep over texts of eight tokens, and the scale of likenesses, by a file's names.

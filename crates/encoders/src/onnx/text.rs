@@ -6,7 +6,7 @@ use super::model::{Axis, NamedValue, Value};
 use super::options::{ExportOptions, WeightKind};
 use super::source::Shapes;
 use crate::error::Result;
-use crate::text::{EPS, TextShape, TextTower};
+use crate::tower::{EPS, TextShape, TextTower};
 use crate::weights::Outline;
 
 /// Name of the network's input.
