@@ -251,7 +251,7 @@ pub struct Drawn {
     pub random: String,
 }
 
-/// An encoder of a file of weights as a package in memory, as [`convert`] makes it.
+/// An encoder of a file of weights as a package in memory, as [`convert()`] makes it.
 #[derive(Debug)]
 pub struct Weights {
     package: ModelPackage,
