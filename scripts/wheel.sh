@@ -26,7 +26,7 @@ done
 # MB, with weights: of what is handed out. Code that is not optimised is larger.
 most=60
 target=${CARGO_TARGET_DIR:-target}
-case $profile in dev) folder=debug most=85 ;; *) folder=$profile ;; esac
+case $profile in dev) folder=debug most=90 ;; *) folder=$profile ;; esac
 [ -z "$train" ] || most=$((most + 10))
 python=$(command -v python3.11 || command -v python3)
 
