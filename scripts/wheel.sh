@@ -24,7 +24,7 @@ while [ $# -gt 0 ]; do
     esac
 done
 # MB, with weights: of what is handed out. Code that is not optimised is larger.
-most=60
+most=70
 target=${CARGO_TARGET_DIR:-target}
 case $profile in dev) folder=debug most=90 ;; *) folder=$profile ;; esac
 [ -z "$train" ] || most=$((most + 10))
