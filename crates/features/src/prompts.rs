@@ -42,11 +42,12 @@ pub struct Worded {
     pub words: Vec<String>,
 }
 
+fn need(holds: bool, key: &str, reason: &str) -> Result<(), Fault> {
+    holds.then_some(()).ok_or_else(|| Fault::new(key, reason))
+}
+
 impl Preset for Prompts {
     fn check(&self) -> Result<(), Fault> {
-        let need = |holds: bool, key: &str, reason: &str| {
-            holds.then_some(()).ok_or_else(|| Fault::new(key, reason))
-        };
         need(self.schema == 1, "schema", "this program reads 1")?;
         let templates =
             !self.templates.is_empty() && self.templates.iter().all(|t| t.contains(PLACE));
@@ -75,9 +76,6 @@ pub struct Outputs {
 
 impl Preset for Outputs {
     fn check(&self) -> Result<(), Fault> {
-        let need = |holds: bool, key: &str, reason: &str| {
-            holds.then_some(()).ok_or_else(|| Fault::new(key, reason))
-        };
         need(self.schema == 1, "schema", "this program reads 1")?;
         need(self.classes.len() >= 2, "classes", "needs two or more")?;
         need(self.classes.contains(&self.positive), "positive", "is not the name of a class")

@@ -14,20 +14,8 @@ use mitosis::Mpp;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
-use testkit::conch::{PROMPTS, WORDS, text_tower, tokenizer};
+use testkit::conch::{NINE, PROMPTS, WORDS, text_tower, tokenizer};
 use testkit::weights::drawn;
-
-const NINE: [&str; 9] = [
-    "adipose",
-    "background",
-    "debris",
-    "lymphocytes",
-    "mucus",
-    "smooth_muscle",
-    "normal_mucosa",
-    "stroma",
-    "tumour_epithelium",
-];
 
 const ENCODER: &str = "conch_v1_projected";
 /// Images of 32 px: the network is whole, its tokens are few.

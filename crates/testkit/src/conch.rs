@@ -7,6 +7,19 @@ use std::path::Path;
 pub const WORDS: [&str; 9] =
     ["an", "image", "of", ".", "stroma", "connective", "tissue", "tumor", "carcinoma"];
 
+/// Classes of a texture classifier.
+pub const NINE: [&str; 9] = [
+    "adipose",
+    "background",
+    "debris",
+    "lymphocytes",
+    "mucus",
+    "smooth_muscle",
+    "normal_mucosa",
+    "stroma",
+    "tumour_epithelium",
+];
+
 /// Writes a tokenizer of words alone: the token that pads 0, start 1, end 2, unknown 3, then the vocabulary.
 ///
 /// # Panics

@@ -4,20 +4,9 @@ use infer::{EngineOptions, ModelPackage};
 use mitosis::{Mpp, RgbTile};
 use std::path::{Path, PathBuf};
 use tempfile::tempdir;
+use testkit::conch::NINE;
 use train::headed::Headed;
 use training::encoders::headed::{Draft, Head, classifier};
-
-const NINE: [&str; 9] = [
-    "adipose",
-    "background",
-    "debris",
-    "lymphocytes",
-    "mucus",
-    "smooth_muscle",
-    "normal_mucosa",
-    "stroma",
-    "tumour_epithelium",
-];
 
 fn draft(name: &str, image: usize, half: bool) -> Draft {
     let mpp = Mpp::new(0.5).unwrap();
