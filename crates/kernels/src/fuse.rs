@@ -2,6 +2,7 @@
 
 use crate::ir::{Act, Arithmetic, Conv, Depthwise, Id, Inverted, Ir, Op, Resample, Sliding, Step};
 use crate::isa::{Clamp, Func};
+use std::sync::Arc;
 
 /// All passes.
 pub(crate) fn fuse(ir: &mut Ir) {
@@ -27,7 +28,8 @@ fn fold_scales(ir: &mut Ir) {
             continue;
         };
         let (scale, shift, act) = (scale.clone(), shift.clone(), *act);
-        let fold = |weight: &mut [f32], bias: &mut [f32]| {
+        let fold = |weight: &mut Arc<Vec<f32>>, bias: &mut [f32]| {
+            let weight = Arc::make_mut(weight);
             let each = weight.len() / bias.len();
             for (w, s) in weight.chunks_exact_mut(each).zip(&scale) {
                 w.iter_mut().for_each(|w| *w *= s);

@@ -1,6 +1,7 @@
 //! A network between file and plan: steps over values.
 
 use crate::isa::{Clamp, Func};
+use std::sync::Arc;
 
 /// A value's number.
 pub(crate) type Id = usize;
@@ -79,7 +80,7 @@ pub(crate) struct Conv {
     pub slide: Sliding,
     pub groups: usize,
     /// `[cout, cin / groups, kh, kw]`.
-    pub weight: Vec<f32>,
+    pub weight: Arc<Vec<f32>>,
     pub bias: Vec<f32>,
     pub act: Act,
     /// Whether the last input is added before `act`.
@@ -93,7 +94,7 @@ pub(crate) struct Conv {
 pub(crate) struct Depthwise {
     pub slide: Sliding,
     /// `[c, 1, kh, kw]`.
-    pub weight: Vec<f32>,
+    pub weight: Arc<Vec<f32>>,
     pub bias: Vec<f32>,
     pub act: Act,
 }
@@ -155,6 +156,19 @@ pub(crate) enum Op {
     Softmax,
     /// To 1 x 1 with the channels in the file's order: plane after plane.
     Flatten,
+}
+
+impl Op {
+    /// How many weights are packed for it.
+    pub(crate) fn weights(&self) -> usize {
+        match self {
+            Self::Conv(c) => c.weight.len(),
+            Self::Inverted(i) => {
+                i.expand.as_ref().map_or(0, |c| c.weight.len()) + i.project.weight.len()
+            }
+            _ => 0,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use crate::error::{PlanError, RunError};
 use crate::fuse::fuse;
-use crate::ir::{Act, Arithmetic, Id, Ir, Op, Resample, Shape, Sliding};
+use crate::ir::{self, Act, Arithmetic, Id, Ir, Op, Resample, Shape, Sliding};
 use crate::isa::Isa;
 use crate::isa::half::Half;
 use crate::layout::Layout;
@@ -10,7 +10,9 @@ use crate::lower::{MOST_VALUES, Wanted, lower};
 use crate::run::conv::{Read, Write};
 use crate::run::simple::Affine;
 use crate::run::{conv, inverted, simple, winograd};
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 /// What a network is planned for.
 #[derive(Clone, Copy, Debug)]
@@ -244,7 +246,7 @@ impl Network {
             }
         };
         let (own, others) = workspaces[..threads].split_at_mut(1);
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             let work = &work;
             let started: Vec<_> = others.iter_mut().map(|w| scope.spawn(move || work(w))).collect();
             work(&mut own[0]);
@@ -427,7 +429,6 @@ fn build(
     together: usize,
 ) -> Result<Network, PlanError> {
     let pads = borders(ir);
-    let layout = |id: Id| Layout::new(ir.shapes[id], pads[id]);
     let (values, buffers) = place(ir, &pads);
     for len in &buffers {
         match len.checked_mul(together) {
@@ -435,58 +436,93 @@ fn build(
             n => return Err(PlanError::TooLarge(n.unwrap_or(usize::MAX))),
         }
     }
-    let mut macs = 0;
-    let mut steps = Vec::with_capacity(ir.steps.len());
-    for step in &ir.steps {
-        let out = ir.shapes[step.output];
-        let first = ir.shapes[step.inputs[0]];
-        let mut own = 0;
-        let kind = match &step.op {
-            Op::Conv(c) => {
-                let sources: Vec<Layout> =
-                    step.inputs.iter().take(c.up.len()).map(|id| layout(*id)).collect();
-                let residual = step.inputs.get(c.up.len()).map(|id| layout(*id));
-                let half = half.filter(|h| h.late[step.output]).map(|h| h.half);
-                let to = layout(step.output);
-                let fast = match half {
-                    None => winograd::Planned::new(isa, c, &sources, to),
-                    Some(_) => None,
-                };
-                if let Some(planned) = fast {
-                    own = planned.macs(out);
-                    Kind::Winograd(planned)
-                } else {
-                    let planned = conv::Planned::new(isa, half, c, &sources, residual, to);
-                    own = planned.macs(out);
-                    Kind::Conv(planned)
-                }
-            }
-            Op::Depthwise(d) => {
-                let planned = inverted::Alone::new(d);
-                own = planned.macs(out);
-                Kind::Depthwise(planned)
-            }
-            Op::Inverted(i) => {
-                let planned = inverted::Planned::new(isa, i, layout(step.inputs[0]));
-                own = planned.macs(first, out);
-                Kind::Inverted(planned)
-            }
-            Op::Affine { scale, shift, act } => Kind::Affine(scale.clone(), shift.clone(), *act),
-            Op::Map(act) => Kind::Map(*act),
-            Op::Binary(kind, act) => Kind::Binary(*kind, *act),
-            Op::Concat => Kind::Concat,
-            Op::Resize(by) => Kind::Resize(by.clone()),
-            Op::MaxPool(slide) => Kind::MaxPool(*slide),
-            Op::AveragePool(slide, padded) => Kind::AveragePool(*slide, *padded),
-            Op::GlobalAverage => Kind::GlobalAverage,
-            Op::Softmax => Kind::Softmax,
-            Op::Flatten => Kind::Flatten,
-        };
-        macs += own;
-        steps.push(Step { kind, inputs: step.inputs.clone(), output: step.output, macs: own });
-    }
+    let steps = plan_steps(ir, isa, half, &pads);
+    let macs = steps.iter().map(|s| s.macs).sum();
     let (input, output) = (ir.input, ir.output);
     Ok(Network { isa, steps, values, buffers, input, output, together, macs })
+}
+
+/// The steps with their weights packed: those of a large network on several threads, because nothing else of planning
+/// takes as long.
+fn plan_steps(ir: &Ir, isa: Isa, half: Option<HalfSteps<'_>>, pads: &[usize]) -> Vec<Step> {
+    /// Weights that are worth a thread.
+    const MANY: usize = 1 << 20;
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let threads = (ir.steps.iter().map(|s| s.op.weights()).sum::<usize>() / MANY).clamp(1, cores);
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut own = Vec::new();
+        loop {
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            let Some(step) = ir.steps.get(i) else { return own };
+            own.push((i, plan_step(ir, step, isa, half, pads)));
+        }
+    };
+    let mut all = thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let mut all = work();
+        for other in others {
+            all.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        all
+    });
+    all.sort_by_key(|(i, _)| *i);
+    all.into_iter().map(|(_, step)| step).collect()
+}
+
+fn plan_step(
+    ir: &Ir,
+    step: &ir::Step,
+    isa: Isa,
+    half: Option<HalfSteps<'_>>,
+    pads: &[usize],
+) -> Step {
+    let layout = |id: Id| Layout::new(ir.shapes[id], pads[id]);
+    let out = ir.shapes[step.output];
+    let mut macs = 0;
+    let kind = match &step.op {
+        Op::Conv(c) => {
+            let sources: Vec<Layout> =
+                step.inputs.iter().take(c.up.len()).map(|id| layout(*id)).collect();
+            let residual = step.inputs.get(c.up.len()).map(|id| layout(*id));
+            let half = half.filter(|h| h.late[step.output]).map(|h| h.half);
+            let to = layout(step.output);
+            let fast = match half {
+                None => winograd::Planned::new(isa, c, &sources, to),
+                Some(_) => None,
+            };
+            if let Some(planned) = fast {
+                macs = planned.macs(out);
+                Kind::Winograd(planned)
+            } else {
+                let planned = conv::Planned::new(isa, half, c, &sources, residual, to);
+                macs = planned.macs(out);
+                Kind::Conv(planned)
+            }
+        }
+        Op::Depthwise(d) => {
+            let planned = inverted::Alone::new(d);
+            macs = planned.macs(out);
+            Kind::Depthwise(planned)
+        }
+        Op::Inverted(i) => {
+            let first = step.inputs[0];
+            let planned = inverted::Planned::new(isa, i, layout(first));
+            macs = planned.macs(ir.shapes[first], out);
+            Kind::Inverted(planned)
+        }
+        Op::Affine { scale, shift, act } => Kind::Affine(scale.clone(), shift.clone(), *act),
+        Op::Map(act) => Kind::Map(*act),
+        Op::Binary(kind, act) => Kind::Binary(*kind, *act),
+        Op::Concat => Kind::Concat,
+        Op::Resize(by) => Kind::Resize(by.clone()),
+        Op::MaxPool(slide) => Kind::MaxPool(*slide),
+        Op::AveragePool(slide, padded) => Kind::AveragePool(*slide, *padded),
+        Op::GlobalAverage => Kind::GlobalAverage,
+        Op::Softmax => Kind::Softmax,
+        Op::Flatten => Kind::Flatten,
+    };
+    Step { kind, inputs: step.inputs.clone(), output: step.output, macs }
 }
 
 /// A buffer for each value; values that are never needed at once share one.

@@ -108,8 +108,8 @@ impl Packed {
     /// `matrix[k * columns + n]`.
     pub(crate) fn new(isa: Isa, columns: usize, matrix: &[f32], bias: &[f32]) -> Self {
         let (lanes, depth) = (isa.lanes(), matrix.len() / columns.max(1));
-        let (mut panels, mut values) = (Vec::new(), Vec::new());
         let mut left = columns.div_ceil(lanes);
+        let (mut panels, mut values) = (Vec::new(), Vec::with_capacity(depth * left * lanes));
         let mut column = 0;
         while left > 0 {
             // Four as two and two: a panel of one register is the slowest.

@@ -4,6 +4,7 @@ use crate::error::PlanError;
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 use proto::TensorProto;
+use std::sync::Arc;
 
 /// A constant: a weight, or a small list of whole numbers.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,7 +15,8 @@ pub(crate) struct Tensor {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Data {
-    F32(Vec<f32>),
+    /// The weights of a step are these, without a copy.
+    F32(Arc<Vec<f32>>),
     I64(Vec<i64>),
 }
 
@@ -24,7 +26,7 @@ impl Tensor {
     }
 
     pub(crate) fn floats(dims: Vec<usize>, data: Vec<f32>) -> Self {
-        Self { dims, data: Data::F32(data) }
+        Self { dims, data: Data::F32(Arc::new(data)) }
     }
 
     pub(crate) fn as_floats(&self) -> Option<&[f32]> {
@@ -67,9 +69,10 @@ impl Tensor {
                 vec![],
             ),
             10 => {
-                let list = stored.int32_data.iter().map(|v| f16::from_bits(*v as u16));
-                let halves: Vec<f16> = decode(raw, f16::from_le_bytes).chain(list).collect();
-                (halves.to_f32_vec(), vec![])
+                let list = stored.int32_data.iter().map(|v| f16::from_bits(*v as u16).to_f32());
+                let mut floats = halves(raw);
+                floats.extend(list);
+                (floats, vec![])
             }
             16 => {
                 let list = stored.int32_data.iter().map(|v| bf16::from_bits(*v as u16));
@@ -93,10 +96,24 @@ impl Tensor {
         if Some(if whole { ints.len() } else { floats.len() }) != count {
             return bad(&format!("the file does not hold {dims:?} values"));
         }
-        Ok(Self { dims, data: if whole { Data::I64(ints) } else { Data::F32(floats) } })
+        Ok(Self { dims, data: if whole { Data::I64(ints) } else { Data::F32(Arc::new(floats)) } })
     }
 }
 
 fn decode<const N: usize, T>(raw: &[u8], read: fn([u8; N]) -> T) -> impl Iterator<Item = T> {
     raw.as_chunks::<N>().0.iter().map(move |b| read(*b))
+}
+
+/// f16 as f32, some at once.
+fn halves(raw: &[u8]) -> Vec<f32> {
+    const SOME: usize = 64;
+    let raw = raw.as_chunks::<2>().0;
+    let mut floats = vec![0.0; raw.len()];
+    let mut some = [f16::ZERO; SOME];
+    for (from, to) in raw.chunks(SOME).zip(floats.chunks_mut(SOME)) {
+        let some = &mut some[..from.len()];
+        some.iter_mut().zip(from).for_each(|(half, b)| *half = f16::from_le_bytes(*b));
+        some.convert_to_f32_slice(to);
+    }
+    floats
 }

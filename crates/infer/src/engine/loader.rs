@@ -6,6 +6,7 @@ use super::{
 };
 use crate::onnx;
 use crate::session::Chain;
+use mitosis::PortError;
 use std::fmt;
 use std::panic::resume_unwind;
 use std::thread::{self, ScopedJoinHandle};
@@ -148,24 +149,42 @@ impl Loader {
         }
     }
 
-    /// Several networks; the own executor plans them side by side.
-    pub(super) fn load_all(
+    /// Several networks, each made `ready` at its place in the list; the own executor does them side by side.
+    pub(super) fn load_all<T: Send>(
         &self,
         networks: &[Network<'_>],
-    ) -> Result<Vec<Box<dyn Session>>, EngineError> {
+        ready: &(dyn Fn(usize, Box<dyn Session>) -> Result<T, PortError> + Sync),
+    ) -> Result<Vec<T>, EngineError> {
         let threads = match self.kernels {
             Kernels::Native(threads) if threads > 1 => threads,
-            _ => return networks.iter().map(|n| self.load(n)).collect(),
+            _ => {
+                let one = |(i, n)| ready(i, self.load(n)?).map_err(|e| self.failed(&e));
+                return networks.iter().enumerate().map(one).collect();
+            }
         };
         let loaded: Vec<_> = thread::scope(|scope| {
-            let plan = |n| scope.spawn(move || native::load(n, threads));
-            let planned: Vec<_> = networks.iter().map(plan).collect();
-            planned.into_iter().map(ScopedJoinHandle::join).collect()
+            let one = |(i, n)| {
+                scope.spawn(move || native::load(n, threads).map(|session| ready(i, session)))
+            };
+            let started: Vec<_> = networks.iter().enumerate().map(one).collect();
+            started.into_iter().map(ScopedJoinHandle::join).collect()
         });
-        let session = |(loaded, n): (thread::Result<Result<_, String>>, &Network<'_>)| {
-            loaded.unwrap_or_else(|p| resume_unwind(p)).map_err(|reason| self.refused(n, &reason))
-        };
-        loaded.into_iter().zip(networks).map(session).collect()
+        let mut all = Vec::with_capacity(loaded.len());
+        for (loaded, network) in loaded.into_iter().zip(networks) {
+            let loaded = loaded.unwrap_or_else(|p| resume_unwind(p));
+            let ready = loaded.map_err(|reason| self.refused(network, &reason))?;
+            all.push(ready.map_err(|e| self.failed(&e))?);
+        }
+        Ok(all)
+    }
+
+    /// The error of a network whose first run failed.
+    pub(super) fn failed(&self, error: &PortError) -> EngineError {
+        EngineError::Unavailable {
+            what: format!("{}/{}", self.report.engine, self.report.provider),
+            reason: format!("the first run failed: {error}"),
+            remedy: other_engine(&self.report.engine, false),
+        }
     }
 
     /// The files of one network, to be run one after the other.

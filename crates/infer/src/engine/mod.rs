@@ -31,13 +31,13 @@ pub use precision::bf16_cpu;
 
 pub use crate::session::{Network, Session};
 
-use crate::card::BoxesCard;
+use crate::card::{BoxesCard, ClassifierCard, SegmenterCard};
 use crate::network::{OnnxClassifier, OnnxEncoder, OnnxSegmenter};
 use crate::onnx::{self, BOXES, EMBEDDING, INPUT, OUTPUT, Output};
 use crate::package::ModelPackage;
 use base::panics;
 use loader::{Backend, Loader};
-use mitosis::{Classifier, Encoder, Scaled, Screened, Segmenter, Symmetric};
+use mitosis::{Classifier, Encoder, PortError, RgbTile, Scaled, Screened, Segmenter, Symmetric};
 use part::{Part, f32_network};
 use std::fmt;
 
@@ -218,15 +218,28 @@ fn open_on(
     let segmenter_batch = first.as_ref().map_or(0, |(_, part)| part.batch());
     let mut classifier_batch = second.first().map_or(0, |(_, part)| part.batch());
     let parts = first.iter().map(|(_, part)| part).chain(second.iter().map(|(_, part)| part));
-    let mut sessions = loader.load_all(&parts.map(Part::network).collect::<Vec<_>>())?.into_iter();
-    let name = || loader.report.engine.clone();
-    let segmenter = first.and_then(|(card, part)| {
-        Some(OnnxSegmenter::new(sessions.next()?, name(), card, part.batch()))
-    });
-    let mut second = second
-        .iter()
-        .zip(sessions)
-        .map(|((card, part), session)| OnnxClassifier::new(session, name(), card, part.batch()));
+    let engine = loader.report.engine.clone();
+    let stages = loader.load_all(
+        &parts.map(Part::network).collect::<Vec<_>>(),
+        &|i, session| match (&first, i) {
+            (Some((card, part)), 0) => {
+                Stage::first(OnnxSegmenter::new(session, engine.clone(), card, part.batch()), card)
+            }
+            _ => {
+                let (card, part) = &second[i - usize::from(first.is_some())];
+                let network = OnnxClassifier::new(session, engine.clone(), card, part.batch());
+                Stage::second(network, card)
+            }
+        },
+    )?;
+    let (mut segmenter, mut second) = (None, Vec::new());
+    for stage in stages {
+        match stage {
+            Stage::First(network) => segmenter = Some(network),
+            Stage::Second(network) => second.push(*network),
+        }
+    }
+    let mut second = second.into_iter();
     let mut classifier = None;
     if let (Some(card), Some(network)) = (&package.card.classifier, second.next()) {
         let mut network = Symmetric::new(network, card.symmetries);
@@ -245,7 +258,6 @@ fn open_on(
             None => all,
         });
     }
-    drop(second);
     let mut encoder = None;
     if let Some(card) = &package.card.encoder {
         let output = Output { name: EMBEDDING, shape: &[card.width] };
@@ -275,21 +287,17 @@ fn open_on(
             (*s, *c) = (Precision::Bf16.word().into(), Precision::Bf16.word().into());
         }
         let (engine, name) = (loader.report.engine.clone(), package.card.name.clone());
-        encoder = Some(OnnxEncoder::new(session, (engine, name), card, classifier_batch));
+        let mut network = OnnxEncoder::new(session, (engine, name), card, classifier_batch);
+        network.features(&[grey(card.input)]).map_err(|e| loader.failed(&e))?;
+        encoder = Some(network);
     }
     let report = EngineReport { segmenter_batch, classifier_batch, ..loader.report };
-    let mut models = Models {
+    Ok(Models {
         segmenter: segmenter.map(|s| Box::new(s) as _),
         classifier,
         encoder: encoder.map(|e| Box::new(e) as _),
         report,
-    };
-    rehearse(package, &mut models).map_err(|e| EngineError::Unavailable {
-        what: backend.to_string(),
-        reason: format!("the first run failed: {e}"),
-        remedy: loader::other_engine(&models.report.engine, false),
-    })?;
-    Ok(models)
+    })
 }
 
 /// Numbers per vector of an encoder's file that does not state it: it is run once, on black.
@@ -355,18 +363,25 @@ pub(crate) fn outputs(
     Err(last)
 }
 
-/// One run of each network on a grey tile: an engine that loads a network but cannot run it (a
+/// A stage whose network was loaded, and run once on a grey tile: an engine that loads a network but cannot run it (a
 /// missing kernel, a provider without its device) must show before the work starts.
-fn rehearse(package: &ModelPackage, models: &mut Models) -> Result<(), mitosis::PortError> {
-    use mitosis::RgbTile;
-    if let (Some(card), Some(s)) = (&package.card.segmenter, &mut models.segmenter) {
-        s.probabilities(&[RgbTile::filled(card.window, card.window, [200; 3])])?;
+enum Stage {
+    First(OnnxSegmenter),
+    Second(Box<OnnxClassifier>),
+}
+
+impl Stage {
+    fn first(mut network: OnnxSegmenter, card: &SegmenterCard) -> Result<Self, PortError> {
+        network.probabilities(&[grey(card.window)])?;
+        Ok(Self::First(network))
     }
-    if let (Some(card), Some(c)) = (&package.card.classifier, &mut models.classifier) {
-        c.classes(&[RgbTile::filled(card.crop, card.crop, [200; 3])])?;
+
+    fn second(mut network: OnnxClassifier, card: &ClassifierCard) -> Result<Self, PortError> {
+        network.classes(&[grey(card.crop)])?;
+        Ok(Self::Second(Box::new(network)))
     }
-    if let (Some(card), Some(e)) = (&package.card.encoder, &mut models.encoder) {
-        e.features(&[RgbTile::filled(card.input, card.input, [200; 3])])?;
-    }
-    Ok(())
+}
+
+fn grey(side: usize) -> RgbTile {
+    RgbTile::filled(side, side, [200; 3])
 }

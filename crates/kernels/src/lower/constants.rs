@@ -6,6 +6,7 @@ use crate::error::PlanError;
 use crate::ir::{Id, Shape};
 use crate::tensor::{Data, Tensor};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// The node's constant value; `None` where it depends on the image.
 ///
@@ -138,7 +139,7 @@ fn constant(at: &At<'_>) -> Result<Tensor, PlanError> {
 
 fn cast(t: &Tensor, to: i64) -> Option<Tensor> {
     let data = match (&t.data, to) {
-        (Data::I64(v), 1) => Data::F32(v.iter().map(|v| *v as f32).collect()),
+        (Data::I64(v), 1) => Data::F32(Arc::new(v.iter().map(|v| *v as f32).collect())),
         (Data::F32(v), 6 | 7) => Data::I64(v.iter().map(|v| *v as i64).collect()),
         _ => return None,
     };

@@ -7,12 +7,13 @@ mod resample;
 use crate::error::PlanError;
 use crate::ir::{Act, Arithmetic, Conv, Depthwise, Id, Ir, Op, Shape, Sliding, Step};
 use crate::isa::{Clamp, Func};
-use crate::tensor::Tensor;
+use crate::tensor::{Data, Tensor};
 use attributes::Attributes;
 use prost::Message;
 use proto::{GraphProto, ModelProto, NodeProto};
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Values of one tensor per image that are still planned: 1 GiB of f32.
 pub const MOST_VALUES: usize = 1 << 28;
@@ -322,7 +323,7 @@ impl Lowering {
         let Some(weight) = self.constant(at, 1)? else {
             return at.misfit("it has no weights");
         };
-        let (&[cout, cin, kh, kw], Some(values)) = (&weight.dims[..], weight.as_floats()) else {
+        let (&[cout, cin, kh, kw], Data::F32(values)) = (&weight.dims[..], &weight.data) else {
             return at.unsupported(format!("weights of {:?}", weight.dims));
         };
         let groups = usize::try_from(at.attributes.int("group", 1)).unwrap_or(0);
@@ -341,7 +342,7 @@ impl Lowering {
             return at.misfit(format!("a bias of {} values for {cout} channels", bias.len()));
         }
         let (slide, h, w) = self.sliding(at, [kh, kw], (shape.h, shape.w))?;
-        let weight = values.to_vec();
+        let weight = values.clone();
         let out = Shape { c: cout, h, w };
         let depthwise = groups == shape.c && cout == groups && groups > 1;
         let op = match slide.square() {
@@ -578,7 +579,7 @@ impl Lowering {
         let conv = Conv {
             slide: Sliding::POINT,
             groups: 1,
-            weight: weight.map(|(k, n)| matrix(k, n)).collect(),
+            weight: Arc::new(weight.map(|(k, n)| matrix(k, n)).collect()),
             bias,
             act: Act::NONE,
             residual: false,

@@ -150,7 +150,7 @@ impl Task for Detection<'_> {
             regions: regions.as_ref(),
         };
         let found = self.detector.examine_within(&slide, subject, control)?;
-        pictures::write(&slide, &found.tissue, &found.record, folder)?;
+        pictures::write(&slide, &found.record, &found.tissue, &found.thumbnail, folder)?;
         // A slide of which a read was refused is not finished, whatever part that read was for, and has no results.
         slide.read_failure().map_or(Ok(()), Err)?;
         export::write_all(&found.record, folder)?;

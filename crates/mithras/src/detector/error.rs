@@ -1,5 +1,6 @@
 //! Why a detector does not open, or gives no result.
 
+use crate::export::ExportError;
 use crate::subtypes::SubtypeError;
 use base::remedy::{Remedied, Remedy};
 use base::text::Shown;
@@ -76,6 +77,9 @@ pub enum RunError {
         /// The coarsest, um/px.
         max: f64,
     },
+    /// The thumbnail cannot be read or encoded.
+    #[error(transparent)]
+    Thumbnail(#[from] ExportError),
     /// The file cannot be read.
     #[error("{}: {source}", Shown(path))]
     Io {
@@ -113,6 +117,7 @@ impl Remedied for RunError {
             Self::Slide(e) => e.remedy(),
             Self::Detect(e) => e.remedy(),
             Self::Subtypes(e) => e.remedy(),
+            Self::Thumbnail(e) => e.remedy(),
             Self::Resolution { .. } => Some(Remedy::AnyResolution),
             _ => None,
         }

@@ -3,17 +3,20 @@
 use super::config::Config;
 use super::error::RunError;
 use super::opener::Opener;
+use crate::export::pictures;
 use crate::input::{Input, InputDigest, file_name};
 use crate::record::{Condition, NamedPoint, SlideEntry, SlideRecord};
 use crate::regions::{Searched, SearchedRegion, TissueWithin};
 use crate::subtypes::SubtypeNetwork;
 use detect::{Control, Job, KeptCandidates, Models, Recipe, SlideResult, WindowAt, Workers};
 use infer::EngineReport;
-use mitosis::{Classifier, Mm2, Segmenter};
+use mitosis::{Classifier, Mm2, Resolution, Segmenter};
 use roi::Regions;
 use slide::{Kept, Slide, SlideError, TissueMask};
 use std::collections::BTreeSet;
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::thread;
 
 /// The networks of a detector and what runs them.
 pub struct Networks {
@@ -80,8 +83,17 @@ pub struct Examined {
     pub record: SlideRecord,
     /// Tissue found.
     pub tissue: TissueMask,
+    /// The slide, small: a JPEG.
+    pub thumbnail: Vec<u8>,
     /// The windows' way; `None` without tissue.
     pub result: Option<SlideResult>,
+}
+
+/// The same before its condition is known.
+struct Found {
+    record: SlideRecord,
+    tissue: TissueMask,
+    result: Option<SlideResult>,
 }
 
 impl Detector {
@@ -144,10 +156,29 @@ impl Detector {
     pub fn examine_within(
         &mut self,
         slide: &Slide,
-        Subject { name, digest, identity, regions }: Subject<'_>,
+        subject: Subject<'_>,
         control: Control<'_>,
     ) -> Result<Examined, RunError> {
         let (resolution, note) = self.opener.fitting(slide)?;
+        // The search for tissue keeps one core busy. Tiles that were read for the thumbnail count in the condition.
+        let (found, thumbnail) = thread::scope(|scope| {
+            let thumbnail = scope.spawn(|| pictures::thumbnail(slide));
+            let found = self.find(slide, subject, control, resolution);
+            (found, thumbnail.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        });
+        let Found { mut record, tissue, result } = found?;
+        record.condition = self.condition(slide, note)?;
+        Ok(Examined { record, tissue, thumbnail: thumbnail?, result })
+    }
+
+    /// Tissue, windows, figures and their subtypes.
+    fn find(
+        &mut self,
+        slide: &Slide,
+        Subject { name, digest, identity, regions }: Subject<'_>,
+        control: Control<'_>,
+        resolution: Resolution,
+    ) -> Result<Found, RunError> {
         let whole = TissueMask::find_with(slide, &self.config.tissue)?;
         let within = regions.map(|r| TissueWithin::new(&whole, &r.all, slide.dimensions()));
         let restricted = within.as_ref().map(TissueWithin::mask);
@@ -203,8 +234,7 @@ impl Detector {
             network.fill(slide, &mut record.rows)?;
             record.subtypes = Some(vec![network.model.clone()]);
         }
-        record.condition = self.condition(slide, note)?;
-        Ok(Examined { record, tissue: restricted.unwrap_or(whole), result })
+        Ok(Found { record, tissue: restricted.unwrap_or(whole), result })
     }
 
     /// The regions of a slide with what was read of each.

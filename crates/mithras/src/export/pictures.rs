@@ -8,9 +8,7 @@ use image::codecs::jpeg::JpegEncoder;
 use mitosis::{Mpp, RgbTile};
 use slide::outline::Layer;
 use slide::{Outlines, Rect, Slide, TissueMask};
-use std::panic::resume_unwind;
 use std::path::Path;
-use std::thread;
 
 /// The slide, small.
 pub const THUMBNAIL: &str = "thumbnail.jpg";
@@ -49,12 +47,13 @@ pub fn top(rows: &[DetectionRow]) -> Vec<&DetectionRow> {
 /// [`ExportError`] when a picture cannot be read, encoded or written.
 pub fn write(
     slide: &Slide,
-    mask: &TissueMask,
     record: &SlideRecord,
+    tissue: &TissueMask,
+    thumbnail: &[u8],
     folder: &Path,
 ) -> Result<(), ExportError> {
     let offset = record.slide.bounds_offset;
-    base::json::write(&folder.join(TISSUE), &mask.geojson((offset[0], offset[1])))?;
+    base::json::write(&folder.join(TISSUE), &tissue.geojson((offset[0], offset[1])))?;
     base::json::write(&folder.join(FLAWS), &flaws(record))?;
     match &record.regions {
         None => {}
@@ -63,13 +62,16 @@ pub fn write(
             base::json::write(&folder.join(regions::FILE), &file)?;
         }
     }
-    // Nothing else is left to do for this slide, so the two share the cores.
-    thread::scope(|scope| {
-        let figures = scope.spawn(|| write_figures(slide, record, folder));
-        let thumbnail = slide.thumbnail_partial(THUMBNAIL_SIDE)?;
-        jpeg(folder, THUMBNAIL, &thumbnail, 82)?;
-        figures.join().unwrap_or_else(|panic| resume_unwind(panic))
-    })
+    crate::file::write(&folder.join(THUMBNAIL), thumbnail)?;
+    write_figures(slide, record, folder)
+}
+
+/// A JPEG of the slide, its longer side at most 1200 px; tiles that cannot be decoded are white.
+///
+/// # Errors
+/// [`ExportError`] when it cannot be read or encoded.
+pub fn thumbnail(slide: &Slide) -> Result<Vec<u8>, ExportError> {
+    jpeg(THUMBNAIL, &slide.thumbnail_partial(THUMBNAIL_SIDE)?, 82)
 }
 
 /// Writes the pictures of a slide's figures alone.
@@ -81,8 +83,9 @@ pub fn write_figures(
     record: &SlideRecord,
     folder: &Path,
 ) -> Result<(), ExportError> {
-    let figures = figures(slide, record)?;
-    jpeg(folder, FIGURES, &figures, 88)
+    let figures = jpeg(FIGURES, &figures(slide, record)?, 88)?;
+    crate::file::write(&folder.join(FIGURES), &figures)?;
+    Ok(())
 }
 
 /// Whole squares, also where one was read in part.
@@ -125,11 +128,10 @@ fn figures(slide: &Slide, record: &SlideRecord) -> Result<RgbTile, ExportError> 
     Ok(sheet)
 }
 
-fn jpeg(folder: &Path, file: &'static str, tile: &RgbTile, quality: u8) -> Result<(), ExportError> {
+fn jpeg(file: &'static str, tile: &RgbTile, quality: u8) -> Result<Vec<u8>, ExportError> {
     let mut bytes = Vec::new();
     JpegEncoder::new_with_quality(&mut bytes, quality)
         .encode(&tile.data, tile.width as u32, tile.height as u32, image::ExtendedColorType::Rgb8)
         .map_err(|e| ExportError::Encode { file, reason: e.to_string() })?;
-    crate::file::write(&folder.join(file), &bytes)?;
-    Ok(())
+    Ok(bytes)
 }

@@ -198,7 +198,7 @@ pub(crate) fn decode(
             jpeg::decode(c.tables.as_deref(), raw, space, stored)?
         }
     };
-    Ok((cut_rgb(&image.data, (image.width, image.height), size)?, doubt))
+    Ok((cut_rgb(image.data, (image.width, image.height), size)?, doubt))
 }
 
 /// The stored bytes of a plane, and their number.
@@ -258,7 +258,7 @@ pub(crate) fn rows<'a>(
 
 /// The upper left part of a picture.
 pub(crate) fn cut_rgb(
-    data: &[u8],
+    data: Vec<u8>,
     have: (usize, usize),
     size: (usize, usize),
 ) -> Result<Vec<u8>, String> {
@@ -267,6 +267,9 @@ pub(crate) fn cut_rgb(
             "{} x {} pixels inside, {} x {} needed",
             have.0, have.1, size.0, size.1
         ));
+    }
+    if have == size {
+        return Ok(data);
     }
     let mut out = Vec::with_capacity(3 * size.0 * size.1);
     for line in data.chunks_exact(3 * have.0).take(size.1) {

@@ -182,11 +182,16 @@ impl TiffImage {
             let tile = RgbTile::filled(width, height, [crate::source::BACKGROUND; 3]);
             return Ok(Decoded { tile: Arc::new(tile), state: TileState::Absent });
         }
-        let mut data = Vec::with_capacity(3 * width * height);
-        let state = self.rows(column, row, &mut |line| {
-            data.extend_from_slice(line);
-            Ok(())
-        })?;
+        let (data, state) = if self.coding.by_rows() {
+            let mut data = Vec::with_capacity(3 * width * height);
+            let state = self.rows(column, row, &mut |line| {
+                data.extend_from_slice(line);
+                Ok(())
+            })?;
+            (data, state)
+        } else {
+            self.whole_piece(column, row)?
+        };
         Ok(Decoded { tile: Arc::new(RgbTile { width, height, data }), state })
     }
 
@@ -197,34 +202,42 @@ impl TiffImage {
         row: u64,
         sink: &mut dyn FnMut(&[u8]) -> Result<(), String>,
     ) -> Result<TileState, Fault> {
-        let (width, height) = self.size(column, row)?;
-        // The last strip is stored short, the last tile padded.
-        let stored_height = if self.tiled { self.tile_height as usize } else { height };
-        let stored = (self.tile_width as usize, stored_height);
-        let index = row * self.columns + column;
-        let place = |plane: u64| {
-            let i = (plane * self.columns * self.rows + index) as usize;
-            (self.offsets[i], self.counts[i])
-        };
-        if place(0).1 == 0 {
-            return Err("a strip without data".into());
+        let size = self.size(column, row)?;
+        if !self.coding.by_rows() {
+            let (data, state) = self.whole_piece(column, row)?;
+            data.chunks_exact(3 * size.0).try_for_each(sink)?;
+            return Ok(state);
         }
-        if self.coding.by_rows() {
-            let planes = if self.coding.planar { self.coding.samples as u64 } else { 1 };
-            let planes: Result<Vec<_>, Fault> = (0..planes)
-                .map(|p| {
-                    let (at, n) = place(p);
-                    Ok(codec::PlaneBytes { bytes: self.ifd.stream(at, n)?, len: n })
-                })
-                .collect();
-            codec::rows(&self.coding, planes?, stored, (width, height), sink)?;
-            return Ok(TileState::Sound);
-        }
-        let (at, n) = place(0);
+        let planes = if self.coding.planar { self.coding.samples as u64 } else { 1 };
+        let planes: Result<Vec<_>, Fault> = (0..planes)
+            .map(|p| {
+                let (at, n) = self.place(column, row, p)?;
+                Ok(codec::PlaneBytes { bytes: self.ifd.stream(at, n)?, len: n })
+            })
+            .collect();
+        codec::rows(&self.coding, planes?, self.stored(size), size, sink)?;
+        Ok(TileState::Sound)
+    }
+
+    /// Decodes one tile or strip of JPEG or JPEG 2000, cut to the image.
+    fn whole_piece(&self, column: u64, row: u64) -> Result<(Vec<u8>, TileState), Fault> {
+        let size = self.size(column, row)?;
+        let (at, n) = self.place(column, row, 0)?;
         let raw = self.ifd.data(at, n)?;
-        let (data, doubt) = codec::decode(&self.coding, &raw, stored, (width, height))?;
-        data.chunks_exact(3 * width).try_for_each(sink)?;
-        Ok(doubt.map_or(TileState::Sound, TileState::Suspect))
+        let (data, doubt) = codec::decode(&self.coding, &raw, self.stored(size), size)?;
+        Ok((data, doubt.map_or(TileState::Sound, TileState::Suspect)))
+    }
+
+    /// Size of a piece of so many pixels as it is stored: the last strip is short, the last tile padded.
+    fn stored(&self, size: (usize, usize)) -> (usize, usize) {
+        (self.tile_width as usize, if self.tiled { self.tile_height as usize } else { size.1 })
+    }
+
+    /// Offset and bytes of a plane of a piece.
+    fn place(&self, column: u64, row: u64, plane: u64) -> Result<(u64, u64), String> {
+        let i = ((plane * self.rows + row) * self.columns + column) as usize;
+        let (at, n) = (self.offsets[i], self.counts[i]);
+        if plane == 0 && n == 0 { Err("a strip without data".into()) } else { Ok((at, n)) }
     }
 
     /// Bytes of memory that decoding one tile takes, roughly.

@@ -81,25 +81,25 @@ impl Coding {
         let pixels = stored.0 * stored.1;
         match self.scheme {
             Scheme::Plain { planar: false } => {
-                Ok((cut_rgb(&self.coloured(raw), stored, size)?, None))
+                Ok((cut_rgb(self.coloured(raw), stored, size)?, None))
             }
             Scheme::Plain { planar: true } => {
                 let rgb = self.coloured(chunky(&raw, pixels));
-                Ok((cut_rgb(&rgb, stored, size)?, None))
+                Ok((cut_rgb(rgb, stored, size)?, None))
             }
             Scheme::Rle => {
                 let rgb = self.coloured(chunky(&planes(&raw, pixels)?, pixels));
-                Ok((cut_rgb(&rgb, stored, size)?, None))
+                Ok((cut_rgb(rgb, stored, size)?, None))
             }
             Scheme::Jpeg => {
                 // The header's word holds, whatever markers state: so does OpenSlide read it.
                 let space = if self.ycbcr { Space::YCbCr } else { Space::AsStored };
                 let (image, doubt) = jpeg::decode(None, &raw, space, stored)?;
-                Ok((cut_rgb(&image.data, (image.width, image.height), size)?, doubt))
+                Ok((cut_rgb(image.data, (image.width, image.height), size)?, doubt))
             }
             Scheme::Jpeg2000 => {
                 let image = jp2k::decode(&raw, self.ycbcr, stored)?;
-                Ok((cut_rgb(&image.data, (image.width, image.height), size)?, None))
+                Ok((cut_rgb(image.data, (image.width, image.height), size)?, None))
             }
         }
     }
