@@ -8,7 +8,9 @@ use crate::resample::Axis;
 use crate::source::{BACKGROUND, Disagreement};
 use crate::{Slide, SlideError};
 use mitosis::Rect;
+use std::panic::resume_unwind;
 use std::sync::PoisonError;
+use std::thread::{self, ScopedJoinHandle};
 
 /// Squares per side of the grid of places.
 const PLACES: u64 = 6;
@@ -16,6 +18,8 @@ const PLACES: u64 = 6;
 const FEW_PLACES: u64 = 3;
 /// Pixels of a tile from which on it is large.
 const LARGE_TILE: u64 = 1 << 21;
+/// Threads that compare at most.
+const THREADS: usize = 4;
 /// Side of a square, px of the coarse level.
 const SIDE: u64 = 16;
 /// Mean grey levels by which a channel of one square may differ. Scanners that subsample where others
@@ -57,11 +61,10 @@ impl Slide {
         Ok((0..=level).rev().find(good).unwrap_or(0))
     }
 
-    /// Places at which a level differs from a finer one, of those that were compared.
+    /// Places at which a level differs from a finer one, of those that were compared: on several threads, because
+    /// nothing is read before.
     fn compare(&self, level: usize, finer: usize) -> Result<(usize, usize), SlideError> {
         let (own, fine) = (&self.levels()[level], &self.levels()[finer]);
-        let ax = Axis::new(fine.downsample_x, own.downsample_x, fine.width);
-        let ay = Axis::new(fine.downsample_y, own.downsample_y, fine.height);
         let large = u64::from(fine.tile_width) * u64::from(fine.tile_height) >= LARGE_TILE;
         let places = if large { FEW_PLACES } else { PLACES };
         let side = |extent: u64| SIDE.min(extent);
@@ -70,11 +73,37 @@ impl Slide {
             (room * (2 * i + 1) / (2 * places)) as i64
         };
         let (w, h) = (side(own.width) as usize, side(own.height) as usize);
+        let place = |i: u64| Rect::new(at(i % places, own.width), at(i / places, own.height), w, h);
+        let all: Vec<Rect> = (0..places * places).map(place).collect();
+        let threads = thread::available_parallelism().map_or(1, usize::from).min(THREADS);
+        let counted: Vec<_> = thread::scope(|scope| {
+            let some = all.chunks(all.len().div_ceil(threads));
+            let started: Vec<_> =
+                some.map(|some| scope.spawn(|| self.compare_at(level, finer, some))).collect();
+            started.into_iter().map(ScopedJoinHandle::join).collect()
+        });
         let (mut differing, mut compared) = (0, 0);
-        for (row, column) in (0..places).flat_map(|r| (0..places).map(move |c| (r, c))) {
-            let (x, y) = (at(column, own.width), at(row, own.height));
+        for counted in counted {
+            let own = counted.unwrap_or_else(|panic| resume_unwind(panic))?;
+            (differing, compared) = (differing + own.0, compared + own.1);
+        }
+        Ok((differing, compared))
+    }
+
+    /// The same at some places.
+    fn compare_at(
+        &self,
+        level: usize,
+        finer: usize,
+        places: &[Rect],
+    ) -> Result<(usize, usize), SlideError> {
+        let (own, fine) = (&self.levels()[level], &self.levels()[finer]);
+        let ax = Axis::new(fine.downsample_x, own.downsample_x, fine.width);
+        let ay = Axis::new(fine.downsample_y, own.downsample_y, fine.height);
+        let (mut differing, mut compared) = (0, 0);
+        for &rect in places {
             // A tile that is left out is filled from the finer level: there is nothing to compare.
-            if self.has_absent(level, (x as u64, y as u64), (w as u64, h as u64)) {
+            if self.has_absent(level, rect) {
                 continue;
             }
             let mut damaged = false;
@@ -82,7 +111,6 @@ impl Slide {
                 damaged = true;
                 if e.is_tile() { Ok(()) } else { Err(e) }
             };
-            let rect = Rect::new(x, y, w, h);
             let coarse = self.read_pieces(level, rect, &|at| self.stored_piece(at), &mut skip)?;
             let whole = self.read_axes(finer, &ax, &ay, rect, &mut skip)?;
             if damaged {
@@ -96,8 +124,9 @@ impl Slide {
     }
 
     /// Whether a rectangle of a level touches a tile that is left out.
-    fn has_absent(&self, level: usize, (x, y): (u64, u64), (w, h): (u64, u64)) -> bool {
+    fn has_absent(&self, level: usize, rect: Rect) -> bool {
         let l = &self.levels()[level];
+        let (x, y, w, h) = (rect.x as u64, rect.y as u64, rect.width, rect.height);
         let (tw, th) = (u64::from(l.tile_width), u64::from(l.tile_height));
         let columns = x / tw..=(x + w - 1) / tw;
         (y / th..=(y + h - 1) / th)
