@@ -31,7 +31,7 @@ sed -i 's/^stride = 400/stride = 480/' "$f/stages/card.toml"
 # The second stage of mithras-standard, flipped where the first copy is likely.
 [ -e "$f/second" ] || cp -rL models/mithras-standard "$f/second"
 grep -q symmetries_from "$f/second/card.toml" ||
-    sed -i 's/^symmetries = .*/symmetries = 2\nsymmetries_from = 0.1/' "$f/second/card.toml"
+    sed -i 's/^symmetries = .*/symmetries = 2\nsymmetries_from = 0.2/' "$f/second/card.toml"
 once "$f/package" mithras detectors combine --first "$f/stages" --second "$f/second" --screen "$f/stages" --passes-from 0.3 \
     --operating-point 0.6,0.42 --name mithras-fast --out "$f/package"
 

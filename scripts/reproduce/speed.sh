@@ -27,7 +27,7 @@ end-to-end)
     ;;
 budget)
     mithras bench detect --engine native --candidates 154
-    mithras bench detect --engine native --model fast --candidates 94 --open-share 0.43
+    mithras bench detect --engine native --model fast --candidates 94 --open-share 0.42
     ;;
 engines)
     python3 crates/infer/tests/golden/generate.py full target/seeded-full
