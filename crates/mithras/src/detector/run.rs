@@ -89,13 +89,6 @@ pub struct Examined {
     pub result: Option<SlideResult>,
 }
 
-/// The same before its condition is known.
-struct Found {
-    record: SlideRecord,
-    tissue: TissueMask,
-    result: Option<SlideResult>,
-}
-
 impl Detector {
     /// A detector with these networks; without limits of its own on memory.
     #[must_use]
@@ -166,19 +159,20 @@ impl Detector {
             let found = self.find(slide, subject, control, resolution);
             (found, thumbnail.join().unwrap_or_else(|panic| resume_unwind(panic)))
         });
-        let Found { mut record, tissue, result } = found?;
-        record.condition = self.condition(slide, note)?;
-        Ok(Examined { record, tissue, thumbnail: thumbnail?, result })
+        let mut found = found?;
+        found.thumbnail = thumbnail?;
+        found.record.condition = self.condition(slide, note)?;
+        Ok(found)
     }
 
-    /// Tissue, windows, figures and their subtypes.
+    /// Tissue, windows, figures and their subtypes; no thumbnail and no condition yet.
     fn find(
         &mut self,
         slide: &Slide,
         Subject { name, digest, identity, regions }: Subject<'_>,
         control: Control<'_>,
         resolution: Resolution,
-    ) -> Result<Found, RunError> {
+    ) -> Result<Examined, RunError> {
         let whole = TissueMask::find_with(slide, &self.config.tissue)?;
         let within = regions.map(|r| TissueWithin::new(&whole, &r.all, slide.dimensions()));
         let restricted = within.as_ref().map(TissueWithin::mask);
@@ -234,7 +228,7 @@ impl Detector {
             network.fill(slide, &mut record.rows)?;
             record.subtypes = Some(vec![network.model.clone()]);
         }
-        Ok(Found { record, tissue: restricted.unwrap_or(whole), result })
+        Ok(Examined { record, tissue: restricted.unwrap_or(whole), thumbnail: vec![], result })
     }
 
     /// The regions of a slide with what was read of each.
@@ -245,8 +239,7 @@ impl Detector {
         tissue: &TissueMask,
         read: &BTreeSet<WindowAt>,
     ) -> Result<Searched, RunError> {
-        let own = slide.resolution()?;
-        let own = [own.x.get(), own.y.get()];
+        let own = slide.resolution().map(|r| [r.x.get(), r.y.get()])?;
         let round = |v: f64| (v * 1e6).round() / 1e6;
         let mut list = Vec::new();
         for r in &regions.list {

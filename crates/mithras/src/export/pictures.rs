@@ -55,12 +55,9 @@ pub fn write(
     let offset = record.slide.bounds_offset;
     base::json::write(&folder.join(TISSUE), &tissue.geojson((offset[0], offset[1])))?;
     base::json::write(&folder.join(FLAWS), &flaws(record))?;
-    match &record.regions {
-        None => {}
-        Some(searched) => {
-            let file = searched.geojson(&record.slide.digest, offset);
-            base::json::write(&folder.join(regions::FILE), &file)?;
-        }
+    if let Some(searched) = &record.regions {
+        let file = searched.geojson(&record.slide.digest, offset);
+        base::json::write(&folder.join(regions::FILE), &file)?;
     }
     crate::file::write(&folder.join(THUMBNAIL), thumbnail)?;
     write_figures(slide, record, folder)
@@ -84,8 +81,7 @@ pub fn write_figures(
     folder: &Path,
 ) -> Result<(), ExportError> {
     let figures = jpeg(FIGURES, &figures(slide, record)?, 88)?;
-    crate::file::write(&folder.join(FIGURES), &figures)?;
-    Ok(())
+    Ok(crate::file::write(&folder.join(FIGURES), &figures)?)
 }
 
 /// Whole squares, also where one was read in part.
