@@ -3,7 +3,7 @@
 use crate::common::{noise, picture};
 use infer::card::{ClassifierCard, ScreenCard};
 use infer::ensemble::{EnsembleError, classifier};
-use infer::{EngineOptions, ModelCard, ModelPackage, open};
+use infer::{EngineChoice, EngineOptions, ModelCard, ModelPackage, open};
 use mitosis::RgbTile;
 use std::fs;
 use std::path::Path;
@@ -112,6 +112,27 @@ fn a_screen_keeps_what_is_clearly_no_figure_and_passes_the_rest_on() {
 
     let timing = infer::timing::time(&both, &EngineOptions::default(), 1).unwrap();
     assert!(timing.screen_s.unwrap() > 0.0 && timing.crop_s.unwrap() > 0.0);
+}
+
+/// The grey tile of the first run does not pass the screen, and what is behind it must be tried nevertheless.
+#[test]
+fn a_network_behind_a_screen_is_tried_before_the_work_starts() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = testkit::workspace().join("models/mithras-fast");
+    let bundled = ModelPackage::open(&folder).unwrap();
+    let mut onnx = bundled.classifier().unwrap().to_vec();
+    // Numbers of two bytes that are none.
+    let middle = onnx.len() / 2;
+    onnx[middle..middle + 20_000].fill(0xff);
+    let broken = dir.path().join("broken");
+    fs::create_dir_all(&broken).unwrap();
+    fs::write(broken.join("screen.onnx"), bundled.screen().unwrap()).unwrap();
+    let mut card = bundled.card.clone();
+    card.screen.as_mut().unwrap().passes_from = 0.999;
+    let package = written(&card, &onnx, &broken);
+    let native = EngineOptions { engine: EngineChoice::Native, ..EngineOptions::default() };
+    let refused = open(&package, &native).unwrap_err().to_string();
+    assert!(refused.contains("the first run failed"), "{refused}");
 }
 
 fn written(of: &ModelCard, onnx: &[u8], dir: &Path) -> ModelPackage {
