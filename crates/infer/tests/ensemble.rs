@@ -121,7 +121,7 @@ fn a_network_behind_a_screen_is_tried_before_the_work_starts() {
     let folder = testkit::workspace().join("models/mithras-fast");
     let bundled = ModelPackage::open(&folder).unwrap();
     let mut onnx = bundled.classifier().unwrap().to_vec();
-    // Numbers of two bytes that are none.
+    // Numbers of two bytes that are not a number.
     let middle = onnx.len() / 2;
     onnx[middle..middle + 20_000].fill(0xff);
     let broken = dir.path().join("broken");

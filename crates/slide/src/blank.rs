@@ -51,11 +51,16 @@ impl Slide {
         }
         let mut compared: Vec<Rect> = Vec::new();
         for (x, y) in squares(&tile).filter(|(x, y)| is_even(&tile, *x, *y)) {
-            let Some(Blank { colour, part, is_cut }) = blank(&tile, x, y) else { continue };
+            let middle = (x + STEP / 2, y + STEP.min(tile.height) / 2);
+            let colour = row(&tile, y)[x];
+            // Most even squares are of glass, and end here.
+            if !(0..at.level).any(|finer| self.is_long(at, finer, middle, colour)) {
+                continue;
+            }
+            let Some(Blank { part, is_cut }) = blank(&tile, x, y) else { continue };
             if compared.iter().any(|part| holds(part, x, y)) {
                 continue;
             }
-            let middle = (x + STEP / 2, y + STEP.min(tile.height) / 2);
             let hides =
                 |finer| self.may_hide(at, finer, middle, Seen { colour, is_cut, tile: &tile });
             if !(0..at.level).any(hides) {
@@ -121,38 +126,50 @@ impl Slide {
         })
     }
 
+    /// The tile of a finer level that is under a pixel of a tile.
+    fn under(&self, at: TileAt, finer: usize, (x, y): (usize, usize)) -> Option<(u64, u64)> {
+        let (own, fine) = (&self.levels()[at.level], &self.levels()[finer]);
+        let place = |edge: u64, inner: usize, ratio: f64, side: u32| {
+            ((edge as f64 + inner as f64) * ratio) as u64 / u64::from(side)
+        };
+        let (left, top) =
+            (at.column * u64::from(own.tile_width), at.row * u64::from(own.tile_height));
+        let column = place(left, x, own.downsample_x / fine.downsample_x, fine.tile_width);
+        let row = place(top, y, own.downsample_y / fine.downsample_y, fine.tile_height);
+        let (columns, rows) = fine.grid();
+        (column < columns && row < rows).then_some((column, row))
+    }
+
+    /// Whether the data of the finer tile under the middle of a square of a colour are longer than those of an even
+    /// tile; where their length is not known, whether the colour is that of nothing painted.
+    fn is_long(&self, at: TileAt, finer: usize, middle: (usize, usize), colour: [u8; 3]) -> bool {
+        let Some((column, row)) = self.under(at, finer, middle) else { return false };
+        let is_pure = colour.iter().all(|c| *c <= PURE) || colour.iter().all(|c| *c >= 255 - PURE);
+        let fine = &self.levels()[finer];
+        let area = u64::from(fine.tile_width) * u64::from(fine.tile_height);
+        match self.opened.source.stored_bytes(finer, column, row) {
+            None => is_pure,
+            Some(bytes) if is_pure => bytes > area / EVEN,
+            Some(bytes) => {
+                let even = || LONGER.saturating_mul(self.usual_bytes(finer)[0]).max(area / EVEN);
+                bytes > area / GLASS || bytes > even()
+            }
+        }
+    }
+
     /// Whether the data of a finer level's tile under the middle of a square are longer than those of an even tile, and
     /// than what is seen above it.
-    fn may_hide(&self, at: TileAt, finer: usize, (x, y): (usize, usize), seen: Seen<'_>) -> bool {
+    fn may_hide(&self, at: TileAt, finer: usize, middle: (usize, usize), seen: Seen<'_>) -> bool {
+        let Some((column, row)) = self.under(at, finer, middle) else { return false };
+        if !self.is_long(at, finer, middle, seen.colour) {
+            return false;
+        }
+        let bytes = self.opened.source.stored_bytes(finer, column, row);
+        let (Some(bytes), false) = (bytes, seen.is_cut) else { return seen.is_cut };
         let (own, fine) = (&self.levels()[at.level], &self.levels()[finer]);
         let (rx, ry) = (own.downsample_x / fine.downsample_x, own.downsample_y / fine.downsample_y);
         let (left, top) =
             (at.column * u64::from(own.tile_width), at.row * u64::from(own.tile_height));
-        let place = |edge: u64, inner: usize, ratio: f64, side: u32| {
-            ((edge as f64 + inner as f64) * ratio) as u64 / u64::from(side)
-        };
-        let column = place(left, x, rx, fine.tile_width);
-        let row = place(top, y, ry, fine.tile_height);
-        let (columns, rows) = fine.grid();
-        if column >= columns || row >= rows {
-            return false;
-        }
-        let is_pure =
-            seen.colour.iter().all(|c| *c <= PURE) || seen.colour.iter().all(|c| *c >= 255 - PURE);
-        let area = u64::from(fine.tile_width) * u64::from(fine.tile_height);
-        let Some(bytes) = self.opened.source.stored_bytes(finer, column, row) else {
-            return is_pure && seen.is_cut;
-        };
-        let is_long = match is_pure {
-            true => bytes > area / EVEN,
-            false => {
-                let even = || LONGER.saturating_mul(self.usual_bytes(finer)[0]).max(area / EVEN);
-                bytes > area / GLASS || bytes > even()
-            }
-        };
-        if !is_long || seen.is_cut {
-            return is_long;
-        }
         if bytes <= self.usual_bytes(finer)[1] / FULL {
             return false;
         }
@@ -223,7 +240,6 @@ impl Slide {
 
 /// A blank part of a tile.
 struct Blank {
-    colour: [u8; 3],
     part: Rect,
     /// Whether it ends at a straight edge, next to something else.
     is_cut: bool,
@@ -312,7 +328,7 @@ fn blank(tile: &RgbTile, x: usize, y: usize) -> Option<Blank> {
     };
     let (x, y) = (start(left, right, x, wide, STEP), start(top, bottom, y, tall, height));
     let part = Rect::new(x as i64, y as i64, wide, tall);
-    Some(Blank { colour, part, is_cut })
+    Some(Blank { part, is_cut })
 }
 
 /// Whether a square is not of that colour.
