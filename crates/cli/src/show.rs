@@ -24,16 +24,25 @@ pub fn result(as_json: bool, result: &(impl Serialize + Display)) -> anyhow::Res
     Ok(())
 }
 
-/// Prints indented JSON.
 pub fn json(result: &impl Serialize) -> anyhow::Result<()> {
     written(&plain_json(&(serde_json::to_string_pretty(result)? + "\n")));
     Ok(())
 }
 
-/// A closed output (`| head`) ends the process as it ends other tools; one that takes nothing more is the error.
 fn written(text: &str) {
-    let mut out = std::io::stdout().lock();
-    let Err(e) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) else { return };
+    passed(std::io::stdout().write_all(text.as_bytes()).and_then(|()| std::io::stdout().flush()));
+}
+
+/// Ends the process with what was asked of it in place of work: help, the version, or what is wrong with its words.
+pub fn answer(e: &clap::Error) -> ! {
+    let printed = e.print().and_then(|()| std::io::stdout().flush());
+    passed(if e.use_stderr() { Ok(()) } else { printed });
+    std::process::exit(e.exit_code())
+}
+
+/// A closed output (`| head`) ends the process as it ends other tools; one that takes nothing more is the error.
+fn passed(written: std::io::Result<()>) {
+    let Err(e) = written else { return };
     if e.kind() == std::io::ErrorKind::BrokenPipe {
         std::process::exit(141);
     }

@@ -231,6 +231,16 @@ fn closed(dir: &Path, line: &str) -> Option<String> {
 }
 
 #[test]
+fn a_full_standard_output_is_an_error_of_help_and_version() {
+    let dir = tempfile::tempdir().unwrap();
+    let lines = ["--help", "-h", "--version", "help", "help detect", "detect --help", "view -h"];
+    for line in lines.iter().chain(&["detect --version", "slide info --help"]) {
+        assert_eq!(full(dir.path(), line), None);
+        assert_eq!(closed(dir.path(), line), None);
+    }
+}
+
+#[test]
 fn a_full_standard_output_is_an_error_in_every_verb() {
     let dir = place();
     let at = dir.path();

@@ -543,6 +543,9 @@ fn focal_planes_and_channels_are_refused_in_every_format() {
     let text = ome(&[("scan", 512, 512, r#"SizeZ="3""#)]);
     let path = drawn.tiff("planes.ome.tif", &[plane().text(270, &text), plane(), plane()]);
     refused(&path, &["3 focal planes", "SizeZ"]);
+    let text = ome(&[("one", 512, 512, r#"SizeZ="1""#), ("two", 512, 512, r#"SizeZ="1""#)]);
+    let path = drawn.tiff("alike.ome.tif", &[plane().text(270, &text), plane()]);
+    refused(&path, &["2 images of 512 x 512 px (scenes)"]);
     let grey = || Page { samples: 1, ..Page::tissue((512, 512), 4, None) };
     let path = drawn.tiff("composite.tif", &[grey(), grey(), grey()]);
     refused(&path, &["3 grey images", "channels"]);

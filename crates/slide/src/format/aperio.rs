@@ -14,8 +14,11 @@ pub(super) const FORMAT: Format =
 
 /// Directories whose description is looked at.
 const LOOKED_AT: usize = 16;
-const RULE: Rule =
-    Rule { tiles_only: true, remedy: "export one focal plane of one scene as a file of its own" };
+const RULE: Rule = Rule {
+    tiles_only: true,
+    twins: None,
+    remedy: "export one focal plane of one scene as a file of its own",
+};
 
 fn knows(probe: &Probe) -> bool {
     let Ok(tiff) = probe.tiff() else { return false };

@@ -15,6 +15,7 @@ pub(super) const FORMAT: Format = Format {
 };
 
 const RULE: Rule = Rule {
+    twins: None,
     tiles_only: false,
     remedy: "export one focal plane of one scene as an RGB file of its own",
 };

@@ -1,7 +1,7 @@
 //! OME-TIFF: OME-XML in the first description, pyramid in SubIFDs.
 
 use super::pyramid;
-use super::roles::{Arranged, Rule, arrange, entries, named};
+use super::roles::{Arranged, Entry, Rule, arrange, entries, named};
 use super::{Format, Probe};
 use crate::resolution::{Claim, decimal};
 use crate::source::Opened;
@@ -13,6 +13,7 @@ pub(super) const FORMAT: Format =
 
 const RULE: Rule = Rule {
     tiles_only: false,
+    twins: None,
     remedy: "export one focal plane of one scene as an RGB OME-TIFF of its own",
 };
 
@@ -105,7 +106,10 @@ pub(super) fn arranged(probe: &Probe, options: &OpenOptions) -> Result<Arranged,
         i.first.is_some_and(|f| f < index && index < f.saturating_add(i.planes))
     };
     all.retain(|e| stated.iter().all(|i| !behind(i, e.index)));
-    let arranged = arrange(probe, all, &RULE)?;
+    // The planes of one image are gone: others of its size are images of their own.
+    let own = |e: &&Entry| !e.sub && stated.iter().any(|i| i.first == Some(e.index));
+    let twins = (all.iter().filter(own).count() > 1).then_some("scenes");
+    let arranged = arrange(probe, all, &Rule { twins, ..RULE })?;
     if let Some(image) = stated.iter().find(|i| i.first == Some(arranged.index)) {
         let samples = arranged.base.uint(tag::SAMPLES).ok().flatten().unwrap_or(1).max(1);
         let channels = image.count("SizeC").div_ceil(samples as usize);

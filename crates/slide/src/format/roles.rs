@@ -153,6 +153,8 @@ pub(super) fn entries(
 pub(super) struct Rule {
     /// Images in strips are never the slide nor a level of it (Aperio).
     pub(super) tiles_only: bool,
+    /// What images of one size are where the file says so; otherwise they may be focal planes.
+    pub(super) twins: Option<&'static str>,
     /// What a file with several focal planes, channels or scenes is to be exported as.
     pub(super) remedy: &'static str,
 }
@@ -355,7 +357,8 @@ fn several(
     twins: &[usize],
 ) -> SlideError {
     let n = twins.len() + 1;
-    let what = if base.colours == 1 { "channels or focal planes" } else { "focal planes" };
+    let guess = if base.colours == 1 { "channels or focal planes" } else { "focal planes" };
+    let what = rule.twins.unwrap_or(guess);
     let offset = base.ifd.text(tag::DESCRIPTION).is_some_and(|t| t.contains("OffsetZ"));
     let stated = if offset { ", OffsetZ" } else { "" };
     let kind = if base.colours == 1 { "grey images" } else { "images" };
