@@ -38,7 +38,7 @@ WORDS = {
     "hence": (r"\b(?:hence|thereof|therein|aloud)\b", "so, of this, in this, with a message"),
 }
 #: How many uses of all words together a kind of file may have.
-LIMITS = {"rs": 18, "md": 3, "other": 14}
+LIMITS = {"rs": 14, "md": 3, "other": 14}
 #: Columns of a line of prose, and of a comment.
 COLUMNS = 120
 #: What begins a comment, by the end of a file's name. Commands in presets are long, so TOML is not here.

@@ -41,7 +41,7 @@ fn cases() -> Vec<Case> {
         let mut place = || (random(&mut seed) * side * 100.0).round() / 100.0;
         let mut points: Vec<[f64; 2]> = (0..n).map(|_| [place(), place()]).collect();
         if k % 5 == 0 {
-            // On a grid whose pitch divides the square's side: many lie on borders.
+            // On a grid whose pitch divides the square's side: many are on borders.
             let pitch = mitosis::count::HALF_SIDE_UM / 0.25 / 4.0;
             points.iter_mut().flatten().for_each(|v| *v = (*v / pitch).round() * pitch);
         }
@@ -238,7 +238,7 @@ fn axe() -> Option<PathBuf> {
     std::fs::read_dir(lib).ok()?.flatten().map(file).find(|f| f.is_file())
 }
 
-/// Runs a script of `tests/browser` with what it is told and a folder or file for screenshots; nothing
+/// Runs a script of `tests/browser` with its arguments and a folder or file for screenshots; nothing
 /// where there is no Chromium or no Node with WebSockets.
 pub fn in_a_browser(script: &str, url: &str, answer: &[String], shot: Option<&OsStr>) -> bool {
     let chromium = found(&["chromium", "chromium-browser", "google-chrome"]);
@@ -321,7 +321,7 @@ fn hotspot_regions_comments_and_signature_in_a_real_browser() {
     assert_eq!((&last["schema"], &last["reviewer"]), (&"mithras.hotspot/1".into(), &"anna".into()));
     let log = std::fs::read_to_string(reviews.join("anna.jsonl")).unwrap();
     assert!(log.contains("\"comment\":\"plate seen from the side\""), "{log}");
-    // A name and a look write nothing: there is one log, of who said something.
+    // A name and a look write nothing: there is one log, of reviewers and their verdicts.
     let logs: Vec<_> = std::fs::read_dir(&reviews)
         .unwrap()
         .map(|e| e.unwrap().file_name().into_string().unwrap())

@@ -8,7 +8,7 @@ use super::{EngineError, Precision};
 ///
 /// The segmenter's encoder stays in f32: in bf16 it alone moves `s_seg` of real regions by up to 0.6; the decoder,
 /// about half of the time, by 0.006 on the steepest of 134 regions and 0.0007 in the median. Classifiers differ: one
-/// moved `s_cls` by up to 0.11, another by 0.007, so a card has to say so. Features keep a cosine of 0.997 and more to
+/// moved `s_cls` by up to 0.11, another by 0.007, so a card declares it. Features keep a cosine of 0.997 and more to
 /// those in f32 (`docs/notes/bf16.md`).
 ///
 /// # Errors

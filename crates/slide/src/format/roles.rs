@@ -153,7 +153,7 @@ pub(super) fn entries(
 pub(super) struct Rule {
     /// Images in strips are never the slide nor a level of it (Aperio).
     pub(super) tiles_only: bool,
-    /// What images of one size are where the file says so; otherwise they may be focal planes.
+    /// What images of one size are where the file states it; otherwise they may be focal planes.
     pub(super) twins: Option<&'static str>,
     /// What a file with several focal planes, channels or scenes is to be exported as.
     pub(super) remedy: &'static str,
