@@ -139,7 +139,7 @@ fn any_file_of_a_series_is_the_slide() {
     for file in ["a", "b", "c"] {
         assert_eq!(sizes(&format!("series/{file}.dcm")), all, "{file}");
     }
-    // A file alone is what it is; a copy next to it, a broken file and another series change nothing.
+    // A file alone is what it is; a copy next to it, another series and what is no DICOM file change nothing.
     let dir = tempfile::tempdir().unwrap();
     let to = |name: &str| dir.path().join(name);
     let copy =
@@ -147,18 +147,22 @@ fn any_file_of_a_series_is_the_slide() {
     let path = copy("series/b.dcm", "1.dcm");
     copy("series/b.dcm", "2.dcm");
     copy("rle/a.dcm", "3.dcm");
-    std::fs::write(to("4.dcm"), [&[0; 128][..], b"DICM", &[7; 300]].concat()).unwrap();
+    std::fs::write(to("4.dcm"), [3; 300]).unwrap();
     let slide = open(&path).unwrap();
     assert_eq!((slide.levels().len(), slide.associated_images().len()), (1, 0));
     let label = copy("series/c.dcm", "5.dcm");
     assert_eq!(open(&label).unwrap().levels().len(), 1, "the level next to the label");
-    // Cut in its header, behind the words that state to which series it belongs; then in its frames.
+    // Cut anywhere: before it names its series, behind that, in its frames.
     let bytes = std::fs::read(drawn("series/a.dcm")).unwrap();
-    for cut in [1500, 4000] {
+    for cut in (0..700).step_by(7).chain([1500, 4000]) {
         std::fs::write(to("6.dcm"), &bytes[..cut]).unwrap();
-        let e = open(&path).unwrap_err().to_string();
-        assert!(e.contains("6.dcm") && e.contains("1.dcm") && e.contains("damaged"), "{e}");
+        let e = open(&path).expect_err(&format!("cut at {cut}")).to_string();
+        assert!(e.contains("6.dcm") && e.contains("1.dcm"), "{cut}: {e}");
     }
+    std::fs::write(to("6.dcm"), [&[0; 128][..], b"DICM", &[7; 300]].concat()).unwrap();
+    assert!(open(&path).unwrap_err().to_string().contains("6.dcm, next to it"));
+    std::fs::remove_file(to("6.dcm")).unwrap();
+    assert_eq!(open(&path).unwrap().levels().len(), 1);
 }
 
 /// Nobody knows which of two pictures is the slide: both files are named, with what helps.

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// VL Whole Slide Microscopy Image Storage.
 const WHOLE_SLIDE: &str = "1.2.840.10008.5.1.4.1.1.77.1.6";
 /// Where the first element is: behind 128 bytes and `DICM`.
-const START: u64 = 132;
+pub(super) const HEAD: u64 = 132;
 /// Longest value that is shown or looked at.
 const LONGEST: u64 = 4096;
 
@@ -66,7 +66,7 @@ pub(super) struct Header {
 /// Whether a file is one of DICOM.
 pub(super) fn is_dicom(file: &SlideFile) -> bool {
     let mut magic = [0; 4];
-    file.len >= START && file.read_at(&mut magic, START - 4).is_ok() && magic == *b"DICM"
+    file.len >= HEAD && file.read_at(&mut magic, HEAD - 4).is_ok() && magic == *b"DICM"
 }
 
 /// The group of the element that starts here.
@@ -84,23 +84,30 @@ impl Header {
         end.map(|_| header)
     }
 
-    /// Reads the header of a file that may belong to a series; of another one, or where that cannot be
-    /// reported: `None`.
+    /// Reads the header of a file that may belong to a series, and what keeps it from being read; of another series,
+    /// and of what is no slide: `None`. A file that is damaged before it names its series may be a missing level.
     pub(super) fn of_series(
         file: &SlideFile,
         limits: &Limits,
         series: &str,
-    ) -> Option<Result<Self, Fault>> {
+    ) -> Option<(Self, Option<Fault>)> {
         let mut header = Self::default();
-        match header.fill(file, limits, Some(series)) {
-            Ok(true) => Some(Ok(header)),
+        let fault = match header.fill(file, limits, Some(series)) {
+            Ok(true) => None,
             // A damaged label or overview is named as one; the slide is sound without it.
-            Err(Fault::Damaged(_)) if header.is_associated() && header.series == series => {
-                Some(Ok(header))
+            Err(Fault::Damaged(_)) if header.is_associated() && header.series == series => None,
+            Err(fault) if header.series == series => Some(fault),
+            Err(fault @ Fault::Damaged(_)) if header.may_be_of_any_series() => Some(fault),
+            Ok(false) if header.pixels.is_none() && header.may_be_of_any_series() => {
+                Some("it ends before it names its series".into())
             }
-            Err(fault) if header.series == series => Some(Err(fault)),
-            _ => None,
-        }
+            _ => return None,
+        };
+        Some((header, fault))
+    }
+
+    fn may_be_of_any_series(&self) -> bool {
+        self.series.is_empty() && (self.class.is_empty() || self.is_slide())
     }
 
     /// Whether it is a picture next to the slide: label, overview or thumbnail.
@@ -121,7 +128,7 @@ impl Header {
         wanted: Option<&str>,
     ) -> Result<bool, Fault> {
         (self.frames, self.samples) = (1, 1);
-        let mut at = START;
+        let mut at = HEAD;
         let mut walker = Walker::new(file, at, false, limits.fields);
         // The first group is always written with kinds, what follows it perhaps not.
         while matches!(group(file, at), Some(2)) {

@@ -1,6 +1,6 @@
 //! Which files make a slide.
 
-use super::header::{Header, is_dicom};
+use super::header::{HEAD, Header, is_dicom};
 use super::image::Member;
 use crate::Limits;
 use crate::file::SlideFile;
@@ -81,16 +81,28 @@ pub(super) fn members(
     let mut others: Vec<_> = others.map(|e| e.path()).collect();
     others.sort();
     for path in others {
-        let Ok(file) = SlideFile::open(&path, limits) else { continue };
-        if !is_dicom(&file) {
-            continue;
+        let name = || path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let is_named_so = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("dcm"));
+        let file = match SlideFile::open(&path, limits) {
+            Ok(file) if is_dicom(&file) => file,
+            Ok(file) if is_named_so && file.len < HEAD => {
+                return Err(Fault::Damaged(format!(
+                    "{}, next to it: it has {} bytes",
+                    name(),
+                    file.len
+                )));
+            }
+            Err(e) if is_named_so && path.is_file() => {
+                return Err(Fault::Read(format!("next to it: {e}")));
+            }
+            _ => continue,
+        };
+        let Some((header, fault)) = Header::of_series(&file, limits, &series) else { continue };
+        if let Some(fault) = fault {
+            let of = if header.series.is_empty() { "next to it" } else { "of the same series" };
+            return Err(fault.within(&format!("{}, {of}", name())));
         }
-        let Some(header) = Header::of_series(&file, limits, &series) else { continue };
-        let member = |header| Member { path: path.clone(), file: Arc::new(file), header };
-        let member = member(header.map_err(|f| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            f.within(&format!("{name}, of the same series"))
-        })?);
+        let member = Member { path: path.clone(), file: Arc::new(file), header };
         if member.header.is_slide() && seen.insert(member.header.instance.clone()) {
             all.push(member);
         }
