@@ -13,7 +13,7 @@ use encoders::onnx::{self, ExportOptions, WeightKind};
 use encoders::text::{TOWER, TextTower};
 use encoders::weights::Arrays;
 use encoders::{Array, foreign};
-use infer::card::{ClassifierCard, Fit, ModelCard, ParityCard, SCHEMA};
+use infer::card::{ClassifierCard, Fit, ModelCard, ParityCard};
 use infer::convert::{self, ConvertError, Reference};
 use infer::{EngineOptions, ModelPackage};
 use mitosis::Mpp;
@@ -243,20 +243,9 @@ impl Headed {
             threshold: None,
         };
         ModelCard {
-            schema: SCHEMA,
-            name: draft.name.clone(),
-            license: draft.license.clone(),
-            segmenter: None,
-            candidates: None,
             classifier: Some(classifier),
-            screen: None,
-            encoder: None,
-            operating_point: None,
-            segmentation_point: None,
-            operating_points: Default::default(),
-            resolution: None,
             training: Some(self.notes.clone()),
-            results: None,
+            ..ModelCard::new(&draft.name, &draft.license)
         }
     }
 }

@@ -6,7 +6,7 @@
 //! where they are in it.
 
 use crate::card::{
-    BoxLayout, BoxesCard, CandidateCard, CandidateMethod, CardError, ModelCard, NamedPoint, SCHEMA,
+    BoxLayout, BoxesCard, CandidateCard, CandidateMethod, CardError, ModelCard, NamedPoint,
     SegmenterCard,
 };
 use crate::convert::{ConvertError, at_hand, farthest, probes};
@@ -117,9 +117,6 @@ pub fn convert(
         window.saturating_sub(overlap).max(window.div_ceil(2))
     });
     let card = ModelCard {
-        schema: SCHEMA,
-        name: draft.name.clone(),
-        license: draft.license.clone(),
         segmenter: Some(SegmenterCard {
             file: FILE.into(),
             sha256: sha256(&adapted.onnx),
@@ -139,15 +136,11 @@ pub fn convert(
             min_separation_um: None,
             min_distance_px: Some(px(draft.distance_um) as u32),
         }),
-        classifier: None,
-        screen: None,
-        encoder: None,
         operating_point: Some(draft.operating_point.clone()),
-        segmentation_point: None,
         operating_points: draft.operating_points.clone(),
-        resolution: None,
         training: Some(draft.training.clone()),
         results: draft.results.clone(),
+        ..ModelCard::new(&draft.name, &draft.license)
     };
     card.check().map_err(|e: CardError| ConvertError::File(e.to_string()))?;
     tried(&card, &adapted.onnx, window, options)?;

@@ -1,8 +1,6 @@
 //! An encoder's ONNX file, as anyone exports it, to a card and a network that the engines agree on.
 
-use crate::card::{
-    EncoderCard, FileCard, Interpolation, ModelCard, ParityCard, RanOn, SCHEMA, SourceCard,
-};
+use crate::card::{EncoderCard, FileCard, Interpolation, ModelCard, ParityCard, RanOn, SourceCard};
 use crate::engine::{
     self, EngineChoice, EngineError, EngineOptions, Models, Network, Provider, find_onnxruntime,
     find_openvino, open,
@@ -440,22 +438,7 @@ fn card(draft: &Draft, files: &[Vec<u8>], width: usize) -> ModelCard {
         source: draft.source.clone(),
         parity: None,
     };
-    ModelCard {
-        schema: SCHEMA,
-        name: draft.name.clone(),
-        license: draft.license.clone(),
-        segmenter: None,
-        candidates: None,
-        classifier: None,
-        screen: None,
-        encoder: Some(encoder),
-        operating_point: None,
-        segmentation_point: None,
-        operating_points: Default::default(),
-        resolution: None,
-        training: None,
-        results: None,
-    }
+    ModelCard { encoder: Some(encoder), ..ModelCard::new(&draft.name, &draft.license) }
 }
 
 /// The engines that are on this machine, the embedded ones first.

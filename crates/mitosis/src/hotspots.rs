@@ -1,6 +1,6 @@
 //! Hotspots by other rules than the paper's: circles, other areas, fields that are adjacent or apart.
 
-use crate::count::{CountError, HALF_SIDE_UM};
+use crate::count::{CountError, HALF_SIDE_UM, micrometres};
 use crate::{Level0, Point, Resolution, neighbours};
 use serde::{Deserialize, Serialize};
 
@@ -212,16 +212,7 @@ impl HotspotRule {
         resolution: &Resolution,
         most: usize,
     ) -> Result<Vec<Spot>, CountError> {
-        if let Some(bad) = figures.iter().position(|p| !(p.x.is_finite() && p.y.is_finite())) {
-            return Err(CountError::NotFinite(bad));
-        }
-        let um: Vec<[f64; 2]> = figures
-            .iter()
-            .map(|&p| {
-                let p = resolution.to_physical(p);
-                [p.x, p.y]
-            })
-            .collect();
+        let um = micrometres(figures, resolution)?;
         let far = self.reach_um();
         let counts = match self.shape {
             Shape::Square => neighbours::counts(&um, far, &mut 0),

@@ -1,6 +1,7 @@
 //! How many points are in the square or circle around each, however crowded they are.
 
 use base::fenwick::Fenwick;
+use std::ops::Range;
 
 /// For every point the number of points, itself included, within Chebyshev distance `half` of it.
 /// `steps` counts the visits of the sums below, about `4 n log2 n`.
@@ -9,48 +10,92 @@ use base::fenwick::Fenwick;
 /// for bit: a rounded difference grows with the coordinate, so that the points within `half` of a
 /// coordinate are neighbours in its order.
 pub(crate) fn counts(points: &[[f64; 2]], half: f64, steps: &mut u64) -> Vec<usize> {
-    let sorted = |axis: usize| {
-        let mut all: Vec<f64> = points.iter().map(|p| p[axis]).collect();
-        all.sort_by(f64::total_cmp);
-        all
-    };
-    let (xs, ys) = (sorted(0), sorted(1));
-    let span = |all: &[f64], at: f64| {
-        let low = all.partition_point(|&v| v - at < -half);
-        (low, all.partition_point(|&v| v - at <= half))
-    };
-    // Points by row, each at its own place in the order of columns.
-    let mut columns: Vec<usize> = (0..points.len()).collect();
-    columns.sort_by(|&a, &b| points[a][0].total_cmp(&points[b][0]));
-    let mut place = vec![0; points.len()];
-    for (rank, &i) in columns.iter().enumerate() {
-        place[i] = rank;
+    let (columns, rows) = (Axis::new(points, 0, half), Axis::new(points, 1, half));
+    // Of each point its place among the columns, and those within `half` of it.
+    let mut columns_of = vec![(0, 0..0); points.len()];
+    for (place, (&i, near)) in columns.order.iter().zip(columns.near).enumerate() {
+        columns_of[i] = (place, near);
     }
-    let mut rows = columns;
-    rows.sort_by(|&a, &b| points[a][1].total_cmp(&points[b][1]));
-    // What is asked when so many rows are in: the point, and whether it is added or taken off.
-    let mut asked: Vec<(usize, usize, bool)> = Vec::with_capacity(2 * points.len());
-    for (i, p) in points.iter().enumerate() {
-        let (low, high) = span(&ys, p[1]);
-        asked.push((low, i, false));
-        asked.push((high, i, true));
-    }
-    asked.sort_unstable();
-    let mut sums = Fenwick::new(points.len());
-    let mut counts = vec![0usize; points.len()];
-    let mut inside = 0;
-    for (row, i, added) in asked {
-        while inside < row {
-            *steps += sums.add(place[rows[inside]], 1_usize) as u64;
-            inside += 1;
+    // Rows are taken in their order. What is in a point's columns once all of its rows are taken, less what was there
+    // just before the first of them.
+    let mut taken = Taken::new(points.len());
+    let mut next = 0;
+    let mut when_taken = |until: usize, i: usize| {
+        for &j in &rows.order[next..until] {
+            *steps += taken.take(columns_of[j].0);
         }
-        let (low, high) = span(&xs, points[i][0]);
-        let n = sums.below(high) - sums.below(low);
-        *steps += u64::from(high.count_ones() + low.count_ones());
-        // The lower edge of a point's rows comes before its upper one.
-        counts[i] = if added { n - counts[i] } else { n };
+        next = until;
+        let near = &columns_of[i].1;
+        *steps += Taken::steps(near.start) + Taken::steps(near.end);
+        taken.below(near.end) - taken.below(near.start)
+    };
+    let mut counts = vec![0; points.len()];
+    let mut first = rows.order.iter().zip(&rows.near).peekable();
+    for (&i, near) in rows.order.iter().zip(&rows.near) {
+        // Both ends grow with the point.
+        while let Some((&j, own)) = first.next_if(|(_, own)| own.start <= near.end) {
+            counts[j] = when_taken(own.start, j);
+        }
+        counts[i] = when_taken(near.end, i) - counts[i];
     }
     counts
+}
+
+/// Points in the order of one coordinate.
+struct Axis {
+    /// Which point is at a place.
+    order: Vec<usize>,
+    /// Places of the points within `half` of the one at a place.
+    near: Vec<Range<usize>>,
+}
+
+impl Axis {
+    fn new(points: &[[f64; 2]], axis: usize, half: f64) -> Self {
+        let mut all: Vec<(f64, usize)> = points.iter().map(|p| p[axis]).zip(0..).collect();
+        all.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let (mut low, mut high) = (0, 0);
+        let mut near = Vec::with_capacity(all.len());
+        for &(at, _) in &all {
+            while all[low].0 - at < -half {
+                low += 1;
+            }
+            while all.get(high).is_some_and(|v| v.0 - at <= half) {
+                high += 1;
+            }
+            near.push(low..high);
+        }
+        Self { order: all.into_iter().map(|(_, i)| i).collect(), near }
+    }
+}
+
+/// Places that are taken: a bit each, and how many are in front of each word of bits.
+struct Taken {
+    bits: Vec<u64>,
+    sums: Fenwick<usize>,
+}
+
+impl Taken {
+    fn new(places: usize) -> Self {
+        let words = places / 64 + 1;
+        Self { bits: vec![0; words], sums: Fenwick::new(words) }
+    }
+
+    /// Takes a place; gives the visits of sums.
+    fn take(&mut self, place: usize) -> u64 {
+        self.bits[place / 64] |= 1 << (place % 64);
+        self.sums.add(place / 64, 1) as u64
+    }
+
+    /// How many are taken in front of a place.
+    fn below(&self, place: usize) -> usize {
+        let bits = self.bits[place / 64] & ((1 << (place % 64)) - 1);
+        self.sums.below(place / 64) + bits.count_ones() as usize
+    }
+
+    /// The visits of sums by [`Self::below`].
+    fn steps(place: usize) -> u64 {
+        u64::from((place / 64).count_ones()) + 1
+    }
 }
 
 /// For every point the number of points, itself included, within the distance `radius` of it; the same as brute force.

@@ -6,6 +6,7 @@ use crate::exif;
 use crate::file::SlideFile;
 use crate::jpeg::{Segment, Segments, stated_size};
 use crate::limits::Limits;
+use crate::png;
 use crate::tiff::{Ifd, TiffFile, is_tiff, tag};
 use std::sync::Arc;
 
@@ -14,7 +15,6 @@ pub(crate) const REMEDY: &str = "save the picture that is meant in a file of its
 /// Bytes of a picture in which its size is looked for.
 pub(crate) const HEAD: u64 = 64 << 10;
 
-const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 /// Tag of the list of pictures, and bytes of one of them (CIPA DC-007, 5.2.3).
 const ENTRIES: u16 = 0xB002;
 const ENTRY: usize = 16;
@@ -24,21 +24,15 @@ const VIEW: u32 = 0x02_0000;
 
 /// Why a PNG is not one picture.
 pub(crate) fn in_png(b: &[u8]) -> Option<String> {
-    let mut at = PNG.len();
     let (mut frames, mut first_is_frame) = (0, false);
-    while let Some(chunk) = b.get(at..at.saturating_add(8)) {
-        let length = u32::from_be_bytes([chunk[0], chunk[1], chunk[2], chunk[3]]) as usize;
-        match &chunk[4..8] {
-            b"IDAT" | b"IEND" => break,
-            b"acTL" => {
-                let n = b.get(at + 8..at + 12)?;
-                frames = n.iter().fold(0u64, |v, x| v << 8 | u64::from(*x));
-            }
+    for chunk in png::chunks(b).take_while(|c| !matches!(c.kind, b"IDAT" | b"IEND")) {
+        match chunk.kind {
+            b"acTL" => frames = u32::from_be_bytes(*chunk.body.first_chunk()?),
             b"fcTL" => first_is_frame = true,
             _ => {}
         }
-        at = at.saturating_add(length).saturating_add(12);
     }
+    let frames = u64::from(frames);
     let all = if first_is_frame || frames == 0 { frames } else { frames + 1 };
     (all > 1).then(|| format!("an animation of {all} pictures, of which one would be read"))
 }
@@ -114,7 +108,7 @@ pub(crate) fn shrunk((w, h): (u64, u64), (iw, ih): (u64, u64)) -> bool {
 /// Why a crop's or a mask's file is not one picture, with the remedy; none of one that is.
 #[must_use]
 pub fn other_pictures(b: &[u8]) -> Option<String> {
-    let what = if b.starts_with(PNG) {
+    let what = if b.starts_with(png::SIGNATURE) {
         in_png(b)
     } else if let Some(size) = stated_size(b) {
         let mut head = |at: u64| {

@@ -7,9 +7,7 @@ use super::{Result, TrainingError};
 use base::{digest, file};
 use evaluation::robustness::point::Chosen;
 use evaluation::robustness::{Robustness, RobustnessError};
-use infer::card::{
-    CandidateCard, CandidateMethod, ClassifierCard, ModelCard, SCHEMA, SegmenterCard,
-};
+use infer::card::{CandidateCard, CandidateMethod, ClassifierCard, ModelCard, SegmenterCard};
 use mitosis::{Mpp, OperatingPoint, Score};
 use net::onnx::{ExportOptions, WeightKind};
 use serde_json::Value;
@@ -246,9 +244,6 @@ pub fn package(p: &Package, out: &Path) -> Result<()> {
     let mut stages = vec![StageWeights { file: &p.segmenter, spec: s }];
     stages.extend(seconds.map(|file| StageWeights { file, spec: c }));
     let card = ModelCard {
-        schema: SCHEMA,
-        name: p.name.clone(),
-        license: p.license.clone(),
         segmenter: Some(SegmenterCard {
             file: "segmenter.onnx".into(),
             sha256: seg_hash,
@@ -281,14 +276,13 @@ pub fn package(p: &Package, out: &Path) -> Result<()> {
             bf16: false,
             threshold: None,
         }),
-        screen: None,
-        encoder: None,
         operating_point: Some(settled.point),
         segmentation_point: p.segmentation.clone(),
         operating_points: settled.points,
         resolution: Some(covered(&stages)?),
         training: Some(training),
         results: settled.results,
+        ..ModelCard::new(&p.name, &p.license)
     };
     put(&out.join("card.toml"), card.to_toml()?.as_bytes())?;
     infer::ModelPackage::open(out)?;

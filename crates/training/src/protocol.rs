@@ -8,7 +8,7 @@ use super::export::{note_slides, note_weights};
 use super::{Result, TrainingError};
 use base::file::{self, Lock};
 use evaluation::evaluate::classification::{Classification, ClassificationPlan, classification};
-use infer::card::{ClassifierCard, ModelCard, SCHEMA};
+use infer::card::{ClassifierCard, ModelCard};
 use mitosis::Mpp;
 use net::onnx::{ExportOptions, WeightKind};
 use regions::task::TestSet;
@@ -340,11 +340,6 @@ pub fn package(p: &PartPackage, out: &Path) -> Result<()> {
         _ => None,
     };
     let card = ModelCard {
-        schema: SCHEMA,
-        name: p.name.clone(),
-        license: p.license.clone(),
-        segmenter: None,
-        candidates: None,
         classifier: Some(ClassifierCard {
             file: "classifier.onnx".into(),
             sha256: base::digest::sha256(&bytes),
@@ -365,14 +360,9 @@ pub fn package(p: &PartPackage, out: &Path) -> Result<()> {
             bf16: false,
             threshold: threshold.map(|t| t as f32),
         }),
-        screen: None,
-        encoder: None,
-        operating_point: None,
-        segmentation_point: None,
-        operating_points: Default::default(),
-        resolution: None,
         training: Some(training),
         results: (!results.is_empty()).then_some(results),
+        ..ModelCard::new(&p.name, &p.license)
     };
     file::write(&out.join("card.toml"), card.to_toml()?.as_bytes())?;
     infer::ModelPackage::open(out)?;

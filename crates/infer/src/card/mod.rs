@@ -421,6 +421,27 @@ pub struct DetectorCard<'a> {
 }
 
 impl ModelCard {
+    /// A card of nothing yet: a package has at least one network.
+    #[must_use]
+    pub fn new(name: impl Into<String>, license: impl Into<String>) -> Self {
+        Self {
+            schema: SCHEMA,
+            name: name.into(),
+            license: license.into(),
+            segmenter: None,
+            candidates: None,
+            classifier: None,
+            screen: None,
+            encoder: None,
+            operating_point: None,
+            segmentation_point: None,
+            operating_points: BTreeMap::new(),
+            resolution: None,
+            training: None,
+            results: None,
+        }
+    }
+
     /// Reads and checks a card.
     ///
     /// # Errors

@@ -58,6 +58,18 @@ pub struct Hotspot {
     pub max: Point<Level0>,
 }
 
+/// Places in micrometres, each axis at its own resolution.
+pub(crate) fn micrometres(
+    figures: &[Point<Level0>],
+    resolution: &Resolution,
+) -> Result<Vec<[f64; 2]>, CountError> {
+    if let Some(bad) = figures.iter().position(|p| !(p.x.is_finite() && p.y.is_finite())) {
+        return Err(CountError::NotFinite(bad));
+    }
+    let places = figures.iter().map(|p| resolution.to_physical(*p));
+    Ok(places.map(|p| [p.x, p.y]).collect())
+}
+
 /// Local Max ROI Counting: the largest number of figures inside a 2 mm2 square centred on a
 /// figure.
 ///
@@ -74,16 +86,7 @@ pub fn hotspot(
     figures: &[Point<Level0>],
     resolution: &Resolution,
 ) -> Result<Option<Hotspot>, CountError> {
-    if let Some(bad) = figures.iter().position(|p| !(p.x.is_finite() && p.y.is_finite())) {
-        return Err(CountError::NotFinite(bad));
-    }
-    let um: Vec<[f64; 2]> = figures
-        .iter()
-        .map(|&p| {
-            let p = resolution.to_physical(p);
-            [p.x, p.y]
-        })
-        .collect();
+    let um = micrometres(figures, resolution)?;
     let mut best: Option<(usize, usize)> = None;
     for (i, count) in neighbours::counts(&um, HALF_SIDE_UM, &mut 0).into_iter().enumerate() {
         let better = best.is_none_or(|(most, j)| {

@@ -89,14 +89,8 @@ pub(super) fn read(
 
 /// um/px that a PNG states (`pHYs`, pixels per metre). TIFF tags of masks are screen resolutions as a rule.
 fn stated(bytes: &[u8]) -> Option<f64> {
-    if !bytes.starts_with(b"\x89PNG") {
-        return None;
-    }
-    let at = bytes.windows(4).position(|w| w == b"pHYs")? + 4;
-    let field = bytes.get(at..at + 9)?;
-    let per_metre = u32::from_be_bytes(field[..4].try_into().ok()?);
-    let square = field[..4] == field[4..8] && field[8] == 1;
+    let [across, down] = slide::png_pixels_per_metre(bytes)?;
     // Screens have some 72 to 600 pixels per inch, which is never the scale of a slide.
-    let mpp = 1e6 / f64::from(per_metre);
-    (square && (0.05..=40.0).contains(&mpp)).then_some(mpp)
+    let mpp = 1e6 / f64::from(across);
+    (across == down && (0.05..=40.0).contains(&mpp)).then_some(mpp)
 }

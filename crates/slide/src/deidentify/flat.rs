@@ -4,6 +4,7 @@ use super::{DeidentifyError, Written, disk};
 use crate::inventory::is_technical_segment;
 use crate::jpeg::segments;
 use crate::limits::Fault;
+use crate::png;
 use crate::{Slide, SlideError};
 use sha2::{Digest, Sha256};
 use std::path::Path;
@@ -30,25 +31,10 @@ pub(super) fn write(slide: &Slide, output: &Path) -> Result<Written, DeidentifyE
     Ok(Written { output, main, removed: Vec::new(), tiles: 1, sha256, copied })
 }
 
-/// The chunks of a PNG: kind and bytes, length and checksum included.
-fn chunks(b: &[u8]) -> Vec<([u8; 4], &[u8])> {
-    let mut all = Vec::new();
-    let mut at = 8;
-    while let Some(head) = b.get(at..at + 8) {
-        let len = u32::from_be_bytes([head[0], head[1], head[2], head[3]]) as usize;
-        let Some(whole) = b.get(at..at.saturating_add(len).saturating_add(12)) else { break };
-        all.push(([head[4], head[5], head[6], head[7]], whole));
-        at += whole.len();
-    }
-    all
-}
-
 fn png(b: &[u8]) -> Vec<u8> {
-    let mut out = b[..8].to_vec();
-    for (kind, whole) in chunks(b) {
-        if KEPT.iter().any(|k| **k == kind) {
-            out.extend_from_slice(whole);
-        }
+    let mut out = b[..png::SIGNATURE.len()].to_vec();
+    for chunk in png::chunks(b).filter(|c| KEPT.contains(&c.kind)) {
+        out.extend_from_slice(chunk.whole.unwrap_or_default());
     }
     out
 }
@@ -68,8 +54,8 @@ fn jpeg(b: &[u8]) -> Vec<u8> {
 /// The bytes that make the pixels.
 fn pixels(format: &str, b: &[u8]) -> Vec<u8> {
     if format == "png" {
-        let all = chunks(b).into_iter();
-        return all.filter(|(k, _)| k == b"IDAT").flat_map(|(_, c)| c.to_vec()).collect();
+        let pixels = png::chunks(b).filter(|c| c.kind == b"IDAT").filter_map(|c| c.whole);
+        return pixels.flatten().copied().collect();
     }
     jpeg(b)
 }

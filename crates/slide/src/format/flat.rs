@@ -5,6 +5,7 @@ use crate::exif;
 use crate::file::SlideFile;
 use crate::jpeg;
 use crate::limits::{Fault, SMALL, check};
+use crate::png;
 use crate::resolution::Claim;
 use crate::several;
 use crate::source::{Decoded, Level, Opened, Source, TileState};
@@ -18,7 +19,7 @@ use std::sync::Arc;
 pub(super) const PNG: Format = Format {
     name: "png",
     about: "flat PNG (8 or 16 bits; transparency onto white)",
-    knows: |p| p.head.starts_with(b"\x89PNG\r\n\x1a\n") && !p.is_named("mrxs"),
+    knows: |p| p.head.starts_with(png::SIGNATURE) && !p.is_named("mrxs"),
     open: |p, o| open(p, Kind::Png, &o.limits),
 };
 
@@ -274,25 +275,12 @@ fn png_header(b: &[u8]) -> Result<Header, String> {
         orientation: 1,
         density: None,
     };
-    let mut at = 33usize;
-    while let Some(chunk) = b.get(at..at.saturating_add(8)) {
-        let (len, kind) = (be32(&chunk[..4]) as usize, &chunk[4..8]);
-        if kind == b"IEND" {
-            break;
+    header.density =
+        png::png_pixels_per_metre(b).map(|[x, y]| ("png.pHYs", f64::from(x), f64::from(y)));
+    for chunk in png::chunks(b).take_while(|c| c.kind != b"IEND") {
+        if chunk.kind == b"eXIf" && chunk.whole.is_some() {
+            header.orientation = exif::orientation(chunk.body).unwrap_or(1);
         }
-        if kind == b"pHYs"
-            && let Some(p) = b.get(at + 8..at + 17)
-            && len == 9
-            && p[8] == 1
-        {
-            header.density = Some(("png.pHYs", be32(&p[..4]) as f64, be32(&p[4..8]) as f64));
-        }
-        if kind == b"eXIf"
-            && let Some(body) = b.get(at + 8..(at + 8).saturating_add(len))
-        {
-            header.orientation = exif::orientation(body).unwrap_or(1);
-        }
-        at = at.saturating_add(len).saturating_add(12);
     }
     Ok(header)
 }
