@@ -139,7 +139,7 @@ fn any_file_of_a_series_is_the_slide() {
     for file in ["a", "b", "c"] {
         assert_eq!(sizes(&format!("series/{file}.dcm")), all, "{file}");
     }
-    // A file alone is what it is; a copy next to it, another series and what is no DICOM file change nothing.
+    // A file alone is what it is; a copy next to it, another series and a file that is not DICOM change nothing.
     let dir = tempfile::tempdir().unwrap();
     let to = |name: &str| dir.path().join(name);
     let copy =

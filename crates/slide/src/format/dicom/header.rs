@@ -85,7 +85,7 @@ impl Header {
     }
 
     /// Reads the header of a file that may belong to a series, and what keeps it from being read; of another series,
-    /// and of what is no slide: `None`. A file that is damaged before it names its series may be a missing level.
+    /// and of anything but a slide: `None`. A file that is damaged before it names its series may be a missing level.
     pub(super) fn of_series(
         file: &SlideFile,
         limits: &Limits,
