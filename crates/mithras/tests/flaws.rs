@@ -176,7 +176,7 @@ fn sharpness_tells_real_frames_from_blurred_ones() {
     let middle = slide.read_at(Mpp::PAPER, Rect::new(1000, 1500, 2400, 2400)).unwrap();
     all.push(("CMU-1 read at 0.25 um/px", 0.25, vec![middle]));
     for (name, mpp, tiles) in &all {
-        for sigma_um in [0.0, 0.75, 1.0, 1.5] {
+        for sigma_um in [0.0, 1.5] {
             let blurred = tiles.iter().map(|t| change::gaussian(t, (sigma_um / mpp) as f32));
             let mut found: Vec<f64> = blurred
                 .flat_map(|t| detect::sharpness(&t, Mpp::new(*mpp).unwrap()).unwrap())
@@ -192,7 +192,7 @@ fn sharpness_tells_real_frames_from_blurred_ones() {
             let share = below as f64 / answer as f64;
             if sigma_um == 0.0 {
                 assert!(share < 0.01, "{name}: {share}");
-            } else if sigma_um == 1.5 {
+            } else {
                 assert!(share > 0.9, "{name}: {share}");
             }
         }
@@ -207,7 +207,7 @@ fn real_frames_are_in_focus_and_blurred_ones_are_not() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("image.png");
     let mut all: Vec<(PathBuf, f64)> = files(&frames, 8).into_iter().map(|p| (p, 0.2456)).collect();
-    all.extend(files(&organs, 11).into_iter().map(|p| (p, 0.25)));
+    all.extend(files(&organs, 15).into_iter().map(|p| (p, 0.25)));
     for (sigma_um, least, most) in [(0.0, 0.0, 0.0), (1.0, 0.2, 1.0), (1.5, 0.97, 1.0)] {
         let (mut mm2, mut blurred, mut other) = (0.0, 0.0, 0.0);
         for (file, mpp) in &all {

@@ -187,8 +187,7 @@ impl<'a> Chain<'a> {
             // Check again: a repeated step invalidates those that depend on it.
             before[i] = self.is_done(step)?;
             let ahead = steps.iter().zip(&before).skip(i).filter(|(_, done)| !**done);
-            let pace = if planned > 0.0 { spent / planned } else { 1.0 };
-            let left = pace * ahead.map(|(s, _)| s.seconds).sum::<f64>();
+            let left = plan::pace(spent, planned) * ahead.map(|(s, _)| s.seconds).sum::<f64>();
             let (number, total, done_before) = (i + 1, steps.len(), before[i]);
             let state = if done_before { " (done before)" } else { "" };
             let (so_far, rest) = (span(begun.elapsed().as_secs_f64()), span(left));

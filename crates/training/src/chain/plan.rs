@@ -126,6 +126,13 @@ fn step(kind: StepKind, fold: Option<usize>, what: String) -> PlannedStep {
     }
 }
 
+/// How many times as long as they were planned steps take, by those that are done.
+pub(super) fn pace(spent: f64, planned: f64) -> f64 {
+    // Seconds for which a plan is believed: a step of two seconds that takes thirty shows little of one of an hour.
+    const BELIEVED: f64 = 300.0;
+    (BELIEVED + spent) / (BELIEVED + planned)
+}
+
 /// The steps in order, without sizes.
 pub(super) fn steps(chain: &Chain<'_>) -> Vec<PlannedStep> {
     let names = &chain.source.folds.folds;
@@ -220,4 +227,18 @@ pub(super) fn plan(chain: &Chain<'_>) -> Result<Plan> {
     let seconds = steps.iter().map(|s| s.seconds).sum();
     let memory = steps.iter().map(|s| s.memory).max().unwrap_or(0);
     Ok(Plan { steps, seconds, memory })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pace;
+
+    #[test]
+    fn a_short_step_moves_the_estimate_little_and_a_long_one_much() {
+        assert_eq!(pace(0.0, 0.0), 1.0);
+        assert!(pace(30.0, 2.0) < 1.1);
+        let slow = pace(7200.0, 3600.0);
+        assert!((1.9..2.0).contains(&slow), "{slow}");
+        assert!(pace(1800.0, 3600.0) < 0.6);
+    }
 }
