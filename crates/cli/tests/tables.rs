@@ -1,5 +1,6 @@
 //! Tables as programs and people write them: read whole, or refused with the line.
 
+use crate::common;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -57,6 +58,45 @@ fn tables_of_other_programs_are_read() {
         km(dir.path(), bio.as_bytes(), &["--time", "OS_MONTHS", "--event", "OS_STATUS"]);
     assert!(code == Some(0) && printed.contains("2 rows, 1 event"), "{printed}");
     assert!(printed.contains("'[Not Available]' (1)"), "{printed}");
+}
+
+/// Lists of slides, of those to take, and of true figures, as a spreadsheet saves "Unicode text".
+#[test]
+fn lists_and_truths_of_other_programs_are_read() {
+    let dir = tempfile::tempdir().unwrap();
+    for (k, name) in ["a.tiff", "b.tiff"].iter().enumerate() {
+        common::draw(&dir.path().join(name), 640, 640, k as u64 + 1, 2);
+    }
+    let save = |name: &str, lines: &[&str]| {
+        let text =
+            std::iter::once(0xfeff).chain(lines.join("\r\n").encode_utf16().collect::<Vec<_>>());
+        fs::write(dir.path().join(name), text.flat_map(u16::to_le_bytes).collect::<Vec<u8>>())
+            .unwrap();
+    };
+    save("list.txt", &["slide\tmpp\tpatient", "\"a.tiff\"\t0.25\t07", "b.tiff\t0.25\t08", ""]);
+    save("only.txt", &["label\tslide", "mf\tb", ""]);
+    save("truth.txt", &["slide\tx_px\ty_px\tlabel", "b\t1\t1\tmitotic figure", ""]);
+    let run = |line: &str| {
+        let out = Command::new(crate::program())
+            .current_dir(dir.path())
+            .args(line.split(' '))
+            .output()
+            .unwrap();
+        let printed = [&out.stdout[..], &out.stderr].concat();
+        let printed = String::from_utf8_lossy(&printed).into_owned();
+        assert!(out.status.success(), "{line}: {printed}");
+        printed
+    };
+    run("detect --list list.txt --model fast --quiet --out listed");
+    let counts = fs::read_to_string(dir.path().join("listed/counts.csv")).unwrap();
+    assert!(
+        counts.contains("patient") && counts.contains(",07") && counts.contains(",08"),
+        "{counts}"
+    );
+    run("detect a.tiff b.tiff --only only.txt --model fast --quiet --out chosen");
+    assert!(dir.path().join("chosen/b").is_dir() && !dir.path().join("chosen/a").exists());
+    let printed = run("evaluate detections --predictions listed --truth truth.txt");
+    assert!(printed.contains("1 figure on 1 slide"), "{printed}");
 }
 
 #[test]
