@@ -3,7 +3,7 @@
 use base::fenwick::Fenwick;
 use std::ops::Range;
 
-/// For every point the number of points, itself included, within Chebyshev distance `half` of it.
+/// For every point the number of points, itself included, within Chebyshev distance `half`, at least 0, of it.
 /// `steps` counts the visits of the sums below, about `4 n log2 n`.
 ///
 /// The border is decided by one plain comparison per axis, so that the answer equals brute force bit

@@ -27,15 +27,17 @@ pub(crate) fn chunks(b: &[u8]) -> impl Iterator<Item = Chunk<'_>> {
     })
 }
 
-/// Pixels per metre across and down, where a PNG states them (`pHYs`).
+/// Pixels per metre across and down, where a PNG states them (`pHYs`); `None` where it states two of them.
 #[must_use]
 pub fn png_pixels_per_metre(b: &[u8]) -> Option<[u32; 2]> {
     if !b.starts_with(SIGNATURE) {
         return None;
     }
-    let stated = chunks(b).take_while(|c| c.kind != b"IEND").filter(|c| c.kind == b"pHYs");
-    // Of several the last, as the readers of pictures do.
-    let field: &[u8; 9] = stated.last()?.body.try_into().ok()?;
+    let mut stated = chunks(b).take_while(|c| c.kind != b"IEND").filter(|c| c.kind == b"pHYs");
+    let field: &[u8; 9] = stated.next()?.body.try_into().ok()?;
+    if stated.any(|other| other.body != field) {
+        return None;
+    }
     let number =
         |at: usize| u32::from_be_bytes([field[at], field[at + 1], field[at + 2], field[at + 3]]);
     (field[8] == 1).then(|| [number(0), number(4)])
@@ -61,6 +63,11 @@ mod tests {
         assert_eq!(png_pixels_per_metre(&whole), None);
         let stated = [SIGNATURE, &chunk(b"pHYs", &density), &chunk(b"IEND", &[])].concat();
         assert_eq!(png_pixels_per_metre(&stated), Some([2000, 2000]));
+        let coarser = [&1000_u32.to_be_bytes()[..], &density[4..]].concat();
+        for (second, agrees) in [(&density, true), (&coarser, false)] {
+            let twice = [SIGNATURE, &chunk(b"pHYs", &density), &chunk(b"pHYs", second)].concat();
+            assert_eq!(png_pixels_per_metre(&twice).is_some(), agrees);
+        }
         // Cut in a body: as much as there is, and an end.
         let cut: Vec<_> = chunks(&whole[..50]).collect();
         assert_eq!((cut.len(), cut[1].body.len(), cut[1].whole), (2, 50 - 8 - 25 - 8, None));

@@ -152,6 +152,7 @@ fn any_file_of_a_series_is_the_slide() {
     assert_eq!((slide.levels().len(), slide.associated_images().len()), (1, 0));
     let label = copy("series/c.dcm", "5.dcm");
     assert_eq!(open(&label).unwrap().levels().len(), 1, "the level next to the label");
+    std::fs::remove_file(to("3.dcm")).unwrap();
     // Cut anywhere: before it names its series, behind that, in its frames.
     let bytes = std::fs::read(drawn("series/a.dcm")).unwrap();
     for cut in (0..700).step_by(7).chain([1500, 4000]) {
@@ -161,8 +162,12 @@ fn any_file_of_a_series_is_the_slide() {
     }
     std::fs::write(to("6.dcm"), [&[0; 128][..], b"DICM", &[7; 300]].concat()).unwrap();
     assert!(open(&path).unwrap_err().to_string().contains("6.dcm, next to it"));
+    // Among slides of other series it stops none, and each has a note.
+    copy("rle/a.dcm", "3.dcm");
+    let notes = open(&path).unwrap().level_notes();
+    assert!(notes.len() == 1 && notes[0].starts_with("6.dcm, next to it"), "{notes:?}");
     std::fs::remove_file(to("6.dcm")).unwrap();
-    assert_eq!(open(&path).unwrap().levels().len(), 1);
+    assert!(open(&path).unwrap().level_notes().is_empty());
 }
 
 /// Nobody knows which of two pictures is the slide: both files are named, with what helps.

@@ -421,7 +421,7 @@ pub struct DetectorCard<'a> {
 }
 
 impl ModelCard {
-    /// A card of nothing yet: a package has at least one network.
+    /// A card without networks, to which at least one is added.
     #[must_use]
     pub fn new(name: impl Into<String>, license: impl Into<String>) -> Self {
         Self {

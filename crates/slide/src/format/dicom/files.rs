@@ -35,7 +35,7 @@ pub(crate) fn clean(
 ) -> Result<CleanFiles, Fault> {
     let mut identifiers = Identifiers::default();
     let mut out = CleanFiles { files: Vec::new(), removed: Vec::new() };
-    let mut members = series::members(path, file, limits)?;
+    let mut members = series::members(path, file, limits)?.files;
     // The file that opens the slide comes first: a level.
     members.sort_by_key(|m| (m.header.flavour != "VOLUME", std::cmp::Reverse(m.header.size.0)));
     for m in members {
@@ -88,7 +88,7 @@ pub(crate) fn stated_writing(
         0 => format!("dicom.{keyword}"),
         i => format!("dicom[{i}].{keyword}"),
     };
-    let members = series::members(path, file, limits)?;
+    let members = series::members(path, file, limits)?.files;
     let all = members.iter().enumerate();
     Ok(all.flat_map(|(i, m)| m.header.writing.iter().map(move |k| (i, *k))).map(named).collect())
 }
@@ -102,7 +102,7 @@ pub(crate) fn frames(
     file: &Arc<SlideFile>,
     limits: &Limits,
 ) -> Result<Vec<NamedFrames>, Fault> {
-    let members = series::members(path, file, limits)?;
+    let members = series::members(path, file, limits)?.files;
     Ok(members.iter().map(|m| (m.name(), Frames::find(&m.file, &m.header, limits))).collect())
 }
 

@@ -40,6 +40,7 @@ const REMEDY: &str =
 struct Series {
     levels: Vec<Image>,
     associated: Vec<(AssociatedImage, Result<Image, Fault>)>,
+    notes: Vec<String>,
 }
 
 fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
@@ -47,7 +48,8 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
         Fault::Unsupported(reason) => probe.unsupported(reason, REMEDY),
         other => probe.fault(other),
     };
-    let members = series::members(&probe.path, &probe.file, &options.limits).map_err(fail)?;
+    let found = series::members(&probe.path, &probe.file, &options.limits).map_err(fail)?;
+    let (members, notes) = (found.files, found.notes);
     let mut groups = series::group(&members);
     let mut levels = Vec::new();
     let mut associated: Vec<(AssociatedImage, Result<Image, Fault>)> = Vec::new();
@@ -104,7 +106,7 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
     agreeing(probe, &levels)?;
     let images: Vec<Image> = levels.into_iter().map(|(_, image)| image).collect();
     let levels = images.iter().map(|i| i.level(size)).collect();
-    let source = Series { levels: images, associated };
+    let source = Series { levels: images, associated, notes };
     Ok(Opened {
         vendor: "dicom".into(),
         levels,
@@ -143,6 +145,10 @@ impl Source for Series {
 
     fn left_out(&self, level: usize) -> Vec<(u64, u64)> {
         self.levels[level].left_out()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
     }
 
     fn working_bytes(&self, level: usize) -> u64 {

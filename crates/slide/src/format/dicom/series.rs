@@ -50,17 +50,25 @@ pub fn dicom_series_files(path: &Path) -> Vec<PathBuf> {
     let limits = Limits::default();
     let open = || SlideFile::open(path, &limits).ok().filter(is_dicom);
     let Some(file) = path.is_file().then(open).flatten() else { return Vec::new() };
-    let all = members(path, &Arc::new(file), &limits).unwrap_or_default();
+    let all = members(path, &Arc::new(file), &limits).map_or_else(|_| Vec::new(), |m| m.files);
     all.into_iter().skip(1).map(|m| m.path).collect()
 }
 
-/// The files of a slide, the named one first: of those in its folder the ones of its series, each
-/// instance once.
+/// The files of a slide.
+pub(super) struct Members {
+    /// The named one first; each instance once.
+    pub(super) files: Vec<Member>,
+    /// Files that are damaged before they name their series, where they may belong to another slide.
+    pub(super) notes: Vec<String>,
+}
+
+/// The files of a slide: of those in its folder the ones of its series. One that is damaged before it names its series
+/// may be a missing level: a fault, unless slides of other series are in the folder, too.
 pub(super) fn members(
     path: &Path,
     file: &Arc<SlideFile>,
     limits: &Limits,
-) -> Result<Vec<Member>, Fault> {
+) -> Result<Members, Fault> {
     let header = Header::read(file, limits)?;
     if !header.is_slide() {
         let class = &header.class;
@@ -70,9 +78,9 @@ pub(super) fn members(
     }
     let series = header.series.clone();
     let mut seen = BTreeSet::from([header.instance.clone()]);
-    let mut all = vec![Member { path: path.to_owned(), file: Arc::clone(file), header }];
+    let mut files = vec![Member { path: path.to_owned(), file: Arc::clone(file), header }];
     if file.is_remote() || series.is_empty() {
-        return Ok(all);
+        return Ok(Members { files, notes: Vec::new() });
     }
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // A file in a folder that cannot be listed is alone.
@@ -80,34 +88,69 @@ pub(super) fn members(
     let others = entries.filter(|e| Some(e.file_name().as_os_str()) != path.file_name());
     let mut others: Vec<_> = others.map(|e| e.path()).collect();
     others.sort();
-    for path in others {
-        let name = || path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let is_named_so = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("dcm"));
-        let file = match SlideFile::open(&path, limits) {
-            Ok(file) if is_dicom(&file) => file,
-            Ok(file) if is_named_so && file.len < HEAD => {
-                return Err(Fault::Damaged(format!(
-                    "{}, next to it: it has {} bytes",
-                    name(),
-                    file.len
-                )));
+    let mut doubtful = Vec::new();
+    for path in &others {
+        match member(path, limits, &series) {
+            Part::Member(m) if m.header.is_slide() => {
+                if seen.insert(m.header.instance.clone()) {
+                    files.push(*m);
+                }
             }
-            Err(e) if is_named_so && path.is_file() => {
-                return Err(Fault::Read(format!("next to it: {e}")));
-            }
-            _ => continue,
-        };
-        let Some((header, fault)) = Header::of_series(&file, limits, &series) else { continue };
-        if let Some(fault) = fault {
-            let of = if header.series.is_empty() { "next to it" } else { "of the same series" };
-            return Err(fault.within(&format!("{}, {of}", name())));
-        }
-        let member = Member { path: path.clone(), file: Arc::new(file), header };
-        if member.header.is_slide() && seen.insert(member.header.instance.clone()) {
-            all.push(member);
+            Part::Member(_) | Part::Other => {}
+            Part::Broken(fault) => return Err(fault),
+            Part::Unknown(fault) => doubtful.push(fault),
         }
     }
-    Ok(all)
+    let is_of_another = |path: &PathBuf| match dicom_part(path) {
+        Some(DicomPart::Slide { series: own, .. }) => !own.is_empty() && own != series,
+        _ => false,
+    };
+    match doubtful.first() {
+        Some(fault) if !others.iter().any(is_of_another) => Err(fault.clone()),
+        _ => {
+            let note = |f: &Fault| format!("{}; a level may be missing", f.reason());
+            Ok(Members { files, notes: doubtful.iter().map(note).collect() })
+        }
+    }
+}
+
+/// What a file next to a slide is to it.
+enum Part {
+    Member(Box<Member>),
+    Other,
+    /// Of the series, and damaged.
+    Broken(Fault),
+    /// Damaged before it names its series.
+    Unknown(Fault),
+}
+
+fn member(path: &Path, limits: &Limits, series: &str) -> Part {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_named_so = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("dcm"));
+    let file = match SlideFile::open(path, limits) {
+        Ok(file) if is_dicom(&file) => file,
+        Ok(file) if is_named_so && file.len < HEAD => {
+            let what = format!("{name}, next to it: {} bytes are left of it", file.len);
+            return Part::Unknown(Fault::Damaged(what));
+        }
+        Err(e) if is_named_so && path.is_file() => {
+            return Part::Unknown(Fault::Read(format!("next to it: {e}")));
+        }
+        _ => return Part::Other,
+    };
+    let Some((header, fault)) = Header::of_series(&file, limits, series) else {
+        return Part::Other;
+    };
+    match fault {
+        None => {
+            let (path, file) = (path.to_owned(), Arc::new(file));
+            Part::Member(Box::new(Member { path, file, header }))
+        }
+        Some(fault) if header.series.is_empty() => {
+            Part::Unknown(fault.within(&format!("{name}, next to it")))
+        }
+        Some(fault) => Part::Broken(fault.within(&format!("{name}, of the same series"))),
+    }
 }
 
 /// The files of each image, in the order of their frames.
