@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 fn main() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    // As cargo states it when the script runs: the folder that it was compiled in may be gone.
+    let own = std::env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo");
+    let root = Path::new(&own).join("../..");
     let mut code = String::new();
     for (name, folder, deep) in [
         ("DATASETS", "datasets", false),
@@ -31,8 +33,9 @@ fn main() {
 }
 
 fn list(folder: &Path, deep: bool, files: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
+    let entries = std::fs::read_dir(folder);
+    for entry in entries.unwrap_or_else(|e| panic!("{}: {e}", folder.display())) {
+        let path = entry.unwrap_or_else(|e| panic!("{}: {e}", folder.display())).path();
         if path.is_dir() && deep {
             println!("cargo:rerun-if-changed={}", path.display());
             list(&path, deep, files);

@@ -34,6 +34,9 @@ pub(crate) fn orientation(block: &[u8]) -> Option<u64> {
     Some(value.max(1))
 }
 
+/// What to do about an image that [`refused`] names.
+pub(crate) const UPRIGHT: &str = "save it upright, with orientation 1";
+
 /// Why an image of this orientation is not read: labels drawn in a turned view would land elsewhere. Writers that
 /// leave it unset write 0.
 pub(crate) fn refused(orientation: u64) -> Option<String> {

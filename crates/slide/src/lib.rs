@@ -24,6 +24,7 @@ mod former;
 mod icc;
 pub mod info;
 mod inventory;
+mod jp2;
 mod jpeg;
 mod limits;
 mod maker;

@@ -177,11 +177,15 @@ const DICOM_PRODUCTS: [&str; 4] =
 pub fn personal(name: &str) -> Option<Personal> {
     let squeezed: String =
         name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
-    if name.starts_with("dicom") && squeezed.ends_with("pixeldata") {
+    let is_picture =
+        ["pixeldata", "overlaydata", "curvedata"].iter().any(|end| squeezed.ends_with(end));
+    if name.starts_with("dicom") && is_picture {
         return Some(Personal::Picture);
     }
     let kind = kind_of_attribute(name);
-    if kind == Some(VR::UI) || TECHNICAL.iter().any(|t| squeezed.ends_with(t)) {
+    // Values of several are numbered.
+    let attribute = squeezed.trim_end_matches(|c: char| c.is_ascii_digit());
+    if kind == Some(VR::UI) || TECHNICAL.iter().any(|t| attribute.ends_with(t)) {
         return None;
     }
     let part = PARTS.iter().find(|(_, parts)| parts.iter().any(|p| squeezed.contains(p)));
@@ -448,6 +452,10 @@ const APERIO_HEAD: [&str; 19] = [
     "svs",
 ];
 
+/// Parts of the coding there.
+const APERIO_CODING: [&str; 12] =
+    ["JPEG", "RGB", "J2K", "JP2", "KDU", "YUV8", "YUV16", "YCC", "LZW", "RAW", "BGR", "GRAY"];
+
 /// Whether a word of the lines before the fields is technical.
 fn is_head(word: &str) -> bool {
     let geometry = |c: char| c.is_ascii_digit() || "[](),xX.+".contains(c);
@@ -455,12 +463,18 @@ fn is_head(word: &str) -> bool {
         word.strip_prefix('v').is_some_and(|v| v.chars().all(|c| c.is_ascii_digit() || c == '.'))
     };
     let quality = || word.strip_prefix("Q=").is_some_and(|v| v.chars().all(|c| c.is_ascii_digit()));
+    // `JPEG/RGB`, `J2K/YUV16`, `J2K/KDU`.
     let coding = || {
-        let coded = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || "/:-".contains(c);
-        word.contains('/') && word.len() <= 16 && word.chars().all(coded)
+        let mut parts = word.split(['/', ':']);
+        word.contains('/') && parts.all(|p| APERIO_CODING.contains(&p))
+    };
+    // `46000x32914`, `[0,100`, `(256x256)`; a number alone that is longer may count cases.
+    let is_geometry = || {
+        let alone = word.chars().all(|c| c.is_ascii_digit());
+        word.chars().all(geometry) && !(alone && word.len() > 5) && !holds_date(word)
     };
     matches!(word, "->" | "-")
-        || word.chars().all(geometry)
+        || is_geometry()
         || APERIO_HEAD.contains(&word.to_lowercase().as_str())
         || version()
         || quality()
@@ -694,6 +708,30 @@ mod tests {
         for read_by_somebody in ["case of Mrs. Doe", "{\"a\": 1}", "<OME></OME>", "a|b=c"] {
             assert!(!is_technical("tiff.ImageDescription", read_by_somebody), "{read_by_somebody}");
         }
+    }
+
+    #[test]
+    fn the_lines_before_the_fields_hold_geometry_and_coding_alone() {
+        let line = "46920x33014 [0,100 46000x32914] (256x256) -> 100x70";
+        for coding in ["JPEG/RGB Q=30;Aperio Image Library v10.0.51", "J2K/YUV16 Q=70", "JPEG/YCC"]
+        {
+            let text = format!("Aperio Image Library v11.2.1\r\n{line} {coding}|AppMag = 20");
+            assert_eq!(personal_parts("tiff.ImageDescription", &text), [], "{coding}");
+        }
+        for word in ["S21-4711/A2", "12/03/2021", "DOE/JANE", "2021.03.12", "12.03.2021", "4711234"]
+        {
+            let text = format!("Aperio Image Library v11.2.1\r\n{line} {word}|AppMag = 20");
+            let found = personal_parts("tiff.ImageDescription", &text);
+            assert_eq!(found.iter().map(|f| f.1).collect::<Vec<_>>(), [Personal::Text], "{word}");
+            assert!(!without_persons(&text).contains(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn a_value_of_several_is_of_its_attribute_and_overlays_are_pictures() {
+        assert_eq!(personal("dicom.PatientOrientation[1]"), None);
+        assert_eq!(personal("dicom.PatientName[0]"), Some(Personal::Person));
+        assert_eq!(personal("dicom.OverlayData"), Some(Personal::Picture));
     }
 
     #[test]

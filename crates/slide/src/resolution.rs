@@ -64,6 +64,11 @@ impl Claim {
         let ok = |v| Mpp::new(v).ok().filter(|m| m.get() <= self.max());
         Some((ok(self.x)?, ok(self.y)?))
     }
+
+    /// Whether its pixels are as wide as high.
+    fn is_square(&self) -> bool {
+        !differ(self.x, self.y, ANISOTROPY)
+    }
 }
 
 fn show(c: &Claim) -> String {
@@ -133,11 +138,8 @@ pub(crate) fn settle(claims: &[Claim], magnification: Option<f64>) -> Result<Res
         }
     }
     if let Some(power) = magnification.filter(|m| m.is_finite() && *m > 0.0) {
-        // 40x is about 0.25 um/px. Scanners stray by some tens of per cent; a whole magnification
-        // step is a contradiction.
-        let nominal = 10.0 / power;
-        let off = (x.get() / nominal).max(nominal / x.get());
-        if off > 1.8 {
+        if !is_of_power(x.get(), power) {
+            let nominal = 10.0 / power;
             return Err(Refusal::Contradicting(
                 show(claim),
                 format!("objective power {power}x (about {nominal} um/px)"),
@@ -147,17 +149,39 @@ pub(crate) fn settle(claims: &[Claim], magnification: Option<f64>) -> Result<Res
     Ok(Resolution { x, y, source: claim.source.clone() })
 }
 
-/// The user's um/px next to what the file states: it fills a gap and settles a contradiction inside
-/// the file, but a plausible statement of the file must agree with it.
-pub(crate) fn given(mpp: Mpp, stated: Result<Resolution, Refusal>) -> Result<Resolution, Refusal> {
+/// The user's um/px next to what the file states: it fills a gap, and of two values that contradict each other it
+/// chooses one; it must agree with the plausible value of a file, or with one of several.
+pub(crate) fn given(
+    mpp: Mpp,
+    claims: &[Claim],
+    magnification: Option<f64>,
+) -> Result<Resolution, Refusal> {
     let user = Resolution::user(mpp);
-    let Ok(stated) = stated else { return Ok(user) };
     let off = |own: Mpp| differ(own.get(), mpp.get(), CONTRADICTION);
-    if off(stated.x) || off(stated.y) {
-        let own = format!("{} = {} um/px", stated.source, stated.x.get());
-        return Err(Refusal::Contradicting(format!("the given {} um/px", mpp.get()), own));
-    }
-    Ok(user)
+    let own = match settle(claims, magnification) {
+        Ok(stated) if off(stated.x) || off(stated.y) => {
+            format!("{} = {} um/px", stated.source, stated.x.get())
+        }
+        Err(Refusal::Contradicting(first, second)) => {
+            let chosen = |c: &Claim| c.checked().is_some_and(|(x, y)| !off(x) && !off(y));
+            let by_power = magnification.is_some_and(|m| is_of_power(mpp.get(), m));
+            let one_holds =
+                claims.iter().any(chosen) || (by_power && claims.iter().all(Claim::is_square));
+            if one_holds {
+                return Ok(user);
+            }
+            format!("{first} and {second}")
+        }
+        _ => return Ok(user),
+    };
+    Err(Refusal::Contradicting(format!("the given {} um/px", mpp.get()), own))
+}
+
+/// Whether a resolution may be that of an objective: 40x is about 0.25 um/px. Scanners stray by some tens of per cent;
+/// a whole step of magnification is a contradiction.
+fn is_of_power(um: f64, power: f64) -> bool {
+    let nominal = 10.0 / power;
+    power.is_finite() && power > 0.0 && (um / nominal).max(nominal / um) <= 1.8
 }
 
 #[cfg(test)]
@@ -193,13 +217,27 @@ mod tests {
     #[test]
     fn the_users_value_fills_a_gap_but_does_not_contradict_in_silence() {
         let of = |v| Mpp::new(v).unwrap();
-        let file = || settle(&[Claim::vendor("aperio.MPP", 0.499, 0.499)], None);
-        assert_eq!(given(of(0.5), file()).unwrap().x, of(0.5));
-        let Err(Refusal::Contradicting(first, second)) = given(of(0.25), file()) else { panic!() };
-        assert!(first.contains("given 0.25") && second.contains("aperio.MPP = 0.499"));
-        assert_eq!(given(of(0.25), settle(&[], None)).unwrap().x, of(0.25));
+        let file = [Claim::vendor("aperio.MPP", 0.499, 0.499)];
+        assert_eq!(given(of(0.5), &file, None).unwrap().x, of(0.5));
+        let refused = |mpp: f64, claims: &[Claim], power: Option<f64>| {
+            let Err(Refusal::Contradicting(first, second)) = given(of(mpp), claims, power) else {
+                panic!("{mpp}");
+            };
+            assert!(first.contains(&format!("given {mpp}")), "{first}");
+            second
+        };
+        assert!(refused(0.25, &file, None).contains("aperio.MPP = 0.499"));
+        assert_eq!(given(of(0.25), &[], None).unwrap().x, of(0.25));
+        // Of two values the given one is one.
         let torn = [Claim::vendor("a", 0.25, 0.25), Claim::vendor("b", 0.5, 0.5)];
-        assert_eq!(given(of(0.5), settle(&torn, None)).unwrap().x, of(0.5));
+        assert_eq!(given(of(0.5), &torn, None).unwrap().x, of(0.5));
+        let both = refused(0.35, &torn, None);
+        assert!(both.contains("a = 0.25") && both.contains("b = 0.5"), "{both}");
+        assert_eq!(given(of(0.25), &file, Some(40.0)).unwrap().x, of(0.25));
+        assert!(refused(1.0, &file, Some(40.0)).contains("objective power 40x"));
+        // No single number is that of oblong pixels.
+        let oblong = [Claim::vendor("ome", 0.25, 0.5)];
+        assert!(refused(0.25, &oblong, Some(40.0)).contains("(vertical) = 0.5"));
     }
 
     #[test]

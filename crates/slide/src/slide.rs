@@ -79,13 +79,14 @@ impl Slide {
     pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self, SlideError> {
         let path = shown(path.as_ref())?;
         let (format, opened, file) = format::open(&path, options)?;
-        let stated = settle(&opened.claims, objective_power(&opened.properties));
+        let power = objective_power(&opened.properties);
+        let stated = settle(&opened.claims, power);
         let resolution = match options.mpp {
             None => stated,
             Some(mpp) => match options.mpp_rule {
                 MppRule::Force => Ok(Resolution::user(mpp)),
                 MppRule::Fill if stated.is_ok() => stated,
-                MppRule::Fill | MppRule::Agree => given(mpp, stated),
+                MppRule::Fill | MppRule::Agree => given(mpp, &opened.claims, power),
             },
         };
         let memory = options.limits.memory.clone();

@@ -25,6 +25,8 @@ struct Page {
     pixel: Box<dyn Fn(u32, u32) -> [u8; 4]>,
     /// Tiles that are left out, by column and row.
     holes: fn(u32, u32) -> bool,
+    /// The bytes of every tile, where they are not samples.
+    coded: Option<Vec<u8>>,
 }
 
 impl Page {
@@ -32,7 +34,7 @@ impl Page {
     fn tissue(size: (u32, u32), factor: u32, tile: Option<u32>) -> Self {
         let pixel = Box::new(move |x, y| tissue(x * factor, y * factor));
         let (fields, holes) = (Vec::new(), (|_, _| false) as fn(u32, u32) -> bool);
-        Self { size, tile, samples: 3, bits: 8, fields, pixel, holes }
+        Self { size, tile, samples: 3, bits: 8, fields, pixel, holes, coded: None }
     }
 
     fn with(mut self, tag: u16, kind: u16, value: &[u8]) -> Self {
@@ -68,6 +70,10 @@ impl Page {
             for column in 0..w.div_ceil(tw) {
                 if self.tile.is_some() && (self.holes)(column, row) {
                     all.push(Vec::new());
+                    continue;
+                }
+                if let Some(coded) = &self.coded {
+                    all.push(coded.clone());
                     continue;
                 }
                 let mut data = Vec::new();
@@ -445,6 +451,68 @@ fn the_largest_image_is_the_slide_wherever_it_stands() {
     let path = drawn.tiff("strips.tif", &[base().um(0.25), strips(900, 700).um(0.25)]);
     let notes = open(&path).unwrap().level_notes();
     assert!(notes.iter().any(|n| n.contains("may be another scene")), "{notes:?}");
+}
+
+/// A case may be called after a label: what the other images are copies of is the slide.
+#[test]
+fn a_slide_whose_name_has_the_word_of_a_label_is_the_slide() {
+    let drawn = Drawn::new();
+    let level = |side, factor| Page::tissue((side, side), factor, Some(256));
+    for (tag, text) in [(270, "macro metastasis"), (285, "Block 3 label")] {
+        let reduced = [2, 4].map(|f| level(2048 / f, f).um(0.25).subfile(1));
+        let [half, quarter] = reduced;
+        let pages = [level(2048, 1).um(0.25).text(tag, text), half, quarter];
+        let slide = open(&drawn.tiff("named.tif", &pages)).unwrap();
+        assert_eq!((slide.dimensions(), slide.levels().len()), ((2048, 2048), 3), "{text}");
+        assert_eq!((names(&slide), slide.level_notes().len()), (vec![], 0), "{text}");
+        let bare = [level(2048, 1).text(tag, text), level(1024, 2)];
+        let slide = open(&drawn.tiff("bare.tif", &bare)).unwrap();
+        assert_eq!((slide.dimensions(), slide.levels().len()), ((2048, 2048), 2), "{text}");
+    }
+    let size = r#"SizeZ="1" PhysicalSizeX="0.5""#;
+    let text = ome(&[("12 label 2", 1024, 1024, size), ("Series 2", 300, 200, size)]);
+    let first = Page::tissue((1024, 1024), 2, Some(256)).text(270, &text);
+    let second = Page::tissue((300, 200), 1, Some(256));
+    let slide = open(&drawn.tiff("two.ome.tif", &[first, second])).unwrap();
+    let notes = slide.level_notes();
+    assert!(notes.iter().any(|n| n.contains("label (1024 x 1024 px) is larger")), "{notes:?}");
+}
+
+/// What a directory states of its samples is done, or refused by name.
+#[test]
+fn every_coding_of_samples_is_read_as_stated_or_refused() {
+    let drawn = Drawn::new();
+    let page = || Page::tissue((64, 64), 30, Some(64));
+    let rationals =
+        |v: &[u32]| v.iter().flat_map(|v| [*v, 100]).flat_map(u32::to_le_bytes).collect::<Vec<_>>();
+    let ycbcr = || page().with(262, SHORT, &[6, 0]).with(530, SHORT, &[1, 0, 1, 0]);
+    let range = |low: u32, high: u32| rationals(&[low, high, 12800, high, 12800, high]);
+    open(&drawn.tiff("full.tif", &[ycbcr().with(532, RATIONAL, &range(0, 25500))])).unwrap();
+    let studio = ycbcr().with(532, RATIONAL, &range(1600, 23500));
+    refused(&drawn.tiff("studio.tif", &[studio]), &["ReferenceBlackWhite", "16.0", "235.0"]);
+    let other = ycbcr().with(529, RATIONAL, &rationals(&[21, 72, 7]));
+    refused(&drawn.tiff("rec709.tif", &[other]), &["YCbCrCoefficients", "0.21"]);
+    let packed = page().with(259, SHORT, &32773u16.to_le_bytes()).with(317, SHORT, &[2, 0]);
+    refused(&drawn.tiff("packed.tif", &[packed]), &["predictor 2"]);
+
+    // Grey from black to white under JPEG, as it is and as its negative; a colour map would be of other colours.
+    let mut stored = Vec::new();
+    let ramp: Vec<u8> = (0..64 * 64u32).map(|i| (i % 64 * 4) as u8).collect();
+    let encoder = jpeg_encoder::Encoder::new(&mut stored, 95);
+    encoder.encode(&ramp, 64, 64, jpeg_encoder::ColorType::Luma).unwrap();
+    let grey = |photometric: u8| {
+        let mut page = page().with(259, SHORT, &[7, 0]).with(262, SHORT, &[photometric, 0]);
+        (page.samples, page.coded) = (1, Some(stored.clone()));
+        page.with(320, SHORT, &[0; 2 * 768])
+    };
+    let pixels = |photometric: u8| {
+        let slide = open(&drawn.tiff("grey.tif", &[grey(photometric)])).unwrap();
+        slide.read_level(0, Rect::new(0, 0, 64, 64)).unwrap().data
+    };
+    let (black, white) = (pixels(1), pixels(0));
+    assert!(black[0] < 8 && black[3 * 63] > 244, "{} {}", black[0], black[3 * 63]);
+    assert!(black.iter().zip(&white).all(|(b, w)| *w == 255 - *b));
+    refused(&drawn.tiff("map.tif", &[grey(3)]), &["colour map under JPEG"]);
 }
 
 /// A copy at a coarser level has the um/px of the slide times the step between them; a second scene has its own.

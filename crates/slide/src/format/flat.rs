@@ -75,7 +75,7 @@ fn open(probe: &Probe, kind: Kind, limits: &Limits) -> Result<Opened, SlideError
         return Err(probe.unsupported(what, "save it as 8-bit RGB JPEG or as PNG"));
     }
     if let Some(what) = exif::refused(header.orientation) {
-        return Err(probe.unsupported(what, "save it upright, with orientation 1"));
+        return Err(probe.unsupported(what, exif::UPRIGHT));
     }
     let notes = match kind {
         Kind::Png => several::in_png(&bytes).map_or(Ok(Vec::new()), Err),

@@ -13,6 +13,7 @@ pub(crate) use self::dicom::files as dicom_files;
 pub use self::dicom::{DicomPart, dicom_part, dicom_series_files};
 pub use self::openslide::{NoOpenSlide, openslide_version};
 
+use crate::exif;
 use crate::file::{self, SlideFile};
 use crate::limits::{Fault, Limits, check};
 use crate::source::Opened;
@@ -99,7 +100,9 @@ impl Probe {
         match fault {
             Fault::Damaged(reason) => self.malformed(reason),
             Fault::Unsupported(reason) => {
-                self.unsupported(reason, "export it as 8-bit RGB with JPEG or deflate")
+                let turned = reason.contains("orientation ");
+                let remedy = if turned { exif::UPRIGHT } else { PLAIN };
+                self.unsupported(reason, remedy)
             }
             Fault::Limit(breach) => SlideError::limit(&self.path, breach),
             Fault::Read(reason) => SlideError::read(&self.path, reason),
@@ -114,6 +117,9 @@ impl Probe {
         Ok(buf)
     }
 }
+
+/// What to do about pixels that are stored in a way that is not read.
+const PLAIN: &str = "export it as 8-bit RGB with JPEG or deflate";
 
 /// Every page of a TIFF as a picture of its own, in the order of the file: for stacks of small pictures,
 /// which are not a pyramid.

@@ -7,6 +7,8 @@ use crate::resolution::{Claim, decimal};
 use crate::source::Opened;
 use crate::tiff::tag;
 use crate::{OpenOptions, SlideError};
+use roxmltree::{Document, Node};
+use std::collections::BTreeMap;
 
 pub(super) const FORMAT: Format =
     Format { name: "ome-tiff", about: "OME-TIFF with RGB pixels, SubIFD pyramids", knows, open };
@@ -29,19 +31,36 @@ fn knows(probe: &Probe) -> bool {
 
 /// An `Image` element with its `Pixels`.
 #[derive(Debug, Default, PartialEq)]
-struct OmeImage<'a> {
-    name: &'a str,
+struct OmeImage {
+    name: String,
     /// Attributes of `Pixels`.
-    pixels: &'a str,
+    pixels: BTreeMap<String, String>,
     /// Directory of the first plane.
     first: Option<usize>,
     /// Directories from there on that belong to it.
     planes: usize,
 }
 
-impl OmeImage<'_> {
+impl OmeImage {
+    fn from_node(node: Node<'_, '_>) -> Self {
+        let part = |name: &str| node.descendants().find(|n| n.tag_name().name() == name);
+        let pixels = part("Pixels");
+        let all = pixels.into_iter().flat_map(|n| n.attributes());
+        let first = part("TiffData").and_then(|n| n.attribute("IFD"));
+        Self {
+            name: node.attribute("Name").unwrap_or_default().to_owned(),
+            pixels: all.map(|a| (a.name().to_owned(), a.value().to_owned())).collect(),
+            first: first.and_then(|v| v.trim().parse().ok()),
+            planes: 0,
+        }
+    }
+
+    fn attribute(&self, name: &str) -> Option<&str> {
+        self.pixels.get(name).map(String::as_str)
+    }
+
     fn number(&self, name: &str) -> Option<f64> {
-        attribute(self.pixels, name).map(decimal)
+        self.attribute(name).map(decimal)
     }
 
     fn count(&self, name: &str) -> usize {
@@ -51,8 +70,8 @@ impl OmeImage<'_> {
     /// um per px, across and down; the text of the first for errors, with its unit.
     fn mpp(&self) -> Option<(f64, f64, String)> {
         let um = |axis: &str| {
-            let text = attribute(self.pixels, &format!("PhysicalSize{axis}"))?;
-            let unit = attribute(self.pixels, &format!("PhysicalSize{axis}Unit"));
+            let text = self.attribute(&format!("PhysicalSize{axis}"))?;
+            let unit = self.attribute(&format!("PhysicalSize{axis}Unit"));
             let shown = unit.map_or_else(|| text.to_owned(), |u| format!("{text} {u}"));
             Some((decimal(text) * micrometres(unit.unwrap_or("µm")), shown))
         };
@@ -61,23 +80,19 @@ impl OmeImage<'_> {
     }
 }
 
+/// The images that the file's OME-XML states.
+fn stated(probe: &Probe) -> Result<Vec<OmeImage>, SlideError> {
+    let samples = probe.tiff()?.ifds[0].uint_or(tag::SAMPLES, 1).unwrap_or(1);
+    let text = xml(probe).unwrap_or_default();
+    images(&text, samples as usize).map_err(|e| probe.malformed(format!("OME-XML: {e}")))
+}
+
 /// The images of a text, each with the directory of its first plane: from `TiffData`, otherwise
 /// in the order of the images.
-fn images(xml: &str, samples: usize) -> Vec<OmeImage<'_>> {
-    let mut all: Vec<OmeImage<'_>> = Vec::new();
-    for (local, attributes) in elements(xml) {
-        match (local, all.last_mut()) {
-            ("Image", _) => {
-                let name = attribute(attributes, "Name").unwrap_or("");
-                all.push(OmeImage { name, ..OmeImage::default() });
-            }
-            ("Pixels", Some(image)) if image.pixels.is_empty() => image.pixels = attributes,
-            ("TiffData", Some(image)) if image.first.is_none() => {
-                image.first = attribute(attributes, "IFD").and_then(|v| v.trim().parse().ok());
-            }
-            _ => {}
-        }
-    }
+fn images(xml: &str, samples: usize) -> Result<Vec<OmeImage>, roxmltree::Error> {
+    let document = Document::parse(xml.trim())?;
+    let nodes = document.descendants().filter(|n| n.tag_name().name() == "Image");
+    let mut all: Vec<OmeImage> = nodes.map(OmeImage::from_node).collect();
     let mut next = 0;
     for image in &mut all {
         let first = *image.first.get_or_insert(next);
@@ -86,23 +101,21 @@ fn images(xml: &str, samples: usize) -> Vec<OmeImage<'_>> {
             image.count("SizeZ").saturating_mul(image.count("SizeT")).saturating_mul(channels);
         next = first.saturating_add(image.planes);
     }
-    all
+    Ok(all)
 }
 
 /// The images of the file by what they are, held against what the XML states.
 pub(super) fn arranged(probe: &Probe, options: &OpenOptions) -> Result<Arranged, SlideError> {
     let tiff = probe.tiff()?;
-    let text = xml(probe).unwrap_or_default();
-    let samples = tiff.ifds[0].uint_or(tag::SAMPLES, 1).unwrap_or(1);
-    let stated = images(&text, samples as usize);
+    let stated = stated(probe)?;
     let mut all = entries(probe, tiff, &options.limits)?;
     for e in all.iter_mut().filter(|e| !e.sub) {
         let Some(image) = stated.iter().find(|i| i.first == Some(e.index)) else { continue };
-        e.name = named(image.name).map(str::to_owned);
+        e.name = named(&image.name).map(str::to_owned);
         e.mpp = image.mpp().map(|m| m.0).or(e.mpp);
     }
     // Planes after the first of an image belong to it; their presence is checked below.
-    let behind = |i: &OmeImage<'_>, index: usize| {
+    let behind = |i: &OmeImage, index: usize| {
         i.first.is_some_and(|f| f < index && index < f.saturating_add(i.planes))
     };
     all.retain(|e| stated.iter().all(|i| !behind(i, e.index)));
@@ -121,14 +134,11 @@ pub(super) fn arranged(probe: &Probe, options: &OpenOptions) -> Result<Arranged,
 fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
     let tiff = probe.tiff()?;
     let Arranged { pyramid: source, base, index } = arranged(probe, options)?;
-    let text = xml(probe).unwrap_or_default();
-    let samples = tiff.ifds[0].uint_or(tag::SAMPLES, 1).unwrap_or(1);
-    let stated = images(&text, samples as usize);
+    let stated = stated(probe)?;
     let slide = stated.iter().find(|i| i.first == Some(index));
 
     let mut properties = pyramid::text_properties(&tiff.ifds, index);
     let mut claims = Vec::new();
-    let pixels = slide.map_or("", |i| i.pixels);
     for key in [
         "PhysicalSizeX",
         "PhysicalSizeXUnit",
@@ -137,7 +147,7 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
         "SizeX",
         "SizeY",
     ] {
-        if let Some(v) = attribute(pixels, key) {
+        if let Some(v) = slide.and_then(|i| i.attribute(key)) {
             properties.insert(format!("ome.{key}"), v.into());
         }
     }
@@ -159,7 +169,7 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
 /// Whether what the XML states of the slide is what its directory holds: one plane, of one size.
 fn agreed(
     probe: &Probe,
-    image: &OmeImage<'_>,
+    image: &OmeImage,
     base: &crate::tiff::TiffImage,
     channels: usize,
 ) -> Result<(), SlideError> {
@@ -191,8 +201,7 @@ fn agreed(
 /// Micrometres in one OME unit; NaN for a unit that is not a length.
 fn micrometres(unit: &str) -> f64 {
     match unit.trim() {
-        "µm" | "μm" | "um" | "&#181;m" | "&#xB5;m" | "&#956;m" | "\u{FFFD}m"
-        | "\u{FFFD}\u{FFFD}m" => 1.0,
+        "µm" | "μm" | "um" | "\u{FFFD}m" | "\u{FFFD}\u{FFFD}m" => 1.0,
         "nm" => 1e-3,
         "mm" => 1e3,
         "cm" => 1e4,
@@ -200,36 +209,6 @@ fn micrometres(unit: &str) -> f64 {
         "Å" => 1e-4,
         "in" => 25_400.0,
         _ => f64::NAN,
-    }
-}
-
-/// The elements of a text as (local name, attributes). An attribute holds no bare `<`.
-fn elements(xml: &str) -> impl Iterator<Item = (&str, &str)> {
-    xml.split('<').skip(1).filter_map(|piece| {
-        let tag = &piece[..piece.find('>')?];
-        let word = tag.split(|c: char| c.is_whitespace() || c == '/').next()?;
-        Some((word.rsplit(':').next()?, &tag[word.len()..]))
-    })
-}
-
-#[cfg(test)]
-/// The attributes of the first `name` element, whatever its namespace prefix.
-fn element<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
-    elements(xml).find(|(local, _)| *local == name).map(|(_, attributes)| attributes)
-}
-
-/// Value of an attribute in an element's text.
-fn attribute<'a>(element: &'a str, name: &str) -> Option<&'a str> {
-    let mut rest = element;
-    loop {
-        let (key, after) = rest.split_once('=')?;
-        let after = after.trim_start();
-        let quote = after.chars().next().filter(|c| matches!(c, '"' | '\''))?;
-        let (value, next) = after[1..].split_once(quote)?;
-        if key.trim() == name {
-            return Some(value);
-        }
-        rest = next;
     }
 }
 
@@ -249,25 +228,28 @@ mod tests {
         let two = image("scan", &pixels(7, 2), "");
         let three = image("label", &pixels(3, 1), "");
         let text = format!("<OME>{one}{two}{three}</OME>");
-        let first: Vec<_> = images(&text, 3).iter().map(|i| (i.name, i.first)).collect();
+        let first = |text: &str| -> Vec<_> {
+            images(text, 3).unwrap().into_iter().map(|i| (i.name, i.first)).collect()
+        };
         let want = [("macro image", Some(0)), ("scan", Some(1)), ("label", Some(3))];
-        assert_eq!(first, want);
+        assert_eq!(first(&text), want.map(|(name, at)| (name.to_owned(), at)));
         let moved = image("scan", &pixels(7, 1), r#"<TiffData IFD="4"/>"#);
         let text = format!("<OME>{moved}{three}</OME>");
-        let first: Vec<_> = images(&text, 3).iter().map(|i| i.first).collect();
-        assert_eq!(first, [Some(4), Some(5)]);
+        let places: Vec<_> = first(&text).into_iter().map(|i| i.1).collect();
+        assert_eq!(places, [Some(4), Some(5)]);
     }
 
     #[test]
-    fn xml_attributes() {
-        let x = r#"<?xml version="1.0"?><ome:OME a="b"><ome:Image ID="0" Name='x'/><ome:Pixels SizeX="3" PhysicalSizeX = "0.25" PhysicalSizeXUnit="µm"></ome:Pixels></ome:OME>"#;
-        let p = element(x, "Pixels").unwrap();
-        assert_eq!(attribute(p, "PhysicalSizeX"), Some("0.25"));
-        assert_eq!(attribute(p, "PhysicalSizeXUnit"), Some("µm"));
-        assert_eq!(attribute(p, "SizeY"), None);
-        let all = images(x, 3);
-        assert_eq!((all.len(), all[0].name, all[0].first), (1, "x", Some(0)));
+    fn attributes_are_those_of_the_elements_that_hold() {
+        let x = r#"<?xml version="1.0"?><!-- <Image><Pixels PhysicalSizeX="0.5"/></Image> -->
+            <ome:OME xmlns:ome="o" a="b"><ome:Image ID="0" Name='x &amp; y'><ome:Pixels SizeX="3"
+            PhysicalSizeX = "0.25" PhysicalSizeXUnit="&#181;m"/></ome:Image></ome:OME>"#;
+        let all = images(x, 3).unwrap();
+        assert_eq!((all.len(), &*all[0].name, all[0].first), (1, "x & y", Some(0)));
+        assert_eq!(all[0].attribute("PhysicalSizeXUnit"), Some("µm"));
+        assert_eq!(all[0].attribute("SizeY"), None);
         assert_eq!(all[0].mpp().unwrap().0, 0.25);
+        assert!(images("<OME><Image></OME>", 3).is_err());
         assert_eq!(micrometres("nm"), 1e-3);
         assert!(micrometres("pixel").is_nan());
     }

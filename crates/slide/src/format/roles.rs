@@ -1,8 +1,8 @@
 //! Which image of a file is the slide, which are its levels, and what the others are.
 //!
 //! One rule for every TIFF: all directories are looked at before any is believed. The slide is the
-//! largest image that is not a mask and not named label, macro or thumbnail. Shrunk copies of it
-//! are its levels. A second image that may be a slide as well (another scene, focal plane or channel)
+//! largest image that is not a mask and not named label, macro or thumbnail, unless the others are
+//! shrunk copies of one that is so named. Shrunk copies of the slide are its levels. A second image that may be a slide as well (another scene, focal plane or channel)
 //! refuses the file, because a count of one of them would look like a count of all. Everything else is
 //! an associated image, whether it can be decoded or not. An image that is not declared to be reduced is a
 //! level only where its own um/px, if it states one, is that of the slide times the step between them.
@@ -264,20 +264,30 @@ fn associated_images(
 
 /// Place of the slide among all images.
 fn slide(all: &[Entry], rule: &Rule) -> Option<usize> {
-    let may = |e: &Entry| {
-        !e.mask && e.name.is_none() && e.size.is_some() && (e.tiled || !rule.tiles_only)
-    };
+    let may = |e: &Entry| !e.mask && e.size.is_some() && (e.tiled || !rule.tiles_only);
     // Of images of one size, one with pixels that can be read, a colour image, the first.
     let key = |&i: &usize| {
         let e = &all[i];
         (e.pixels(), e.image.is_ok(), e.colours, std::cmp::Reverse(i))
     };
-    let free: Vec<usize> = (0..all.len()).filter(|&i| may(&all[i])).collect();
-    let whole = free.iter().copied().filter(|&i| all[i].subfile & REDUCED == 0);
-    whole.max_by_key(key).or_else(|| free.iter().copied().max_by_key(key)).or_else(|| {
+    let (named, free): (Vec<usize>, Vec<usize>) =
+        (0..all.len()).filter(|&i| may(&all[i])).partition(|&i| all[i].name.is_some());
+    let whole = free.iter().copied().filter(|&i| !all[i].reduced());
+    let best = whole.max_by_key(key).or_else(|| free.iter().copied().max_by_key(key));
+    let Some(best) = best else {
         // Nothing but a label: that is what was asked for.
-        (0..all.len()).filter(|&i| !all[i].mask).max_by_key(key)
-    })
+        return (0..all.len()).filter(|&i| !all[i].mask).max_by_key(key);
+    };
+    // A case may be called after a label: what the rest are reduced copies of is the slide all the same.
+    let largest = named.into_iter().filter(|&i| !all[i].reduced()).max_by_key(key);
+    largest.filter(|&i| is_copy(&all[best], &all[i])).or(Some(best))
+}
+
+/// Whether an image may be a level of a larger one by its size, and is declared or stored as one.
+fn is_copy(e: &Entry, whole: &Entry) -> bool {
+    let by_size = whole.size.zip(e.size).is_some_and(|(all, own)| shrunk(all, own));
+    let in_tiles = e.tiled && whole.tiled && e.colours == whole.colours;
+    by_size && whole.image.is_ok() && (e.reduced() || in_tiles)
 }
 
 /// Whether an image that is not a level may be another slide.
@@ -330,12 +340,20 @@ pub(super) fn stale(
 
 /// What a reader of the numbers must know of an image that is not read and may show tissue of its own.
 fn scene_note(e: &Entry, base: &Entry, name: &str) -> Option<String> {
+    let (w, h) = e.size?;
+    if e.name.is_some() && e.image.is_ok() && e.pixels() > base.pixels() {
+        return Some(format!(
+            "{name} ({w} x {h} px) is larger than the slide; by its name it is not read"
+        ));
+    }
     let unnamed = e.name.is_none() && name.starts_with("image-");
     let one_scan = e.um().zip(base.um()).is_some_and(|(a, b)| agree(a, b));
     let layout = e.tiled || !base.tiled || one_scan;
     let alike = e.image.is_ok() && !e.reduced() && layout;
     let scan = e.um().map_or(e.pixels() >= SCENE_PIXELS, |um| um < SCAN_UM);
-    let (w, h) = e.size.filter(|_| unnamed && alike && scan && e.colours == base.colours)?;
+    if !(unnamed && alike && scan && e.colours == base.colours) {
+        return None;
+    }
     let um = e.um().map_or_else(String::new, |um| format!(", {um:.4} um/px"));
     Some(format!("{name} ({w} x {h} px{um}) may be another scene of the slide; it is not read"))
 }

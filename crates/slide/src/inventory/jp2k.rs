@@ -1,10 +1,10 @@
 //! Texts of JPEG 2000: comments of a codestream (ISO/IEC 15444-1, A.9.2), and the boxes of a JP2 file around it (I.7).
 
 use super::{FileText, holds_words};
+use crate::jp2::{JP2, boxes};
 use std::ops::Range;
 
 const START: [u8; 4] = [0xFF, 0x4F, 0xFF, 0x51];
-const JP2: [u8; 12] = *b"\0\0\0\x0CjP  \r\n\x87\n";
 /// Boxes without which a JP2 file is not read.
 const NEEDED: [&[u8]; 4] = [b"jP  ", b"ftyp", b"jp2h", b"jp2c"];
 const COMMENT: u16 = 0xFF64;
@@ -67,30 +67,6 @@ fn comments(b: &[u8]) -> (Vec<Comment>, Range<usize>) {
 /// Whether bytes are the start of a codestream, or of a JP2 file.
 pub(super) fn is_start(b: &[u8]) -> bool {
     b.starts_with(&START) || b.starts_with(&JP2)
-}
-
-/// The boxes of a JP2 file: kind and body.
-fn boxes(b: &[u8]) -> Vec<(&[u8], Range<usize>)> {
-    let mut all = Vec::new();
-    let mut at = 0;
-    while b.starts_with(&JP2) && at + 8 <= b.len() {
-        let uint = |from: usize, n: usize| {
-            let bytes = b.get(from..from + n)?;
-            usize::try_from(bytes.iter().fold(0u64, |v, x| v << 8 | u64::from(*x))).ok()
-        };
-        let (head, length) = match uint(at, 4) {
-            Some(0) => (8, b.len() - at),
-            Some(1) => (16, uint(at + 8, 8).unwrap_or(0)),
-            length => (8, length.unwrap_or(0)),
-        };
-        let end = at.saturating_add(length).min(b.len());
-        if length < head || at + head > end {
-            break;
-        }
-        all.push((&b[at + 4..at + 8], at + head..end));
-        at = end;
-    }
-    all
 }
 
 /// Whether a comment only names the encoder, or its rates.

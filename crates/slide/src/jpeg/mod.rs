@@ -15,7 +15,9 @@ mod segments;
 use mitosis::RgbTile;
 
 pub(crate) use paint::ycc;
-pub(crate) use segments::{Segment, Segments, has_scan, is_frame, segments, stated_size};
+pub(crate) use segments::{
+    Segment, Segments, has_scan, is_frame, marked_ycbcr, segments, stated_size,
+};
 
 /// What the three components of a stream are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

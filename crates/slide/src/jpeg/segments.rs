@@ -109,6 +109,16 @@ pub(crate) fn stated_size(b: &[u8]) -> Option<(u64, u64)> {
     Some((side(3)?, side(1)?))
 }
 
+/// Whether markers state three components to be YCbCr: JFIF, or Adobe's transform (libjpeg's order).
+pub(crate) fn marked_ycbcr(b: &[u8]) -> Option<bool> {
+    let body = |marker: u8, word: &[u8]| {
+        let mut all = Segments::before_scans(b).filter(|s| s.marker == marker);
+        all.find_map(|s| b[s.body].strip_prefix(word))
+    };
+    let adobe = || body(0xEE, b"Adobe").and_then(|rest| rest.get(6)).map(|t| *t != 0);
+    body(0xE0, b"JFIF\0").map(|_| true).or_else(adobe)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -84,16 +84,14 @@ impl Coding {
             (6, 3..) => Colour::YCbCr,
             (p, s) => return no(format!("photometric interpretation {p} with {s} samples")),
         };
-        if colour == Colour::YCbCr
-            && !matches!(compression, Compression::Jpeg | Compression::Jpeg2000 { .. })
-        {
-            let sub = ifd.uints(tag::YCBCR_SUBSAMPLING)?.unwrap_or_else(|| vec![2, 2]);
-            if sub != [1, 1] {
-                return no(format!("uncompressed YCbCr with subsampling {sub:?}"));
-            }
+        let coded = matches!(compression, Compression::Jpeg | Compression::Jpeg2000 { .. });
+        if colour == Colour::YCbCr && !coded {
+            plain_ycbcr(ifd)?;
+        }
+        if matches!(colour, Colour::Palette(_)) && compression == Compression::Jpeg {
+            return no("a colour map under JPEG".into());
         }
         let alpha = alpha(ifd, samples as usize - colour.samples())?;
-        let coded = matches!(compression, Compression::Jpeg | Compression::Jpeg2000 { .. });
         let planar = ifd.uint_or(tag::PLANAR, 1)? == 2 && samples > 1;
         if planar && coded {
             return no("JPEG in separate planes".into());
@@ -103,7 +101,9 @@ impl Coding {
         }
         let predict = match ifd.uint_or(tag::PREDICTOR, 1)? {
             1 => false,
-            2 => matches!(compression, Compression::Lzw | Compression::Deflate),
+            2 if matches!(compression, Compression::Lzw | Compression::Deflate) => true,
+            // JPEG has a prediction of its own, and uncompressed samples have none: libtiff ignores the field there.
+            2 if coded || compression == Compression::None => false,
             other => return no(format!("predictor {other}")),
         };
         let tables = ifd.bytes(tag::JPEG_TABLES)?;
@@ -165,6 +165,27 @@ fn alpha(ifd: &Ifd, extra: usize) -> Result<Alpha, Fault> {
     }
 }
 
+/// Refuses YCbCr in plain samples but the one that is read: whole chroma, with the range and the coefficients of JPEG.
+fn plain_ycbcr(ifd: &Ifd) -> Result<(), Fault> {
+    const RANGE: [f64; 6] = [0.0, 255.0, 128.0, 255.0, 128.0, 255.0];
+    const COEFFICIENTS: [f64; 3] = [0.299, 0.587, 0.114];
+    let sub = ifd.uints(tag::YCBCR_SUBSAMPLING)?.unwrap_or_else(|| vec![2, 2]);
+    if sub != [1, 1] {
+        return Err(Fault::Unsupported(format!("uncompressed YCbCr with subsampling {sub:?}")));
+    }
+    for (field, name, usual) in [
+        (tag::REFERENCE_BLACK_WHITE, "ReferenceBlackWhite", &RANGE[..]),
+        (tag::YCBCR_COEFFICIENTS, "YCbCrCoefficients", &COEFFICIENTS[..]),
+    ] {
+        let Some(stated) = ifd.reals(field)? else { continue };
+        let equal = |(a, b): (&f64, &f64)| (a - b).abs() < 1e-3;
+        if stated.len() != usual.len() || !stated.iter().zip(usual).all(equal) {
+            return Err(Fault::Unsupported(format!("YCbCr with {name} {stated:?}")));
+        }
+    }
+    Ok(())
+}
+
 fn palette(ifd: &Ifd) -> Result<Vec<[u8; 3]>, Fault> {
     let map = ifd.uints(tag::COLOR_MAP)?.ok_or("palette image without a colour map")?;
     if map.len() < 768 {
@@ -198,7 +219,15 @@ pub(crate) fn decode(
             jpeg::decode(c.tables.as_deref(), raw, space, stored)?
         }
     };
-    Ok((cut_rgb(image.data, (image.width, image.height), size)?, doubt))
+    let mut data = cut_rgb(image.data, (image.width, image.height), size)?;
+    match &c.colour {
+        Colour::GreyInverted => data.iter_mut().for_each(|v| *v = 255 - *v),
+        Colour::Palette(map) => {
+            data.as_chunks_mut::<3>().0.iter_mut().for_each(|p| *p = map[usize::from(p[0])]);
+        }
+        Colour::Grey | Colour::Rgb | Colour::YCbCr => {}
+    }
+    Ok((data, doubt))
 }
 
 /// The stored bytes of a plane, and their number.

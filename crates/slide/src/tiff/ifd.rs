@@ -45,7 +45,9 @@ pub(crate) mod tag {
     pub(crate) const EXTRA_SAMPLES: u16 = 338;
     pub(crate) const SAMPLE_FORMAT: u16 = 339;
     pub(crate) const JPEG_TABLES: u16 = 347;
+    pub(crate) const YCBCR_COEFFICIENTS: u16 = 529;
     pub(crate) const YCBCR_SUBSAMPLING: u16 = 530;
+    pub(crate) const REFERENCE_BLACK_WHITE: u16 = 532;
     pub(crate) const XMP: u16 = 700;
     pub(crate) const COPYRIGHT: u16 = 33432;
     pub(crate) const ICC: u16 = 34675;
@@ -305,16 +307,24 @@ impl Ifd {
 
     /// A rational or floating-point number; NaN for 0/0.
     pub(crate) fn real(&self, tag: u16) -> Option<f64> {
-        let f = self.find(tag)?;
-        let raw = self.raw(f, 1).ok()?;
+        self.reals(tag).ok()??.first().copied()
+    }
+
+    /// All values of a field of rational, floating-point or whole numbers.
+    pub(crate) fn reals(&self, tag: u16) -> Result<Option<Vec<f64>>, Fault> {
+        let Some(f) = self.find(tag) else { return Ok(None) };
         let u = |b: &[u8]| self.file.uint(b);
-        Some(match f.kind {
-            5 if raw.len() >= 8 => u(&raw[..4]) as f64 / u(&raw[4..8]) as f64,
-            11 if raw.len() >= 4 => f64::from(f32::from_bits(u(&raw[..4]) as u32)),
-            12 if raw.len() >= 8 => f64::from_bits(u(&raw[..8])),
-            3 | 4 if raw.len() >= 2 => u(&raw[..kind_size(f.kind)? as usize]) as f64,
-            _ => return None,
-        })
+        let value = |b: &[u8]| match f.kind {
+            5 => u(&b[..4]) as f64 / u(&b[4..]) as f64,
+            11 => f64::from(f32::from_bits(u(b) as u32)),
+            12 => f64::from_bits(u(b)),
+            _ => u(b) as f64,
+        };
+        if !matches!(f.kind, 3 | 4 | 5 | 11 | 12) {
+            return Err(format!("tag {tag} has type {}, expected numbers", f.kind).into());
+        }
+        let raw = self.raw(f, size_of::<f64>() as u64)?;
+        Ok(Some(raw.chunks_exact(kind_size(f.kind).unwrap_or(8) as usize).map(value).collect()))
     }
 
     /// Bytes of the file.

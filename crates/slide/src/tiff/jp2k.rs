@@ -1,5 +1,6 @@
 //! JPEG 2000 tiles, Aperio's 33003 (YCbCr, perhaps subsampled) and 33005 (RGB) among them.
 
+use crate::jp2;
 use hayro_jpeg2000::{DecodeSettings, DecoderContext, Image};
 use mitosis::RgbTile;
 
@@ -19,8 +20,7 @@ pub(crate) fn decode(raw: &[u8], ycbcr: bool, most: (usize, usize)) -> Result<Rg
             most.0, most.1
         ));
     }
-    // hayro converts YCbCr itself when it sees subsampled chroma.
-    let ycbcr = ycbcr && !subsampled(raw);
+    let ycbcr = ycbcr && !is_converted(raw)?;
     let mut context = DecoderContext::default();
     let decoded = image.decode(&mut context).map_err(|e| format!("JPEG 2000: {e}"))?;
     let planes = decoded.components();
@@ -44,6 +44,17 @@ pub(crate) fn decode(raw: &[u8], ycbcr: bool, most: (usize, usize)) -> Result<Rg
         }
     }
     Ok(RgbTile { width: w, height: h, data })
+}
+
+/// Whether hayro makes RGB of luminance and chroma itself: of subsampled chroma, and where a JP2 file names sYCC.
+///
+/// # Errors
+/// A stream whose own transform makes RGB of what is stated to be YCbCr.
+fn is_converted(raw: &[u8]) -> Result<bool, String> {
+    if jp2::is_transformed(raw) {
+        return Err("JPEG 2000: YCbCr is stated, and the stream holds transformed RGB".into());
+    }
+    Ok(jp2::is_sycc(raw) || subsampled(raw))
 }
 
 /// Whether the SIZ marker of a raw codestream gives any component a coarser grid.

@@ -241,6 +241,22 @@ def main() -> None:
     pieces = [imagecodecs.jpeg2k_encode(t, level=0, codecformat="j2k", mct=False, reversible=True) for t in tiles]
     save(coded(dataset(53, 1, size, side, len(tiles)), pieces, "RGB"), "jp2k_rgb/a.dcm", JPEG2000Lossless)
     expect("jp2k_rgb/a.dcm", [image])
+    # All frames, in no order.
+    order = list(range(len(tiles)))[::-1]
+    d = dataset(6, 1, size, side, len(order))
+    d.DimensionOrganizationType = "TILED_SPARSE"
+    places = [item(ColumnPositionInTotalImagePixelMatrix=1 + 32 * (i % 4), RowPositionInTotalImagePixelMatrix=1 + 32 * (i // 4)) for i in order]
+    d.PerFrameFunctionalGroupsSequence = Sequence([item(PlanePositionSlideSequence=p)[0] for p in places])
+    save(plain(d, [tiles[i] for i in order]), "shuffled/a.dcm", ExplicitVRLittleEndian)
+    expect("shuffled/a.dcm", [image])
+
+    # Luminance and chroma, which the file around the stream names as the header does: converted once.
+    def stored(rgb: np.ndarray) -> np.ndarray:
+        return np.asarray(Image.fromarray(rgb).convert("YCbCr"))
+    pieces = [imagecodecs.jpeg2k_encode(stored(t), level=0, codecformat="jp2", colorspace="SYCC", mct=False, reversible=True) for t in tiles]
+    save(coded(dataset(54, 1, size, side, len(tiles)), pieces, "YBR_FULL"), "jp2k_sycc/a.dcm", JPEG2000Lossless)
+    Image.fromarray(stored(image), "YCbCr").convert("RGB").save(OUT / "jp2k_sycc.png")
+    figures["jp2k_sycc/a.dcm"] = {"picture": "jp2k_sycc.png"}
     pieces = [imagecodecs.jpeg2k_encode(t, level=35, codecformat="j2k", mct=True, reversible=False) for t in tiles]
     save(coded(dataset(52, 1, size, side, len(tiles)), pieces, "YBR_ICT"), "jp2k_lossy/a.dcm", JPEG2000)
     lossy = joined([imagecodecs.jpeg2k_decode(p) for p in pieces], size)

@@ -2,7 +2,7 @@
 //! ones keep their place with a dummy value (DICOM PS3.15, annex E, actions X, Z and D), and unique
 //! identifiers are replaced consistently (action U).
 
-use super::element::{is_long, keyword, known_vr};
+use super::element::{is_long, is_overlay, keyword, known_vr};
 use crate::icc;
 use crate::limits::Fault;
 use crate::privacy;
@@ -141,14 +141,14 @@ impl Cleaner<'_> {
             let items = self.sequence(reader, len, &name, depth);
             reader.implicit = implicit;
             let items = items?;
-            if is_private || vr != VR::SQ {
+            if is_private || vr != VR::SQ || is_overlay(tag) {
                 self.removed.push(name);
                 return Ok(None);
             }
             return Ok(Some(written(tag, vr, &items, implicit)));
         }
         let value = reader.take(len as usize)?;
-        if is_private || tag.1 == 0 || matches!(vr, VR::UN) {
+        if is_private || tag.1 == 0 || matches!(vr, VR::UN) || is_overlay(tag) {
             if len > 0 && tag.1 != 0 {
                 self.removed.push(name);
             }
@@ -296,6 +296,9 @@ mod tests {
         sequence.extend(item);
         sequence.extend([0xFE, 0xFF, 0xDD, 0xE0, 0, 0, 0, 0]);
         bytes.extend(sequence);
+        // A picture to be laid over the pixels may show writing.
+        bytes.extend(written(Tag(0x6000, 0x0010), VR::US, &[8, 0], false));
+        bytes.extend(written(Tag(0x6000, 0x3000), VR::OW, b"WRITING!", false));
         let mut identifiers = Identifiers::default();
         let new = identifiers.replace("1.2.3");
         assert_ne!(new, "1.2.3");
@@ -305,7 +308,9 @@ mod tests {
         let text = String::from_utf8_lossy(&out).into_owned();
         assert_eq!(text.matches(&new).count(), 2, "{text}");
         assert!(!text.contains("Doe") && !text.contains("MAKER") && text.contains("YES"), "{text}");
-        assert_eq!(cleaner.removed, ["dicom.(0009,0010)", "dicom.PatientName"]);
+        assert!(!text.contains("WRITING"), "{text}");
+        let [rows, data] = ["dicom.OverlayRows", "dicom.OverlayData"];
+        assert_eq!(cleaner.removed, ["dicom.(0009,0010)", "dicom.PatientName", rows, data]);
         for cut in 0..bytes.len() {
             let _ = cleaner.header(&bytes[..cut], false);
         }

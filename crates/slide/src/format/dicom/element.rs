@@ -256,6 +256,16 @@ pub(super) fn known_vr(tag: Tag) -> VR {
     StandardDataDictionary.by_tag(tag).map_or(VR::UN, |e| e.vr().relaxed())
 }
 
+/// Whether an attribute belongs to a picture or a curve to be laid over the pixels (groups 60xx and 50xx).
+pub(super) fn is_overlay(tag: Tag) -> bool {
+    matches!(tag.0 >> 8, 0x50 | 0x60)
+}
+
+/// The bits of such a picture, or the points of such a curve.
+pub(super) fn is_overlay_data(tag: Tag) -> bool {
+    is_overlay(tag) && tag.1 == 0x3000
+}
+
 /// The name of an attribute in the standard.
 pub(super) fn keyword(tag: Tag) -> Option<&'static str> {
     let private = tag.0 % 2 == 1;

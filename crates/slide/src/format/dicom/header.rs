@@ -1,6 +1,6 @@
 //! What the header of a slide image states, as far as it is needed or may be shown.
 
-use super::element::{Element, Place, Walker, keyword};
+use super::element::{Element, Place, Walker, is_overlay_data, keyword};
 use super::syntax;
 use crate::file::SlideFile;
 use crate::limits::{Fault, Limits};
@@ -199,8 +199,11 @@ impl Header {
         if tag.1 == 0 {
             return Ok(());
         }
-        // Of a picture within the header, such as an icon.
-        if tag == tags::PIXEL_DATA || (vr == VR::UN && tag.0 % 2 == 0 && len > 0) {
+        // Of a picture within the header, such as an icon, or one to be laid over the pixels.
+        if tag == tags::PIXEL_DATA
+            || is_overlay_data(tag)
+            || (vr == VR::UN && tag.0 % 2 == 0 && len > 0)
+        {
             return self.note(walker, tag, &[format!("{len} bytes")]);
         }
         if tag == tags::ICC_PROFILE {

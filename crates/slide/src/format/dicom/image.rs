@@ -106,6 +106,7 @@ impl Image {
         };
         let places = if full {
             in_order(members, tiles)?;
+            agreed(members, grid, frame)?;
             None
         } else {
             Some(sparse(members, grid, frame)?)
@@ -248,6 +249,30 @@ fn in_order(members: &[&Member], tiles: u128) -> Result<(), Fault> {
             Err(Fault::Unsupported(what))
         }
     }
+}
+
+/// Frames in the order of the grid may state their places as well: the same ones.
+fn agreed(members: &[&Member], grid: (u64, u64), frame: (u64, u64)) -> Result<(), Fault> {
+    let mut before = 0;
+    for m in members {
+        for (i, position) in m.header.positions.iter().enumerate() {
+            let number = before + i as u64;
+            let (column, row) = (number % grid.0, number / grid.0);
+            let place = [column * frame.0 + 1, row * frame.1 + 1].map(|v| v as i64);
+            let (Some(x), Some(y)) = *position else { continue };
+            if [x, y] != place {
+                let [column, row] = place;
+                return Err(format!(
+                    "{}: frame {i} states column {x} and row {y}, and TILED_FULL puts it at column {column} \
+                     and row {row}",
+                    m.name()
+                )
+                .into());
+            }
+        }
+        before += m.header.frames;
+    }
+    Ok(())
 }
 
 /// Where the frames that state their places belong.
