@@ -153,6 +153,23 @@ def ome_macro_first(d):
     return reads(p, info=whole(images=["macro"], mpp=MPP), pixels=True)
 
 
+@case("names of cases and blocks", "a slide called after a label")
+def named_slide(d):
+    p = d / "named.tif"
+    first = dict(TILED, **RESOLVED, description="macro metastasis")
+    pages(p, (BASE, first), *[(l, dict(TILED, **RESOLVED, subfiletype=1)) for l in LEVELS[1:]])
+    return reads(p, info=whole(images=[], levels=3, mpp=MPP), pixels=True)
+
+
+@case("XML kept by hand", "a comment in OME-XML")
+def ome_comment(d):
+    p = d / "comment.ome.tif"
+    image = '<Image><Pixels SizeX="{0}" SizeY="{0}" SizeC="3" SizeZ="1" SizeT="1" PhysicalSizeX="{1}"/></Image>'
+    xml = f"<OME><!-- {image.format(SIDE, 8)} -->{image.format(SIDE, MPP)}</OME>"
+    pages(p, (BASE, dict(TILED, description=xml)))
+    return reads(p, info=whole(mpp=MPP), pixels=True)
+
+
 @case("libvips, large_image", "thumbnail before the slide")
 def thumbnail_first(d):
     p = d / "thumbnail_first.tif"
@@ -505,11 +522,34 @@ layout("planar_strips", image=np.moveaxis(LEVELS[1], 2, 0).copy(), planarconfig=
 layout("planar_tiles", image=np.moveaxis(LEVELS[1], 2, 0).copy(), planarconfig="separate", tile=(64, 64), **RGB)
 layout("grey", image=LEVELS[1][..., 1], photometric="minisblack")
 layout("grey_inverted", image=LEVELS[1][..., 1], photometric="miniswhite")
+layout("grey_inverted_jpeg", image=LEVELS[1][..., 1], photometric="miniswhite", compression="jpeg", tile=(256, 256), off=4)
 YCBCR = dict(photometric="ycbcr", compression="jpeg", tile=(256, 256), off=4)
 layout("ycbcr_jpeg_11", subsampling=(1, 1), **YCBCR)
 layout("ycbcr_jpeg_21", subsampling=(2, 1), **YCBCR)
 layout("ycbcr_jpeg_22", subsampling=(2, 2), **YCBCR)
 layout("one_pixel", image=LEVELS[1][:1, :1], **RGB)
+
+
+@case("tifffile", "a predictor under PackBits")
+def packbits_predictor(d):
+    p = d / "packbits_predictor.tif"
+    options = dict(metadata=None, software=False, compression="packbits", predictor=2, tile=(256, 256), **RESOLVED)
+    tifffile.imwrite(p, LEVELS[1], photometric="rgb", **options)
+    return refuses(p, "predictor 2", "deflate", remedy=exported)
+
+
+@case("video frames", "YCbCr of the range of video")
+def ycbcr_studio(d):
+    p = d / "ycbcr_studio.tif"
+    levels = (16, 1, 235, 1, 128, 1, 240, 1, 128, 1, 240, 1)
+    extra = [(530, 3, 2, (1, 1), True), (532, 5, 6, levels, True)]
+    tifffile.imwrite(p, LEVELS[1], photometric="rgb", metadata=None, software=False, extratags=extra, **RESOLVED)
+    with tifffile.TiffFile(p) as t:
+        at = t.pages[0].tags[262].valueoffset
+    with open(p, "r+b") as f:
+        f.seek(at)
+        f.write(struct.pack("<H", 6))
+    return refuses(p, "ReferenceBlackWhite", "RGB", remedy=exported)
 
 
 @case("Pillow suite", "libtiff's writer through Pillow")
