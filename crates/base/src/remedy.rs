@@ -163,6 +163,8 @@ pub enum Setting {
     Fit,
     /// What times are divided by.
     TimeScale,
+    /// Time at which calibration is judged.
+    Horizon,
     /// Resamples.
     Replicates,
     /// Further methods.

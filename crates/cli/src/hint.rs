@@ -178,7 +178,7 @@ fn flag(remedy: Remedy) -> &'static str {
         Remedy::PositiveClass => "--set positive=CLASS, or `positive` in the preset",
         Remedy::ContinueTraining => "--resume to continue, or another --out",
         Remedy::ScoreAgain => "--again, which scores it anyway",
-        Remedy::AllowSeen => "--allow-seen, which calibrates anyway and records it in the report",
+        Remedy::AllowSeen => "--allow-seen, which continues and records it in the results",
     }
 }
 
@@ -202,6 +202,7 @@ fn setting_flag(setting: Setting) -> &'static str {
         Setting::Protective => "--protective",
         Setting::Fit => "--fit",
         Setting::TimeScale => "--time-scale",
+        Setting::Horizon => "--horizon",
         Setting::Replicates => "--replicates",
         Setting::Methods => "--name for the main method, --method for the others",
         Setting::Training => "--train",

@@ -112,6 +112,79 @@ fn bad_count_tables_are_refused() {
     }
 }
 
+#[test]
+fn counts_that_contradict_each_other_are_refused() {
+    let dir = tempdir().unwrap();
+    let file = dir.path().join("c.csv");
+    for (further, rows, parts) in [
+        ("", "A,mf,,9,1\n", &["'confirmed', row 1 (line 2)", "is empty"][..]),
+        ("", "A,mf,3,9,\n", &["'unsure'", "is empty"]),
+        ("", ",mf,3,9,0\n", &["names no cohort"]),
+        ("", "A,mf,3,9,0\nB,mf,3,9,0\nA, mf,1,1,0\n", &["row 3 (line 4)", "row 1 (line 2)"]),
+        (",pool", "A,mf,20,5,5,10\n", &["'pool'", "a pool of 10 crops, but 30"]),
+        (",reviewed", "A,mf,40,0,0,30\n", &["30 crops reviewed", "are 40"]),
+        (",elsewhere,elsewhere_asked", "A,mf,3,9,1,3,2\n", &["'elsewhere'", "3 crops, but 2"]),
+        (",elsewhere,elsewhere_asked", "A,mf,3,1,1,3,9\n", &["9 crops asked about, but 2"]),
+        (",elsewhere", "A,mf,3,9,1,3\n", &["'elsewhere_asked'"]),
+        (
+            ",box25,box50,box75,box_larger",
+            "A,mf,20,5,5,10,10,10,10\nB,mf,30,0,0,0,0,0,0\n",
+            &["'box25', row 1", "boxes of 40 figures, but 20 confirmed"],
+        ),
+        (
+            ",box25,box50,box75,box_larger",
+            "A,mf,20,5,5,10,10,10,10\nB,mf,19,0,0,,,,\n",
+            &["boxes of 40 figures, but 39 confirmed"],
+        ),
+        (",box25,box50,box75,box_larger", "A,mf,20,5,5,1,,1,1\n", &["'box50'", "is empty"]),
+        ("", "A,mf,18446744073709551615,1,1\n", &["is more than"]),
+    ] {
+        let text = format!("cohort,stratum,confirmed,not_confirmed,unsure{further}\n{rows}");
+        std::fs::write(&file, &text).unwrap();
+        let (ok, _, err) = mithras(&["audit", "score", "--counts", file.to_str().unwrap()]);
+        assert!(!ok && parts.iter().all(|part| err.contains(part)), "{text}{err}");
+    }
+}
+
+#[test]
+fn cohorts_without_verdicts_are_listed_and_leave_no_weighted_mean() {
+    let dir = tempdir().unwrap();
+    let file = dir.path().join("c.csv");
+    let args = ["audit", "score", "--counts", file.to_str().unwrap()];
+    let score = |rows: &str| {
+        let head = "cohort,stratum,confirmed,not_confirmed,unsure,pool\n";
+        std::fs::write(&file, format!("{head}{rows}")).unwrap();
+        let part = json(&[&args[..], &["--json"]].concat())["strata"][0].clone();
+        let (ok, text, err) = mithras(&args);
+        assert!(ok, "{err}");
+        (part, text)
+    };
+    let (part, text) = score("A,mf,20,5,5,1000\nB,mf,10,15,5,3000\nC,mf,0,0,0,96000\n");
+    assert_eq!(
+        part["cohorts"][2],
+        serde_json::json!({"cohort": "C", "pool": 96000, "reviewed": 0})
+    );
+    assert_eq!(part.get("pool_weighted"), None);
+    let reason = serde_json::json!({"without_verdict": ["C"], "without_pool": [], "covered": 0.04});
+    assert_eq!(part["not_weighted"], reason);
+    assert!(text.contains("no verdict on C; the others are 4.0 % of the pools"), "{text}");
+    // A pool that is not known; and an empty one, which has no weight.
+    let (part, text) = score("A,mf,20,5,5,1000\nB,mf,10,15,5,\n");
+    assert_eq!(
+        (part.get("pool_weighted"), &part["not_weighted"]["without_pool"][0]),
+        (None, &"B".into())
+    );
+    assert!(text.contains("unknown pool of B"), "{text}");
+    let (part, _) = score("A,mf,20,5,5,1000\nB,mf,0,0,0,0\n");
+    assert_eq!((&part["pool_weighted"]["pool"], part.get("not_weighted")), (&1000.into(), None));
+    // Nothing was reviewed yet.
+    let (part, _) = score("A,mf,0,0,0,1000\n");
+    assert_eq!(
+        (&part["pooled"], part.get("pool_weighted")),
+        (&serde_json::json!({"reviewed": 0}), None)
+    );
+}
+
 /// Sixty drawn crops in two cohorts; names carry a word that must never reach the browser.
 pub(crate) fn corpus(dir: &Path) {
     let header = Header { name: "drawn".into(), builder: "test".into(), ..Header::default() };
@@ -299,8 +372,16 @@ fn the_server_is_for_this_machine_and_tells_nothing() {
     }
     let saved = std::fs::read_to_string(out.join("package/reviews/anna.jsonl")).unwrap();
     assert_eq!(saved.lines().count(), 1);
-    let (ok, _, err) = mithras(&score);
-    assert!(ok, "{err}");
+    // One of ten pictures: the other strata are listed, and the pools give no mean.
+    let (ok, text, err) = mithras(&score);
+    assert!(ok && text.contains("- (no verdict on "), "{text}{err}");
+    let scored = json(&[&score[..], &["--json"]].concat());
+    let strata = scored["reviewers"][0]["strata"].as_array().unwrap();
+    let cohorts: Vec<&Value> =
+        strata.iter().flat_map(|s| s["cohorts"].as_array().unwrap()).collect();
+    let open = cohorts.iter().filter(|c| c["reviewed"] == 0 && c.get("range").is_none());
+    assert_eq!((cohorts.len(), open.count()), (4, 3));
+    assert!(strata.iter().all(|s| s.get("pool_weighted").is_none()), "{scored}");
     assert!(get("/log/anna.jsonl", "HOST").ends_with(&saved));
     for path in ["/log/bert.jsonl", "/log/../audit.jsonl", "/log/..%2f..%2fkey.jsonl"] {
         assert!(get(path, "HOST").starts_with("HTTP/1.1 404"), "{path}");

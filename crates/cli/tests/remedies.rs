@@ -109,6 +109,7 @@ const TABLES: &[Case] = &[
     ),
     case("TimeScale", "{S} --out s1 --time-scale 0", "--time-scale", "{S} --out s1 --time-scale 2"),
     case("Replicates", "{S} --out s2 --replicates 0", "--replicates", "{S} --out s2"),
+    case("Horizon", "{S} --out s0 --horizon 0", "--horizon", "{S} --out s0 --horizon 5"),
     case(
         "Methods",
         "{S} --out s3 --method MiTHras=n.csv",

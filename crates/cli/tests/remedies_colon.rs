@@ -56,6 +56,11 @@ pub(crate) const COLONS: &[(&str, &str, How)] = &[
         "review",
         MayNot("slides that were converted elsewhere are not here"),
     ),
+    (
+        "recount the run of that name",
+        "review",
+        MayNot("the run in which the slide had its former name is not here"),
+    ),
     ("run import.groovy", "review", MayNot("no remedy: it is what follows the export")),
     ("open the case again", "review", MayNot("who signed a case decides whether to open it")),
     ("copy the file again, or export it again", "slide", MayNot("it may have been written so")),

@@ -693,3 +693,128 @@ fn the_remedy_that_an_error_about_a_table_names_helps() {
         assert!(good, "{advice} was followed: {err}");
     }
 }
+
+/// Two slides of each of ten patients; `name` gives the patient's name in the row of a slide.
+fn patients_spelt(column: &str, name: impl Fn(usize, usize) -> String) -> String {
+    let row = |k: usize| {
+        let (p, s) = (k / 2, k % 2);
+        format!("{},{},{},{}\n", name(p, s), 5 + 7 * p % 31, p % 3 / 2, 2 * p + s)
+    };
+    format!("{column},t,e,x\n{}", (0..20).map(row).collect::<String>())
+}
+
+#[test]
+fn patients_spelt_in_two_ways_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let spelt = |p: usize, s: usize| [format!("P{p}"), format!("p0{p}")][s].clone();
+    let table = write(folder.path(), "spelt.csv", &patients_spelt("patient", spelt));
+    let words =
+        "values of 'patient' that are one but for their spelling count apart: 'P0' (1), 'p00' (1)";
+    for more in [&["--patient", "patient"][..], &["--cluster", "patient"], &[]] {
+        let got = ok(command("cox", &table, &[&["--covariates", "x"], more].concat()));
+        let notes = got["notes"].as_array().unwrap();
+        assert_eq!(notes.iter().filter(|n| *n == words).count(), 1, "{more:?}: {got}");
+        assert_eq!(got["n"], 20, "{more:?}: as groups do, they count apart");
+    }
+    let names = [
+        "patient_number",
+        "PatientNo",
+        "patient_barcode",
+        "case_barcode",
+        "bcr_patient_uuid",
+        "Pat-ID",
+    ];
+    for column in names {
+        let text = patients_spelt(column, |p, _| format!("P{p}"));
+        let table = write(folder.path(), "named.csv", &text);
+        let (good, _, err) = command("cox", &table, &["--covariates", "x"]);
+        assert!(
+            !good && err.contains(&format!("'{column}' names 10 patients in 20 rows")),
+            "{err}"
+        );
+    }
+    for column in ["patient_age", "case_mix", "slide", "pattern"] {
+        let table =
+            write(folder.path(), "plain.csv", &patients_spelt(column, |p, _| p.to_string()));
+        ok(command("cox", &table, &["--covariates", "x"]));
+    }
+}
+
+#[test]
+fn a_code_for_missing_means_its_number_in_the_table_as_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows: String = (0..40)
+        .map(|i| {
+            format!("{},{},{}.0\n", 1 + i * 7 % 31, i % 2, if i % 10 == 0 { 999 } else { 40 + i })
+        })
+        .collect();
+    let table = write(folder.path(), "codes.csv", &format!("t,e,age\n{rows}"));
+    let cox =
+        |more: &[&str]| ok(command("cox", &table, &[&["--covariates", "age"], more].concat()));
+    assert!(cox(&[])["notes"].to_string().contains("codes for missing count as values: 999 (4)"));
+    for code in ["999", "999.0"] {
+        let got = cox(&["--missing", code]);
+        assert_eq!((&got["n"], &got["missing"]["age"]), (&36.into(), &4.into()), "{code}");
+    }
+    let negative =
+        write(folder.path(), "negative.csv", &format!("t,e,age\n{rows}").replace("999", "-99"));
+    let got = ok(command("cox", &negative, &["--covariates", "age", "--missing", "-99"]));
+    assert_eq!(got["n"], 36);
+    // The mean of 10 and 20 is not the code 15.
+    let table = write(
+        folder.path(),
+        "mean.csv",
+        "id,t,e,x\na,1,1,10\na,1,1,20\nb,2,1,12\nc,3,0,9\nd,4,1,3\n",
+    );
+    let mean =
+        ["--covariates", "x", "--patient", "id", "--patient-rule", "mean", "--missing", "15"];
+    assert_eq!(ok(command("cox", &table, &mean))["n"], 4);
+}
+
+#[test]
+fn names_with_a_comma_are_quoted_in_every_option() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "\"id, new\",\"t, days\",\"e, dead\",\"w, case\",x\n1,1,1,1,2\n2,2,1,2,3\n3,3,0,1,1\n4,4,1,1,2\n5,5,1,2,1\n";
+    let table = write(folder.path(), "comma.csv", text);
+    let cox = ["survival", "cox", "--table", &table, "--covariates", "x", "--json"];
+    let columns = ["--time", "\"t, days\"", "--event", "\"e, dead\"", "--weights", "\"w, case\""];
+    for more in [&[][..], &["--cluster", "\"id, new\""]] {
+        assert_eq!(ok(mithras(&[&cox[..], &columns, more].concat()))["n"], 5, "{more:?}");
+    }
+    let (good, _, err) = mithras(&[&cox[..], &["--time", "\"t, days", "--event", "x"]].concat());
+    assert!(!good && err.contains("a quotation mark is not closed"), "{err}");
+}
+
+/// A study whose clinical table has one row per slide, and a method that lacks slides.
+#[test]
+fn a_study_refuses_contradictions_and_compares_the_slides_of_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let row = |k: usize| format!("S{k},P{},{},{}\n", k / 2, 5 + 7 * (k / 2) % 31, k / 2 % 2);
+    let rows: String = (0..24).map(row).collect();
+    let clinical = write(folder.path(), "slides.csv", &format!("id,who,months,died\n{rows}"));
+    let counts = |name: &str, n: usize| {
+        let rows: String =
+            (0..n).map(|k| format!("S{k},{},{}\n", k * 5 % 17, k * 3 % 11)).collect();
+        write(folder.path(), name, &format!("slide,hotspot_count,density\n{rows}"))
+    };
+    let (all, half) = (counts("all.csv", 24), format!("half={}", counts("half.csv", 14)));
+    let out = folder.path().join("report");
+    let more = ["--join", "slide=id", "--patient", "who", "--method", &half];
+    let (good, _, err) = study(&all, &clinical, &out, &more);
+    assert!(good, "{err}");
+    let words = "methods are compared on the 14 slides that all of them have; of 24 in any of them, half lacks 10 (";
+    assert!(err.contains(words), "{err}");
+    let results: Value =
+        serde_json::from_slice(&std::fs::read(out.join("results.json")).unwrap()).unwrap();
+    let sizes = |c: &Value| ["n", "slides"].map(|k| c[k].as_u64().unwrap());
+    let compared: Vec<[u64; 2]> =
+        results["comparison"].as_array().unwrap().iter().map(sizes).collect();
+    assert_eq!(compared, [[14, 24], [14, 14], [14, 24], [14, 14]]);
+    let picture = std::fs::read_to_string(out.join("c_index.svg")).unwrap();
+    assert!(picture.contains(">n<") && picture.contains(">14<"), "{picture}");
+    let text = std::fs::read_to_string(&clinical).unwrap().replace("S1,P0,5,0", "S1,P0,49,0");
+    let other = write(folder.path(), "other.csv", &text);
+    let (good, _, err) = study(&all, &other, &out, &more);
+    let words = "other.csv, column 'months', row 2 (line 3): '49', but '5' of the same patient 'P0' in row 1";
+    assert!(!good && err.contains(words), "{err}");
+}

@@ -21,7 +21,9 @@ fn drawn(dir: &Path) {
                 let folder = dir.join(part).join(class).join(format!("{part}{s}"));
                 fs::create_dir_all(&folder).unwrap();
                 for k in 0..2_u32 {
-                    let colour = [(20 + 150 * c) as u8, (90 + 9 * s) as u8, k as u8];
+                    // Test images have the pixels of no training image.
+                    let k_of_part = if part == "test" { k + 2 } else { k };
+                    let colour = [(20 + 150 * c) as u8, (90 + 9 * s) as u8, k_of_part as u8];
                     RgbImage::from_fn(40, 40, |x, y| {
                         let near = (i64::from(x) - 20).pow(2) + (i64::from(y) - 20).pow(2) < 80;
                         if near { Rgb(colour) } else { Rgb([220, 190, 210 - s as u8]) }
@@ -82,6 +84,8 @@ fn folders_to_folds_to_test_to_package() {
     assert!(!ok && printed.contains("--resume to continue"), "{printed}");
     let (ok, printed) = train(&["--fold", "1", "--set", "positive=\"nope\""]);
     assert!(!ok && printed.contains("--set positive=CLASS"), "{printed}");
+    let (ok, printed) = train(&["--fold", "1", "--folds", "nowhere.json"]);
+    assert!(!ok && printed.contains("nowhere.json"), "{printed}");
     let test = ["train", "test", "--run", &run_dir, "--data", &data, "--device", "cpu"];
     let (ok, printed) = mithras(&test);
     assert!(!ok && printed.contains("not trained yet"), "{printed}");
@@ -103,6 +107,26 @@ fn folders_to_folds_to_test_to_package() {
     assert_eq!(json(&run.join("test/final.json"))["n"], 4);
     let (ok, printed) = mithras(&test);
     assert!(!ok && printed.contains("scored on this test set before"), "{printed}");
+
+    // The training slides as a test set.
+    let seen = dir.path().join("seen");
+    drawn(&seen);
+    fs::remove_dir_all(seen.join("test")).unwrap();
+    fs::rename(seen.join("train"), seen.join("test")).unwrap();
+    let (out, seen) = (text(&dir.path().join("seen-results")), text(&seen));
+    let seen =
+        ["train", "test", "--run", &run_dir, "--data", &seen, "--device", "cpu", "--out", &out];
+    let (ok, printed) = mithras(&seen);
+    assert!(
+        !ok && printed.contains("3 of the slides or images of this test set (train0"),
+        "{printed}"
+    );
+    assert!(printed.contains("--allow-seen"), "{printed}");
+    let tested = fs::read(run.join("tested.json")).unwrap();
+    let (ok, printed) = mithras(&[&seen[..], &["--allow-seen"]].concat());
+    assert!(ok && printed.contains("warning: ") && printed.contains("(train0"), "{printed}");
+    assert!(json(&Path::new(&out).join("metrics.json"))["notes"].to_string().contains("(train0"));
+    fs::write(run.join("tested.json"), tested).unwrap();
 
     // Another set needs no --again and does not touch the first one's results, but is scored once, too.
     let other = dir.path().join("other/test");

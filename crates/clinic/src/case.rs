@@ -1,15 +1,16 @@
 //! A run's results and reviews by case.
 
 use base::remedy::{Remedied, Remedy};
+use base::text::Many;
 use mithras::export::{CountsFile, HOTSPOT_MM2};
 use mithras::record::DetectionRow;
 use mithras::report::{PlacedCount, Results, Reviewed, case_of};
 use mitosis::hotspots::HotspotRule;
 use mitosis::{Level0, Point};
 use review::view::TOGETHER;
-use review::view::desk::{self, PlacedHotspot, Signature, SlideFile};
+use review::view::desk::{self, LogTexts, PlacedHotspot, Signature, SlideFile};
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Why a run has no cases.
@@ -52,6 +53,13 @@ struct Line {
     reviewed: Option<Reviewed>,
 }
 
+/// What cases are kept by while a run is read: a slide without a case may be called as a case is.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct CaseKey {
+    name: String,
+    is_slide: bool,
+}
+
 /// One slide of a case.
 pub struct Slide {
     /// Its name.
@@ -68,6 +76,8 @@ pub struct Slide {
     pub reviewed: Option<Reviewed>,
     /// Places of the reviewer's figures; none where the log is not in the run, or was changed after the recount.
     pub reviewed_places: Option<Vec<Point<Level0>>>,
+    /// Logs that were changed after the recount, by name: its numbers are not those of the reviews as they are now.
+    pub changed_logs: Vec<String>,
     /// The hotspot that a reviewer placed: of the recount, else as it was kept last, by the reviewer if there is one.
     pub placed: Option<Placed>,
     /// Who signed it, and what has changed since.
@@ -145,11 +155,20 @@ impl Case {
         let opened = review::view::open(&[run.to_owned()], slides, None)?;
         let mut files: BTreeMap<String, Option<PathBuf>> =
             opened.items.into_iter().map(|i| (i.name, i.file)).collect();
-        let mut cases: BTreeMap<String, Self> = BTreeMap::new();
+        let mut cases: BTreeMap<CaseKey, Self> = BTreeMap::new();
+        let listed = |line: &Line| case_of(&line.columns).map(str::to_owned);
+        let names: BTreeSet<String> = file.slides.iter().filter_map(listed).collect();
         for line in file.slides {
-            let name = case_of(&line.columns).unwrap_or(&line.name).to_owned();
-            let case = cases.entry(name.clone()).or_insert_with(|| Self {
-                name: name.clone(),
+            let key = match listed(&line) {
+                Some(name) => CaseKey { name, is_slide: false },
+                None => CaseKey { name: line.name.clone(), is_slide: true },
+            };
+            let name = match key.is_slide && names.contains(&key.name) {
+                true => format!("{} (slide without a case)", key.name),
+                false => key.name.clone(),
+            };
+            let case = cases.entry(key).or_insert_with(|| Self {
+                name,
                 fields: line.columns.clone(),
                 slides: Vec::new(),
                 missing: Vec::new(),
@@ -163,7 +182,9 @@ impl Case {
             };
             // What is there now may be damaged, or not what the numbers of the run were gathered from.
             let found = match mithras::report::results(&run.join(&line.name)) {
-                Ok(found) if same(&found.counts, &counts) => Ok(found),
+                Ok(found) if same(&found.counts, &counts) => {
+                    same_recount(&run.join(&line.name), line.reviewed.as_ref()).map(|()| found)
+                }
                 Ok(_) => {
                     Err("its folder has other counts than run.json; gather the run again".into())
                 }
@@ -258,11 +279,51 @@ fn reason(first: &Option<(String, String)>) -> String {
     first.as_ref().map(|(name, why)| format!(": {name}: {why}")).unwrap_or_default()
 }
 
+/// Compares the recount in a slide's folder with the one that the run was gathered from; else the reason.
+fn same_recount(folder: &Path, gathered: Option<&Reviewed>) -> Result<(), String> {
+    let here = Reviewed::read(folder).map_err(|e| e.to_string())?;
+    if here.as_ref().and_then(Reviewed::read_back).as_ref() == gathered {
+        return Ok(());
+    }
+    let numbers = |r: Option<&Reviewed>| match r {
+        Some(r) => format!("{} by {}", Many(r.figures, "figure"), r.reviewer),
+        None => "none".to_owned(),
+    };
+    Err(format!(
+        "its folder has another recount ({}) than run.json ({}); gather the run again",
+        numbers(here.as_ref()),
+        numbers(gathered)
+    ))
+}
+
 /// Whether two counts are of one file and one detection.
 fn same(a: &CountsFile, b: &CountsFile) -> bool {
     let numbers = |c: &CountsFile| (c.candidates, c.figures, c.hotspot_count);
     let of = |c: &CountsFile| (c.slide.digest.clone(), c.model.clone(), c.thresholds.clone());
     numbers(a) == numbers(b) && of(a) == of(b)
+}
+
+/// The logs that are not as they were when a slide was recounted; nothing is known of recounts of earlier versions.
+fn changed_logs(
+    reviews: &Path,
+    recount: &Reviewed,
+    slide: SlideFile<'_>,
+) -> Result<Vec<String>, CaseError> {
+    let Some(logs) = &recount.logs else { return Ok(Vec::new()) };
+    let now = LogTexts::read(reviews, |name| logs.contains_key(name))?;
+    let now = now.digests(logs.keys().map(String::as_str), slide);
+    Ok(logs
+        .iter()
+        .filter(|(name, digest)| now.get(*name) != Some(*digest))
+        .map(|l| l.0.clone())
+        .collect())
+}
+
+/// Whether the reviews that were counted are in the run, as far as that is known.
+fn of_run(recount: &Reviewed) -> bool {
+    recount.logs.as_ref().is_none_or(|logs| {
+        recount.reviewer.split(TOGETHER).all(|name| logs.contains_key(&format!("{name}.jsonl")))
+    })
 }
 
 fn slide(
@@ -295,9 +356,15 @@ fn slide(
         }
         _ => None,
     };
-    let figures = reviewed.as_ref().map(|r| r.figures);
+    let changed_logs = match &reviewed {
+        Some(r) => changed_logs(&reviews, r, this)?,
+        None => Vec::new(),
+    };
+    let places = places.filter(|p| {
+        let counted = |r: &Reviewed| r.figures == p.len() && of_run(r);
+        changed_logs.is_empty() && reviewed.as_ref().is_some_and(counted)
+    });
     let Results { counts, rows } = found;
-    let reviewed_places = places.filter(|p| Some(p.len()) == figures);
     Ok(Slide {
         name,
         folder,
@@ -305,7 +372,8 @@ fn slide(
         counts,
         rows,
         reviewed,
-        reviewed_places,
+        reviewed_places: places,
+        changed_logs,
         placed,
         signed,
         searched,
@@ -318,5 +386,169 @@ impl Remedied for CaseError {
             Self::Open(e) => e.remedy(),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Case, CaseError};
+    use crate::page::{Block, page};
+    use mithras::report::{ReportError, Reviewed, assign, counts, gather};
+    use mitosis::hotspots::HotspotRule;
+    use review::view::desk::{Placement, place};
+    use review::view::{Entry, SlideKey, Verdict, VerdictLog, recount};
+    use std::path::{Path, PathBuf};
+
+    /// The run that release 0.1.0 left of the slide `one`.
+    fn run(folder: &Path) -> PathBuf {
+        fn copy(from: &Path, to: &Path) {
+            std::fs::create_dir_all(to).unwrap();
+            for path in std::fs::read_dir(from).unwrap().map(|e| e.unwrap().path()) {
+                let target = to.join(path.file_name().unwrap());
+                match path.is_dir() {
+                    true => copy(&path, &target),
+                    false => drop(std::fs::copy(&path, &target).unwrap()),
+                }
+            }
+        }
+        let run = folder.join("run");
+        let golden =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/golden/release-0.1.0");
+        copy(&golden.join("run"), &run);
+        run
+    }
+
+    fn key(run: &Path) -> SlideKey {
+        let counts = counts(&run.join("one")).unwrap();
+        SlideKey {
+            slide: "one".into(),
+            slide_digest: counts.slide.digest,
+            model_digest: counts.model.segmenter_sha256,
+        }
+    }
+
+    /// Judges the candidate of the run, or with `added` a place near it.
+    fn judge(run: &Path, verdict: Verdict, added: bool) {
+        let (x, y) = if added { (400.0, 335.57) } else { (375.05, 335.57) };
+        let (morphology, comment) = (None, None);
+        let key_of = format!("{}{}", if added { "+" } else { "" }, Entry::key_of(x, y));
+        let entry = Entry { key: key_of, x, y, verdict: Some(verdict), added, morphology, comment };
+        let mut log = VerdictLog::open(&run.join("reviews"), "anna").unwrap();
+        log.record(&key(run), entry).unwrap();
+    }
+
+    fn first(run: &Path) -> Case {
+        Case::all(run, None).unwrap().remove(0)
+    }
+
+    fn changed(run: &Path) -> Vec<String> {
+        first(run).slides.remove(0).changed_logs
+    }
+
+    #[test]
+    fn a_slide_without_a_case_is_not_a_part_of_the_case_of_its_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = run(dir.path());
+        std::fs::create_dir(run.join("pad")).unwrap();
+        for path in std::fs::read_dir(run.join("one")).unwrap().map(|e| e.unwrap().path()) {
+            std::fs::copy(&path, run.join("pad").join(path.file_name().unwrap())).unwrap();
+        }
+        let list = dir.path().join("list.csv");
+        std::fs::write(&list, "slide,case\none.tiff,\npad.tiff,one\n").unwrap();
+        assign(std::slice::from_ref(&run), &list).unwrap();
+        gather(std::slice::from_ref(&run), None).unwrap();
+        let cases = Case::all(&run, None).unwrap();
+        let slides = |c: &Case| c.slides.iter().map(|s| s.name.clone()).collect::<Vec<_>>();
+        let all: Vec<_> = cases.iter().map(|c| (c.name.as_str(), slides(c))).collect();
+        let expected = [("one", "pad"), ("one (slide without a case)", "one")];
+        assert_eq!(all, expected.map(|(case, slide)| (case, vec![slide.to_owned()])));
+    }
+
+    #[test]
+    fn a_review_after_the_recount_is_noticed_whatever_the_number_of_figures() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = run(dir.path());
+        judge(&run, Verdict::Figure, false);
+        recount(&run, "anna", None, false).unwrap();
+        assert!(changed(&run).is_empty() && first(&run).slides[0].reviewed_places.is_some());
+        // One figure is taken out, and one added.
+        judge(&run, Verdict::Mimicker, false);
+        judge(&run, Verdict::Figure, true);
+        assert_eq!(changed(&run), ["anna.jsonl"]);
+        let case = first(&run);
+        assert!(case.slides[0].reviewed_places.is_none());
+        let (mut head, mut notes) = (String::new(), Vec::new());
+        for block in page(&case, None).blocks {
+            match block {
+                Block::Main(_, what) => head = what,
+                Block::Notes(all) => notes.extend(all),
+                _ => {}
+            }
+        }
+        assert!(head.contains("the reviews were changed after the recount"), "{head}");
+        assert!(notes[0].contains("one: anna.jsonl: changed after the recount"), "{notes:?}");
+        // Nothing but the number is known of a recount of an earlier version.
+        let folder = run.join("one");
+        let earlier = Reviewed { logs: None, ..Reviewed::read(&folder).unwrap().unwrap() };
+        earlier.write(&folder).unwrap();
+        gather(std::slice::from_ref(&run), None).unwrap();
+        assert!(changed(&run).is_empty() && first(&run).slides[0].reviewed_places.is_some());
+        // The log of the run is not the one that was counted.
+        let elsewhere = dir.path().join("anna.jsonl");
+        std::fs::copy(run.join("reviews/anna.jsonl"), &elsewhere).unwrap();
+        recount(&run, elsewhere.to_str().unwrap(), None, false).unwrap();
+        assert!(changed(&run).is_empty() && first(&run).slides[0].reviewed_places.is_none());
+    }
+
+    #[test]
+    fn a_hotspot_that_was_moved_after_the_recount_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = run(dir.path());
+        let hotspot = |who: &str, x: f64| {
+            let (preset, rule) = ("paper".to_owned(), HotspotRule::PAPER);
+            let placed = Placement { preset, rule, centres_px: vec![[x, 335.57]], mpp: None };
+            place(&run.join("reviews"), who, &key(&run), placed).unwrap();
+        };
+        judge(&run, Verdict::Figure, false);
+        recount(&run, "anna", None, false).unwrap();
+        hotspot("anna", 375.05);
+        assert!(changed(&run).is_empty(), "the recount was not of a placed hotspot");
+        recount(&run, "anna", None, true).unwrap();
+        hotspot("bert", 390.0);
+        assert!(changed(&run).is_empty(), "the recount was not of this reviewer's");
+        hotspot("anna", 380.0);
+        assert_eq!(changed(&run), ["hotspots.log"]);
+        recount(&run, "anna", None, true).unwrap();
+        assert!(changed(&run).is_empty());
+    }
+
+    #[test]
+    fn a_recount_that_was_changed_by_hand_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = run(dir.path());
+        judge(&run, Verdict::Figure, false);
+        recount(&run, "anna", None, false).unwrap();
+        let edit = |file: &str, before: &str, after: &str| {
+            let text = std::fs::read_to_string(run.join(file)).unwrap();
+            assert!(text.contains(before), "{text}");
+            std::fs::write(run.join(file), text.replace(before, after)).unwrap();
+        };
+        let reason = || match Case::all(&run, None) {
+            Err(CaseError::Nothing { first: Some((_, why)), .. }) => why,
+            other => panic!("{:?}", other.map(|cases| cases.len())),
+        };
+        let (counted, other) = ("\"hotspot_count\": 1,", "\"hotspot_count\": 7,");
+        edit("one/recount.json", counted, other);
+        assert!(reason().contains("recount.json: its numbers have SHA-256 "), "{}", reason());
+        let refused = gather(std::slice::from_ref(&run), None);
+        assert!(matches!(refused, Err(ReportError::Recount { .. })), "{refused:?}");
+        recount(&run, "anna", None, false).unwrap();
+        assert_eq!(first(&run).slides.len(), 1);
+        edit("run.json", counted, other);
+        assert!(
+            reason().contains("another recount (1 figure by anna) than run.json"),
+            "{}",
+            reason()
+        );
     }
 }

@@ -1,12 +1,12 @@
 //! The page of a case as blocks, which PDF and HTML show alike.
 
-use crate::case::{Case, Headline, Slide};
+use crate::case::{Case, Headline, Placed, Slide};
 use crate::picture::{self, Picture, Spot};
 use base::text::Many;
 use mithras::export::CountsFile;
 use mitosis::count::density_per_20_mm2;
 use mitosis::{Mm2, Point};
-use review::view::{Grading, TOGETHER};
+use review::view::{Grading, SearchedArea, TOGETHER};
 
 /// Rows of slides that fit on the page; more are counted.
 const MOST_SLIDES: usize = 8;
@@ -22,6 +22,8 @@ const DENSEST: &str = "densest 2 mm\u{b2} square (Chebyshev distance)";
 
 /// Letters that are shown of the digest of weights.
 const WEIGHT_LETTERS: usize = 12;
+/// Areas of a hotspot that differ by less are the same, mm2.
+const SAME_MM2: f64 = 1e-5;
 /// Letters of a value or a note; more are cut.
 const LONGEST: usize = 240;
 /// Largest height of the pictures of a slide, points.
@@ -129,10 +131,14 @@ fn head(case: &Case, figures: usize) -> Block {
         .as_ref()
         .is_some_and(|h| h.slide.counts.analysed_mm2 < h.whole_mm2 || h.mm2 < h.whole_mm2);
     let at_least = if short || is_undercounted(case) { "at least " } else { "" };
-    let who = if case.is_reviewed() { "reviewed" } else { "by the network, not reviewed" };
+    let reviewed = match case.slides.iter().any(|s| !s.changed_logs.is_empty()) {
+        true => "reviewed; the reviews were changed after the recount",
+        false => "reviewed",
+    };
+    let who = if case.is_reviewed() { reviewed } else { "by the network, not reviewed" };
     let what = match headline.as_ref().and_then(|h| h.placed) {
         Some(p) => format!(
-            "mitotic figures in {}, the hotspot that {} placed ({}), reviewed",
+            "mitotic figures in {}, the hotspot that {} placed ({}), {reviewed}",
             headline.as_ref().map_or_else(String::new, on_slide),
             p.reviewer,
             p.rule.named(&p.preset)
@@ -168,11 +174,15 @@ fn score(case: &Case, g: &Grading, h: &Headline<'_>) -> String {
     format!("{}{score} ({})", if bound { "at least " } else { "" }, g.title)
 }
 
-/// The area of a hotspot, and how much of it hangs over the edge of the slide.
+/// The area of a hotspot, and how much of it was not looked at.
 fn on_slide(h: &Headline<'_>) -> String {
     let Headline { mm2, whole_mm2, .. } = h;
+    let rest = match h.placed.is_some() && h.slide.counts.regions.is_some() {
+        true => "the rest is off the slide or was not searched",
+        false => "the rest is off the slide",
+    };
     match mm2 < whole_mm2 {
-        true => format!("{mm2:.3} of {whole_mm2} mm\u{b2} (the rest is off the slide)"),
+        true => format!("{mm2:.3} of {whole_mm2} mm\u{b2} ({rest})"),
         false => format!("{mm2} mm\u{b2}"),
     }
 }
@@ -271,9 +281,25 @@ fn numbers(case: &Case, count: &Total, grading: Option<&Grading>) -> Vec<(String
     rows
 }
 
+/// The part of a placed hotspot that was searched, mm2, or why it has none.
+fn searched_mm2(slide: &Slide, p: &Placed) -> Result<f64, String> {
+    let centres: Vec<_> = p.centres_px.iter().map(|[x, y]| Point::new(*x, *y)).collect();
+    let searched = SearchedArea::read(&slide.folder, &slide.counts).map_err(|e| e.to_string())?;
+    let resolution = slide.counts.resolution().map_err(|e| e.to_string())?;
+    searched.hotspot_mm2(&p.rule, &centres, &resolution).map_err(|outside| {
+        let at = centres.first().map(|c| format!(" at x {:.0}, y {:.0} px", c.x, c.y));
+        let (name, at) = (cut(&slide.name), at.unwrap_or_default());
+        format!("the hotspot that {} placed on {name}{at} is {outside}", p.reviewer)
+    })
+}
+
 /// The hotspot that a reviewer placed on a slide, with its figures.
 fn placed(slide: &Slide, reviewed: bool) -> Option<String> {
     let p = slide.placed.as_ref()?;
+    let mm2 = match searched_mm2(slide, p) {
+        Ok(mm2) => mm2,
+        Err(why) => return Some(format!("not counted: {why}")),
+    };
     let (n, by_reviewer) = match slide.reviewed.as_ref().and_then(|r| r.placed.as_ref()) {
         Some(counted) => (counted.figures, true),
         None => {
@@ -284,9 +310,6 @@ fn placed(slide: &Slide, reviewed: bool) -> Option<String> {
         }
     };
     let [x, y] = p.centres_px.first()?;
-    let size = [slide.counts.slide.width as f64, slide.counts.slide.height as f64];
-    let centres: Vec<_> = p.centres_px.iter().map(|[x, y]| Point::new(*x, *y)).collect();
-    let mm2 = p.rule.on_slide_mm2(&centres, size, &slide.counts.resolution().ok()?);
     Some(format!(
         "{} (95 %: {}){} in {:.3} mm\u{b2} ({}) on {}, centred on x {x:.0}, y {y:.0} px, by {}, {}",
         Many(n, "figure"),
@@ -379,7 +402,14 @@ fn notes(case: &Case) -> Vec<String> {
     let of = |s: &Slide| {
         s.counts.notes().into_iter().map(|n| format!("{}: {n}", s.name)).collect::<Vec<_>>()
     };
-    let mut notes: Vec<String> = case.slides.iter().flat_map(of).collect();
+    // First, so that they are never among those that are only counted.
+    let changed = case.slides.iter().filter(|s| !s.changed_logs.is_empty()).map(|s| {
+        let (name, logs) = (&s.name, s.changed_logs.join(", "));
+        format!(
+            "{name}: {logs}: changed after the recount, whose numbers these are; recount the run"
+        )
+    });
+    let mut notes: Vec<String> = changed.chain(case.slides.iter().flat_map(of)).collect();
     notes.extend(case.missing.iter().map(|(slide, why)| format!("{slide} is not counted: {why}")));
     if !case.is_reviewed() && case.slides.iter().any(|s| s.reviewed.is_some()) {
         notes.push(
@@ -391,7 +421,10 @@ fn notes(case: &Case) -> Vec<String> {
         let (who, changed) = (&signature.line.reviewer, signature.changed.join(", "));
         Some(format!("{}: changed since {who} signed it: {changed}", s.name))
     }));
-    let changed = |s: &&Slide| s.reviewed.is_some() && s.reviewed_places.is_none();
+    notes.extend(case.slides.iter().filter_map(stale_hotspot));
+    let changed = |s: &&Slide| {
+        s.reviewed.is_some() && s.reviewed_places.is_none() && s.changed_logs.is_empty()
+    };
     notes.extend(case.slides.iter().filter(changed).map(|s| {
         format!(
             "{}: the log of {} is not in this run, or was changed after the recount",
@@ -406,6 +439,21 @@ fn notes(case: &Case) -> Vec<String> {
         notes.push(format!("and {more} more, in counts.csv"));
     }
     notes
+}
+
+/// That a recount by an earlier version took more of a placed hotspot into account than was searched.
+fn stale_hotspot(s: &Slide) -> Option<String> {
+    let p = s.reviewed.as_ref()?.placed.as_ref()?;
+    let why = match searched_mm2(s, s.placed.as_ref()?) {
+        Ok(mm2) if p.area_mm2 - mm2 <= SAME_MM2 => return None,
+        Ok(mm2) => format!("of it {mm2:.3} mm\u{b2} were searched"),
+        Err(why) => why,
+    };
+    let mm2 = p.area_mm2;
+    Some(format!(
+        "{}: the hotspot was counted in {mm2:.3} mm\u{b2}, but {why}: recount the run",
+        s.name
+    ))
 }
 
 /// The weights by the first letters of their SHA-256.
@@ -520,6 +568,7 @@ mod tests {
             rows: Vec::new(),
             reviewed: None,
             reviewed_places: None,
+            changed_logs: Vec::new(),
             placed: None,
             signed: None,
             searched: None,
@@ -623,20 +672,23 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_placed_hotspot_gives_the_case_its_number_and_its_slide() {
+    /// A circle of 1 mm2 with 11 figures.
+    fn placed_at(centre: [f64; 2], area_mm2: f64) -> PlacedCount {
         let rule = HotspotRule { shape: Shape::Circle, fields: 1, field_mm2: 1.0, apart: false };
-        let placed = PlacedCount {
+        PlacedCount {
             reviewer: "anna".into(),
             time: 0.0,
             preset: "melanoma".into(),
             rule,
-            area_mm2: 1.0,
-            centres_px: vec![[700.0, 600.0]],
+            area_mm2,
+            centres_px: vec![centre],
             figures: 11,
             model_figures: 1,
-        };
-        let reviewed = Reviewed {
+        }
+    }
+
+    fn reviewed(placed: PlacedCount) -> Reviewed {
+        Reviewed {
             reviewer: "anna".into(),
             figures: 12,
             hotspot_count: 12,
@@ -647,12 +699,18 @@ mod tests {
             gives: None,
             model_mitotic_score: None,
             mitotic_score: None,
-            placed: Some(placed.clone()),
-        };
+            placed: Some(placed),
+            logs: None,
+        }
+    }
+
+    #[test]
+    fn a_placed_hotspot_gives_the_case_its_number_and_its_slide() {
+        let placed = placed_at([700.0, 600.0], 1.0);
         // Placed on the slide with fewer figures, the other one not reviewed.
         let mut a = slide("a", 3.0, 12);
-        a.placed = Some(Placed::from(placed));
-        a.reviewed = Some(reviewed);
+        a.placed = Some(Placed::from(placed.clone()));
+        a.reviewed = Some(reviewed(placed));
         let placed = case(vec![a, slide("b", 3.0, 19)]);
         let (number, what, rows) = shown(&placed);
         assert_eq!(number, "11");
@@ -667,6 +725,44 @@ mod tests {
         // 11 in 1 mm2 that was chosen by hand are 11 at least in the 2 mm2 of the scheme, not 22.
         assert!(rows.iter().any(|(_, v)| v.starts_with("at least G2 (")), "{rows:?}");
         assert_eq!(placed.shown().map(|s| s.name.as_str()), Some("a"));
+    }
+
+    /// What a recount by an earlier version counted where nothing was searched is named, and not shown as a count of 0.
+    #[test]
+    fn only_the_searched_part_of_a_placed_hotspot_is_shown() {
+        const REGIONS: &str = r#"{"regions": {"source": {"file": "r", "format": "geojson", "sha256": ""},
+            "area_mm2": 25, "excluded_mm2": 0, "list": [{"name": "left", "class": "", "area_mm2": 25,
+            "tissue_mm2": 3, "analysed_mm2": 3, "unread_mm2": 0, "figures": 3, "hotspot_count": 3,
+            "hotspot": null, "density_per_20_mm2": null}]},"#;
+        let dir = tempfile::tempdir().unwrap();
+        let outline = r#"{"features": [{"geometry": {"coordinates":
+            [[[[0, 0], [10000, 0], [10000, 40000], [0, 40000], [0, 0]]]]}, "properties": {"name": "left"}}]}"#;
+        std::fs::write(dir.path().join("regions.geojson"), outline).unwrap();
+        let text = include_str!("../../cli/tests/golden/release-0.1.0/run/one/counts.json");
+        let regions = CountsFile::parse(&text.replacen('{', REGIONS, 1)).unwrap().regions;
+        let shown_at = |x: f64, area_mm2: f64| {
+            let placed = placed_at([x, 20_000.0], area_mm2);
+            let mut a = slide("a", 3.0, 3);
+            (a.folder, a.counts.regions) = (dir.path().into(), regions.clone());
+            a.placed = Some(Placed::from(placed.clone()));
+            a.reviewed = Some(reviewed(placed));
+            let case = case(vec![a]);
+            (shown(&case), super::notes(&case).join("; "))
+        };
+        let ((number, what, rows), notes) = shown_at(10_000.0, 0.5);
+        assert_eq!(number, "at least 11");
+        assert!(
+            what.contains("0.500 of 1 mm\u{b2} (the rest is off the slide or was not"),
+            "{what}"
+        );
+        assert!(value(&rows, "Placed by hand").contains(" in 0.500 mm\u{b2}"), "{rows:?}");
+        assert!(!notes.contains("recount the run"), "{notes}");
+        let (_, notes) = shown_at(10_000.0, 1.0);
+        assert!(notes.contains("in 1.000 mm\u{b2}, but of it 0.500 mm\u{b2} were"), "{notes}");
+        let ((_, _, rows), notes) = shown_at(20_000.0, 1.0);
+        let outside = "at x 20000, y 20000 px is outside the regions that were searched";
+        assert!(notes.contains(outside), "{notes}");
+        assert!(value(&rows, "Placed by hand").starts_with("not counted: "), "{rows:?}");
     }
 
     /// P(X <= k) of a Poisson variable, summed term by term.

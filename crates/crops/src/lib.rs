@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`schema`], [`manifest`] | one crop and one corpus on disk (`docs/corpus.md`) |
 //! | [`writer`], [`reader`], [`shard`] | append-safe writing, checked and shuffled reading |
+//! | [`slide_name`] | the one slide that names with and without a suffix mean |
 //! | [`encoding`] | how a crop's pixels are stored |
 //! | [`overlap`], [`transform`], [`inspect`], [`contradiction`] | overlap, merging and label interchange, figures, repeated images |
 //! | [`audit`] | blinded samples, packages, verdicts |
@@ -20,6 +21,7 @@ pub mod pairs;
 pub mod reader;
 pub mod schema;
 pub mod shard;
+pub mod slide_name;
 pub mod transform;
 pub mod writer;
 

@@ -2,6 +2,7 @@
 
 use crate::error::{CorpusError, Result};
 use crate::schema::{CropMeta, Hash, Label, SCHEMA_VERSION};
+use crate::slide_name::bare;
 use base::digest::hex;
 use base::file;
 use serde::{Deserialize, Serialize};
@@ -122,6 +123,7 @@ impl Manifest {
 pub(crate) struct Tally {
     hasher: Sha256,
     counts: Counts,
+    /// As written, with and without the suffixes of files.
     slides: BTreeSet<String>,
     patients: BTreeSet<String>,
 }
@@ -149,8 +151,14 @@ impl Tally {
         }
     }
 
+    /// Names of slides as earlier versions counted them.
+    pub fn slide_names(&self) -> u64 {
+        self.slides.len() as u64
+    }
+
     pub fn finish(mut self) -> (String, Counts) {
-        self.counts.slides = self.slides.len() as u64;
+        let slides: BTreeSet<&str> = self.slides.iter().map(|s| bare(s)).collect();
+        self.counts.slides = slides.len() as u64;
         self.counts.patients = self.patients.len() as u64;
         for label in Label::ALL {
             self.counts.labels.entry(label.name().into()).or_insert(0);

@@ -3,6 +3,7 @@
 use crate::error::{CorpusError, Result};
 use crate::reader::Corpus;
 use crate::shard::Columns;
+use crate::slide_name::bare;
 use base::digest::hex;
 use std::collections::BTreeSet;
 
@@ -12,12 +13,13 @@ use std::collections::BTreeSet;
 /// # Errors
 /// [`CorpusError::Invalid`] naming up to ten of each.
 pub fn refuse_overlap(train: &Corpus, evaluation: &Corpus) -> Result<()> {
+    // Importers write the name of a slide with the suffix of its file or without.
     type Keys = (BTreeSet<String>, BTreeSet<String>, BTreeSet<String>);
     let keys = |c: &Corpus| -> Result<Keys> {
         let mut out = Keys::default();
         for crop in c.crops(Columns::Meta)? {
             let m = crop?.meta;
-            out.0.insert(m.slide);
+            out.0.insert(bare(&m.slide).to_owned());
             out.1.extend(m.patient);
             out.2.extend(m.pixels.map(|h| hex(&h)));
         }

@@ -1,7 +1,7 @@
 //! One slide file: its name in the results, and its identity.
 
 use crate::regions::RegionSource;
-use base::digest::{Digest, Sha256, hex};
+use base::digest::{sha256_ends, sha256_pieces};
 use base::table::uncell;
 use base::text::plain;
 use mitosis::Mpp;
@@ -11,9 +11,6 @@ use std::fs::Metadata;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
-
-/// How much of either end of a slide goes into its digest.
-const ENDS: u64 = 1 << 20;
 
 /// One slide to read.
 #[derive(Clone, Debug, PartialEq)]
@@ -151,6 +148,10 @@ pub struct InputDigest {
     pub modified: u64,
     /// SHA-256 over size, first and last MiB.
     pub sha256: String,
+    /// SHA-256 over pieces between them ([`sha256_pieces`]), which differs between slides with the same white margins;
+    /// absent of a small file, of an object on a server and in files of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pieces_sha256: Option<String>,
 }
 
 impl InputDigest {
@@ -162,16 +163,30 @@ impl InputDigest {
         Ok(Stamp::alone(path)?.digest)
     }
 
-    /// Whether it holds the same bytes, as far as they are looked at.
+    /// Of a file that cannot be read.
+    pub(crate) fn unseen(path: String) -> Self {
+        Self { path, size: 0, modified: 0, sha256: String::new(), pieces_sha256: None }
+    }
+
+    /// Whether it holds the same bytes, as far as both were looked at.
     #[must_use]
     pub fn same_content(&self, other: &Self) -> bool {
+        let pieces = self.pieces_sha256.as_ref().zip(other.pieces_sha256.as_ref());
         (self.size, &self.sha256) == (other.size, &other.sha256)
+            && pieces.is_none_or(|(a, b)| a == b)
+    }
+
+    /// Names this file among all, for what is kept of it outside the results of one run.
+    #[must_use]
+    pub fn identity(&self) -> String {
+        let content = self.pieces_sha256.as_ref().unwrap_or(&self.path);
+        format!("{} {content} {}", self.sha256, self.modified)
     }
 
     /// Whether it is the same file, wherever it is stored now.
     #[must_use]
     pub fn same(&self, other: &Self) -> bool {
-        (self.size, self.modified, &self.sha256) == (other.size, other.modified, &other.sha256)
+        self.modified == other.modified && self.same_content(other)
     }
 }
 
@@ -221,16 +236,17 @@ impl Stamp {
         let file = base::file::open_regular(path)?;
         let about = file.metadata()?;
         let modified = about.modified().ok();
-        let sha256 = ends(about.len(), |part, at| {
+        let read = |part: &mut [u8], at| {
             (&file).seek(SeekFrom::Start(at))?;
             (&file).read_exact(part)
-        })?;
+        };
         let since = modified.and_then(|t| t.duration_since(UNIX_EPOCH).ok());
         let digest = InputDigest {
             path: path.display().to_string(),
             size: about.len(),
             modified: since.map_or(0, |d| d.as_secs()),
-            sha256,
+            sha256: sha256_ends(about.len(), read)?,
+            pieces_sha256: sha256_pieces(about.len(), read)?,
         };
         let node = node(&about);
         Ok(Self { modified, node, etag: None, digest, series: Vec::new() })
@@ -242,7 +258,9 @@ impl Stamp {
             path: address.to_string(),
             size: object.size(),
             modified: object.modified().unwrap_or(0),
-            sha256: ends(object.size(), |part, at| object.read_at(part, at))?,
+            sha256: sha256_ends(object.size(), |part, at| object.read_at(part, at))?,
+            // Each piece would be a request.
+            pieces_sha256: None,
         };
         let etag = object.etag().map(str::to_owned);
         Ok(Self { modified: None, node: 0, etag, digest, series: Vec::new() })
@@ -259,7 +277,7 @@ impl Stamp {
     pub fn differs(&self, now: &Self) -> Option<&'static str> {
         if self.digest.size != now.digest.size {
             Some("its size")
-        } else if self.digest.sha256 != now.digest.sha256 {
+        } else if !self.digest.same_content(&now.digest) {
             Some("its content")
         } else if self.etag != now.etag {
             Some("its ETag")
@@ -272,19 +290,6 @@ impl Stamp {
             (!same).then_some("its time of change")
         }
     }
-}
-
-/// SHA-256 over size, first and last MiB.
-fn ends<E>(size: u64, mut read: impl FnMut(&mut [u8], u64) -> Result<(), E>) -> Result<String, E> {
-    let mut hash = Sha256::new();
-    hash.update(size.to_le_bytes());
-    let second = size.saturating_sub(ENDS).max(ENDS);
-    for (from, to) in [(0, size.min(ENDS)), (second.min(size), size)] {
-        let mut part = vec![0; (to - from) as usize];
-        read(&mut part, from)?;
-        hash.update(&part);
-    }
-    Ok(hex(&hash.finalize()))
 }
 
 #[cfg(test)]

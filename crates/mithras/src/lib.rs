@@ -59,7 +59,6 @@ pub mod regions;
 pub mod report;
 pub mod run;
 pub mod subtypes;
-pub mod times;
 
 pub use base::file;
 pub use base::progress;

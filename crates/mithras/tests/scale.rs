@@ -1,13 +1,15 @@
 //! Many slides: lists, shards, several processes on one folder, gathering, ending early.
 
 use crate::common::{Dark, draw, results, setup};
-use detect::{CancelToken, Workers};
+use detect::{CancelToken, KeptCandidates, Workers};
 use mithras::Detector;
 use mithras::batch::state::Status;
 use mithras::batch::{self, DetectionOutcome, DetectionState, Existing, Input, OutFolder};
 use mithras::batch::{Inputs, Shard, read_list};
+use mithras::demo::{Layout, Spec};
 use mithras::progress::{Listener, Silent};
 use mithras::report::{self, ReportError, RunFile};
+use mitosis::{Mpp, Rect};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -437,4 +439,126 @@ fn the_summary_of_five_thousand_slides_is_small() {
     assert_eq!(page.matches("data-at=\"").count(), 5000);
     assert!(page.contains("data-at=\"./a%20slide%20with%20a%20long%20name%20%23777/\""));
     assert!(page.contains("<script") && !page.contains("data:image"));
+}
+
+/// An image of 1000 px width without compression: drawn tissue between margins of more than 1 MiB.
+fn between_margins(path: &Path, seed: u64) {
+    let (margin, height) = (360, 600);
+    let layout = Layout::new(Spec::new(1000, height, seed, 3).unwrap()).unwrap();
+    let tile = mithras::demo::draw(&layout, Rect::new(0, 0, 1000, height as usize));
+    let rows = height + 2 * margin;
+    let mut file = b"II*\0\x08\0\0\0".to_vec();
+    // Tag, type, number of values and value; the three values of the depth are behind the directory.
+    let strip = 256;
+    let entries = [
+        [256, 3, 1, 1000],
+        [257, 3, 1, rows],
+        [258, 3, 3, 200],
+        [259, 3, 1, 1],
+        [262, 3, 1, 2],
+        [273, 4, 1, strip],
+        [277, 3, 1, 3],
+        [278, 3, 1, rows],
+        [279, 4, 1, rows * 3000],
+    ];
+    file.extend((entries.len() as u16).to_le_bytes());
+    for [tag, kind, count, value] in entries {
+        file.extend([tag as u16, kind as u16].iter().flat_map(|v| v.to_le_bytes()));
+        file.extend([count, value].iter().flat_map(|v| v.to_le_bytes()));
+    }
+    file.resize(200, 0);
+    file.extend([8, 0, 8, 0, 8, 0]);
+    file.resize(strip as usize, 0);
+    let glass = vec![255; margin as usize * 3000];
+    fs::write(path, [file, glass.clone(), tile.data, glass].concat()).unwrap();
+}
+
+#[test]
+fn slides_that_differ_between_their_ends_are_different_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |n: &str| dir.path().join(n);
+    fs::create_dir(at("other")).unwrap();
+    between_margins(&at("a.tif"), 5);
+    between_margins(&at("b.tif"), 6);
+    fs::copy(at("a.tif"), at("other/b.tif")).unwrap();
+    let slide = |n: &str| Input { mpp: Some(Mpp::PAPER), ..Input::new(&at(n)) };
+    let digest = |n: &str| mithras::input::InputDigest::from_file(&at(n)).unwrap();
+    assert_eq!(digest("a.tif").sha256, digest("b.tif").sha256, "the ends are the same");
+    let rows = |out: &str, n: &str| text(at(out).join(n).join("detections.csv"));
+
+    // Candidates that were kept of the one are not those of the other.
+    process(vec![slide("b.tif")], &at("alone"), Existing::Refuse);
+    let mut keeping = detector();
+    let folder = at("kept");
+    keeping.models.kept = Some(KeptCandidates { folder, identity: "dark".into() });
+    let both = vec![slide("a.tif"), slide("b.tif")];
+    let cancel = CancelToken::new();
+    let (_, run) =
+        process_with(both, &at("both"), Existing::Refuse, &mut keeping, &mut Silent, &cancel);
+    assert!(rows("alone", "b").lines().count() > 1, "candidates are found");
+    assert_eq!(rows("both", "b"), rows("alone", "b"));
+    assert_ne!(rows("both", "a"), rows("both", "b"));
+    assert!(run.same_files.is_empty(), "{:?}", run.same_files);
+
+    // A slide under the name of the other one.
+    process(vec![slide("other/b.tif")], &at("renamed"), Existing::Refuse);
+    let gathered = report::gather(&[at("alone"), at("renamed")], Some(&at("all")));
+    assert!(matches!(gathered, Err(ReportError::Twice { name, .. }) if name == "b"));
+    let point = mithras::Thresholds::Given(mitosis::OperatingPoint {
+        cls: mitosis::Score::new(0.0).unwrap(),
+        ..detector().config.thresholds
+    });
+    let into = at("point");
+    let of = |slides: &str| {
+        let _ = fs::remove_dir_all(&into);
+        report::at_point(&report::AtPoint {
+            run: &at("alone"),
+            into: &into,
+            thresholds: &point,
+            package: None,
+            slides: Some(&at(slides)),
+            command: &[],
+        })
+    };
+    let refused = of("other").unwrap_err();
+    assert!(matches!(refused, report::PointError::Slide { .. }), "{refused}");
+    assert!(of(".").is_ok());
+
+    // States of earlier versions have no such digest, and are compared without.
+    for folder in ["alone/b", "renamed/b"] {
+        let mut state = DetectionState::load(&at(folder)).unwrap();
+        assert!(state.input.pieces_sha256.take().is_some());
+        state.save(&at(folder)).unwrap();
+    }
+    assert!(report::gather(&[at("alone"), at("renamed")], Some(&at("all"))).is_ok());
+}
+
+#[test]
+fn one_slide_counted_in_two_ways_is_not_gathered() {
+    let dir = tempfile::tempdir().unwrap();
+    study(dir.path());
+    let at = |n: &str| dir.path().join(n);
+    let slide = |mpp| vec![Input { mpp, ..Input::new(&at("s0.tiff")) }];
+    process(slide(None), &at("a"), Existing::Refuse);
+    process(slide(Some(Mpp::PAPER)), &at("b"), Existing::Refuse);
+    let refused = |outs: [&str; 2]| {
+        let outs = outs.map(at);
+        let refused = report::gather(&outs, Some(&at("all"))).unwrap_err();
+        assert!(matches!(refused, ReportError::Config { .. }), "{refused}");
+        refused.to_string()
+    };
+    let printed = refused(["a", "b"]);
+    assert!(printed.contains("given um/px was none and is `0.25`"), "{printed}");
+    assert!(printed.contains("a/s0") && printed.contains("b/s0"), "{printed}");
+    let printed = refused(["b", "a"]);
+    assert!(printed.contains("given um/px was `0.25`"), "{printed}");
+    for (name, value) in [("regions", "of a file"), ("thresholds.seg", "0.9")] {
+        let mut state = DetectionState::load(&at("a/s0")).unwrap();
+        state.settings.insert(name.into(), value.into());
+        process(slide(None), &at(name), Existing::Refuse);
+        state.save(&at(name).join("s0")).unwrap();
+        let printed = refused(["a", name]);
+        assert!(printed.contains(&format!("is `{value}`")), "{printed}");
+        refused([name, "a"]);
+    }
 }

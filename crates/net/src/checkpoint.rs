@@ -53,6 +53,10 @@ pub struct Spec {
     /// `None` where no list was kept: checkpoints of older versions and files of others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trained_on: Option<TrainedOn>,
+    /// Slides and patients whose images, without labels, these weights, or those they started from, were
+    /// pretrained on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pretrained_on: Option<TrainedOn>,
 }
 
 /// Names of slides and patients, sorted.
@@ -94,6 +98,7 @@ impl Spec {
             corpus_digest: String::new(),
             notes: serde_json::Value::Null,
             trained_on: None,
+            pretrained_on: None,
         })
     }
 

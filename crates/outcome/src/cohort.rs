@@ -277,8 +277,19 @@ impl Cohort {
         patients
     }
 
+    /// Only these slides, where a patient has one of them, each with the clinical row that `row` gives its patient.
+    pub fn narrowed(&self, kept: &HashSet<usize>, row: &HashMap<String, usize>) -> Self {
+        let has: HashSet<&str> = kept.iter().map(|&i| self.slides[i].patient.as_str()).collect();
+        let wanted = |(i, s): &(usize, &Slide)| kept.contains(i) || !has.contains(&*s.patient);
+        let slides = self.slides.iter().enumerate().filter(wanted).map(|(_, s)| {
+            let clinical = row.get(&s.patient).copied().unwrap_or(s.clinical);
+            Slide { clinical, ..s.clone() }
+        });
+        Self { slides: slides.collect(), ..self.clone() }
+    }
+
     /// One row per patient, counts combined by `rule`; clinical columns are those of the patient's
-    /// first slide.
+    /// first slide, after [`Self::narrowed`] the same for all of them.
     pub fn per_patient(&self, clinical: &Table, rule: PatientRule) -> Result<Table> {
         let rows: Vec<CountRow> = self
             .by_patient()

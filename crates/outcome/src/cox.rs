@@ -3,7 +3,8 @@
 use crate::error::{Error, Result};
 use crate::frame::{Frame, Roles};
 use crate::result::{
-    Agreement, Coefficient, Summary, Test, add_profiles, coefficients, diagnoses, few_events,
+    Agreement, Coefficient, Summary, Test, add_profiles, adjust, coefficients, diagnoses,
+    few_events,
 };
 use crate::{Table, check_level, ties_name};
 use serde::Serialize;
@@ -225,6 +226,7 @@ pub fn cox(table: &Table, plan: &CoxPlan) -> Result<CoxModel> {
     };
     let mut found = coefficients(&fitted, &frame.names, plan.level);
     add_profiles(&mut found, &fitted, &data, plan.level, plan.limits == Limits::Profile)?;
+    adjust(&mut found, frame.repeated.is_none());
     if fitted.robust && found.iter().any(|c| c.profile.is_some()) {
         warnings.push(
             "limits by the profile likelihood take rows for independent: clusters and fractional \
@@ -279,4 +281,41 @@ fn proportional(frame: &Frame, test: &ZphTest) -> ProportionalHazards {
         t.map(|t| TermTest { name: name.clone(), test: t.into() })
     };
     ProportionalHazards { terms: named.filter_map(one).collect(), global: test.global.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// Of an estimate without an end Wald's test means nothing: Holm's p-values take that of the profile.
+    #[test]
+    fn p_values_by_holm_are_of_the_valid_tests() {
+        let row = |i: u32| {
+            format!(
+                "{},{},{},{}\n",
+                1 + i * 13 % 37,
+                u8::from(!i.is_multiple_of(4)),
+                i * 7 % 11,
+                u8::from(i.is_multiple_of(4))
+            )
+        };
+        let text: String = (0..36).map(row).collect();
+        let table =
+            Table::parse(Path::new("t.csv"), format!("t,e,x,z\n{text}").as_bytes()).unwrap();
+        let roles = Roles {
+            time: "t".into(),
+            event: "e".into(),
+            covariates: vec!["x".into(), "z".into()],
+            ..Roles::default()
+        };
+        let model = cox(&table, &CoxPlan { roles, ..CoxPlan::default() }).unwrap();
+        let [x, z] = &model.coefficients[..] else { panic!("two coefficients") };
+        assert_eq!(z.infinite, Some("-"));
+        let profile = z.profile.unwrap().lrt.p;
+        assert!(profile < x.p.unwrap() && profile < 0.01 && z.p.unwrap() > 0.5);
+        let holm = |c: &Coefficient| c.ratio().unwrap().p_holm.unwrap();
+        assert!((holm(z) - 2.0 * profile).abs() < 1e-12);
+        assert!((holm(x) - x.p.unwrap()).abs() < 1e-12);
+    }
 }

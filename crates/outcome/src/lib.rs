@@ -68,8 +68,8 @@ pub use stats::survival::cox::{Ties, TimeTransform};
 pub use stats::survival::km::IntervalType;
 pub use study::{
     Adjusted, CStudy, Compared, ComparedResult, Counts, CutPoints, Feature, LogRankStudy, Model,
-    NoPair, PValue, PatientLevel, PatientResult, Protocol, ProtocolBootstrap, Study, StudyPlan,
-    Tested, pair, study,
+    NoName, NoPair, PValue, PatientLevel, PatientResult, Protocol, ProtocolBootstrap, Study,
+    StudyPlan, Tested, column_name, joined_columns, pair, study,
 };
 pub use table::Table;
 

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::frame::{Frame, Roles};
-use crate::result::{Coefficient, Summary, Test, coefficients, diagnoses, few_events};
+use crate::result::{Coefficient, Summary, Test, adjust, coefficients, diagnoses, few_events};
 use crate::{Table, ties_name};
 use base::remedy::Setting;
 use serde::Serialize;
@@ -71,7 +71,9 @@ pub struct NestedModel {
 
 impl NestedModel {
     fn new(fit: &CoxFit, names: &[String]) -> Self {
-        Self { loglik: fit.loglik, df: fit.df(), coefficients: coefficients(fit, names, 0.95) }
+        let mut coefficients = coefficients(fit, names, 0.95);
+        adjust(&mut coefficients, false);
+        Self { loglik: fit.loglik, df: fit.df(), coefficients }
     }
 }
 

@@ -199,7 +199,8 @@ pub struct Ratio {
     /// The same under its other name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub robust_se: Option<f64>,
-    /// Holm's p-value over the model's coefficients.
+    /// Holm's p-value over the valid p-values of the model's coefficients: where an estimate may be infinite, that of
+    /// its profile likelihood.
     pub p_holm: Option<f64>,
 }
 
@@ -225,12 +226,10 @@ impl Coefficient {
     }
 }
 
-/// The coefficients of a fit.
+/// The coefficients of a fit; [`adjust`] adds Holm's p-values.
 pub(crate) fn coefficients(fit: &CoxFit, names: &[String], level: f64) -> Vec<Coefficient> {
     let found: Vec<_> = (0..names.len()).map(|j| fit.coefficient(j)).collect();
-    let p: Vec<f64> = found.iter().flatten().map(|c| c.p).filter(|p| p.is_finite()).collect();
-    let mut adjusted = stats::interval::holm(&p).unwrap_or_default().into_iter();
-    let mut one = |(j, name): (usize, &String), c: &Option<cox::Coefficient>| {
+    let one = |(j, name): (usize, &String), c: &Option<cox::Coefficient>| {
         let Some(c) = c else {
             let (beta, se, z, p) = (None, None, None, None);
             let rest = Rest::LeftOut { left_out: true };
@@ -254,7 +253,7 @@ pub(crate) fn coefficients(fit: &CoxFit, names: &[String], level: f64) -> Vec<Co
                 se_naive: c.se_naive,
                 se_robust: robust,
                 robust_se: robust,
-                p_holm: if c.p.is_finite() { adjusted.next() } else { None },
+                p_holm: None,
             }),
         }
     };
@@ -280,6 +279,24 @@ pub(crate) fn add_profiles(
         });
     }
     Ok(())
+}
+
+/// Adds Holm's p-values over those that are valid: of an estimate that may be infinite the profile's, if
+/// `independent` rows make it valid.
+pub(crate) fn adjust(coefficients: &mut [Coefficient], independent: bool) {
+    let valid = |c: &Coefficient| match c.infinite {
+        Some(_) => c.profile.filter(|_| independent).map(|profile| profile.lrt.p),
+        None => c.p,
+    };
+    let p: Vec<Option<f64>> =
+        coefficients.iter().map(|c| valid(c).filter(|p| p.is_finite())).collect();
+    let known: Vec<f64> = p.iter().flatten().copied().collect();
+    let mut adjusted = stats::interval::holm(&known).unwrap_or_default().into_iter();
+    for (c, p) in coefficients.iter_mut().zip(p) {
+        if let Rest::Estimated(ratio) = &mut c.rest {
+            ratio.p_holm = p.and_then(|_| adjusted.next());
+        }
+    }
 }
 
 /// The diagnoses of a fit as text, with column names.

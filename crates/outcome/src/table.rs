@@ -24,6 +24,8 @@ pub struct Table {
     /// The row of the file that each row came from.
     origin: Vec<usize>,
     missing: Vec<String>,
+    /// Those of `missing` that are numbers.
+    missing_numbers: Vec<f64>,
     /// Names of columns whose numbers have both a decimal comma and a point.
     two_points: Vec<String>,
 }
@@ -36,7 +38,7 @@ impl Table {
     /// When it cannot be read, is not a table, or has no rows.
     pub fn read(path: &Path, missing: &[String]) -> Result<Self> {
         let parquet = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("parquet"));
-        let mut table = if parquet {
+        let table = if parquet {
             // The reader of others takes some damaged files for a fault of its own.
             catch_panic(|| Ok(Self::read_parquet(path))).map_err(|stopped: Stopped| {
                 Error::Parquet { path: path.to_owned(), what: "damaged", source: Box::new(stopped) }
@@ -44,8 +46,14 @@ impl Table {
         } else {
             Self::parse(path, &base::file::read(path, LARGEST)?)
         }?;
-        table.missing = missing.to_vec();
-        Ok(table)
+        Ok(table.with_missing(missing))
+    }
+
+    /// The same table, in which further texts mean "missing".
+    #[must_use]
+    pub fn with_missing(self, codes: &[String]) -> Self {
+        let missing_numbers = codes.iter().filter_map(|code| code.parse().ok()).collect();
+        Self { missing: codes.to_vec(), missing_numbers, ..self }
     }
 
     /// Parses delimited text; `path` names it in errors.
@@ -152,6 +160,7 @@ impl Table {
             lines,
             origin,
             missing: Vec::new(),
+            missing_numbers: Vec::new(),
             two_points: Vec::new(),
         })
     }
@@ -212,12 +221,54 @@ impl Table {
         Ok(j)
     }
 
-    /// The cell, or `None` if it is missing.
+    /// The cell, or `None` if it is missing. A code for missing that is a number means every form of it: 999 and
+    /// 999.0. What was computed is never a code.
     #[must_use]
     pub fn cell(&self, row: usize, column: usize) -> Option<&str> {
         let cell = self.columns[column][row].as_str();
-        let missing = is_missing(cell) || self.missing.iter().any(|m| m == cell);
-        (!missing).then_some(cell)
+        let missing = is_missing(cell) || self.is_code(cell);
+        (self.is_computed(column) || !missing).then_some(cell)
+    }
+
+    fn is_code(&self, cell: &str) -> bool {
+        if self.missing.iter().any(|code| code == cell) {
+            return true;
+        }
+        // 0999 is a name, and not the number 999.
+        let padded = cell.starts_with('0') && cell[1..].starts_with(|c: char| c.is_ascii_digit());
+        let number = || cell.parse::<f64>().is_ok_and(|v| self.missing_numbers.contains(&v));
+        !self.missing_numbers.is_empty() && !padded && number()
+    }
+
+    /// Whether two rows have one value in a column: the same text, or forms of one number.
+    pub(crate) fn agree(&self, row: usize, other: usize, column: usize) -> bool {
+        match (self.cell(row, column), self.cell(other, column)) {
+            (Some(a), Some(b)) => same_value(a, b),
+            (a, b) => a.is_none() && b.is_none(),
+        }
+    }
+
+    /// The refusal of a row that contradicts the `first` of the same patient; `more` ends the sentence.
+    pub(crate) fn contradiction(
+        &self,
+        row: usize,
+        column: usize,
+        first: usize,
+        patient: &str,
+        more: &str,
+    ) -> Error {
+        let reason = format!(
+            "'{}', but '{}' of the same patient '{patient}' in row {}{more}",
+            self.raw(row, column),
+            self.raw(first, column),
+            self.origin_of(first) + 1,
+        );
+        self.wrong(row, column, reason)
+    }
+
+    /// The same table without codes for missing beyond the usual words.
+    pub(crate) fn without_codes(self) -> Self {
+        Self { missing: Vec::new(), missing_numbers: Vec::new(), ..self }
     }
 
     /// Whether a column was computed, not read: all its cells are numbers.
@@ -259,6 +310,7 @@ impl Table {
         let mut table = Self::checked(&self.path, names, columns, lines)?;
         table.origin = origin.iter().map(|&r| self.origin[r]).collect();
         table.missing.clone_from(&self.missing);
+        table.missing_numbers.clone_from(&self.missing_numbers);
         table.two_points.clone_from(&self.two_points);
         table.computed = (first..).zip(computed).collect();
         Ok(table)
@@ -336,6 +388,11 @@ fn check_cells(path: &Path, rows: usize, columns: usize) -> Result<()> {
     Err(Error::Content { path: path.to_owned(), reason, setting: None })
 }
 
+/// Whether two cells have the same text, or are forms of one number.
+pub(crate) fn same_value(a: &str, b: &str) -> bool {
+    a == b || matches!((a.parse::<f64>(), b.parse::<f64>()), (Ok(a), Ok(b)) if a == b)
+}
+
 /// Whether a column's numbers have decimal commas: all filled cells are numbers then.
 fn has_decimal_commas<'a>(cells: impl Iterator<Item = &'a str>) -> bool {
     let mut commas = false;
@@ -408,6 +465,18 @@ mod tests {
         let t = parse("stage\tage\n'--\t[Not Available]\nI\tUNK\n").unwrap();
         assert_eq!((t.cell(0, 0), t.cell(0, 1), t.cell(1, 1)), (None, None, None));
         assert_eq!(t.missing_words(0), BTreeMap::from([("'--", 1)]));
+    }
+
+    #[test]
+    fn a_code_that_is_a_number_means_every_form_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.csv");
+        std::fs::write(&path, "a\n999\n999.0\n0999\n99\nlost\n").unwrap();
+        let t = Table::read(&path, &["999".into(), "lost".into()]).unwrap();
+        let cells: Vec<_> = (0..t.len()).map(|r| t.cell(r, 0)).collect();
+        assert_eq!(cells, [None, None, Some("0999"), Some("99"), None]);
+        let mean = t.derived(vec!["m".into()], Vec::new(), vec![vec![999.0]], &[0]).unwrap();
+        assert_eq!(mean.cell(0, 0), Some("999"), "what was computed is not a code");
     }
 
     #[test]

@@ -149,12 +149,12 @@ def cox(
     ties: str = "efron",
     level: float = 0.95,
     baseline: bool = False,
-    missing: Iterable[str] = (),
+    missing: Iterable[str | float] = (),
 ) -> dict[str, Any]:
     """Fits Cox's proportional-hazards model, equal to R's package survival.
 
     ``table``: a data frame, or the path of a CSV, TSV or Parquet file; all else names its columns
-    (``missing``: cell texts of a file that mean "missing"). ``patient``: its column; each patient becomes one row,
+    (``missing``: cell texts or numbers that mean "missing"). ``patient``: its column; each patient becomes one row,
     numbers by ``patient_rule`` ("max", "mean"). The result is what ``mithras survival
     cox --json`` prints. Raises ``SurvivalError``.
     """
@@ -172,7 +172,7 @@ def cox(
         "ties": ties,
         "level": level,
         "baseline": baseline,
-        "missing": list(missing),
+        "missing": [str(code) for code in missing],
     }
     return json.loads(_mithras.cox(source(table), columns))
 
@@ -197,7 +197,7 @@ def study(
     horizon: float | None = None,
     time_unit: str = "months",
     time_scale: float = 1.0,
-    missing: Iterable[str] = (),
+    missing: Iterable[str | float] = (),
     out: str | os.PathLike[str] | None = None,
 ) -> dict[str, Any]:
     """The whole survival analysis of a detection run: counts joined to a clinical table.
@@ -224,7 +224,7 @@ def study(
         "horizon": horizon,
         "time_unit": time_unit,
         "time_scale": time_scale,
-        "missing": list(missing),
+        "missing": [str(code) for code in missing],
     }
     return json.loads(_mithras.study(source(counts), source(clinical), columns, out))
 

@@ -35,7 +35,9 @@ impl Source {
 
     fn table(&self, missing: &[String]) -> PyResult<Table> {
         match self {
-            Self::Memory(bytes) => Table::parse(self.path(), bytes),
+            Self::Memory(bytes) => {
+                Table::parse(self.path(), bytes).map(|table| table.with_missing(missing))
+            }
             Self::File(path) => Table::read(path, missing),
         }
         .map_err(with_path::<SurvivalError, _>(self.path()))

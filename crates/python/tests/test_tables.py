@@ -44,6 +44,11 @@ def test_cox_equals_the_program(patients, program):
     frame = pandas.read_csv(file)
     from_frame = mithras.cox(frame, time="months", event="died", covariates=["age", "sex"])
     assert from_frame["coefficients"] == ours["coefficients"]
+    # A code for missing holds for a data frame as for its file.
+    code, kept = frame["age"].iloc[0], int((frame["age"] != frame["age"].iloc[0]).sum())
+    for table in (file, frame):
+        coded = mithras.cox(table, time="months", event="died", covariates=["age"], missing=[code])
+        assert coded["n"] == kept, type(table)
     with pytest.raises(mithras.SurvivalError, match="weight"):
         mithras.cox(file, time="months", event="died", covariates=["weight"])
 

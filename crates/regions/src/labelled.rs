@@ -5,6 +5,7 @@
 //! class. The held-out side of a fold is `validation`.
 
 use base::remedy::{Remedied, Remedy};
+use std::collections::HashSet;
 use std::path::Path;
 
 use mitosis::{Mpp, Point};
@@ -60,6 +61,7 @@ fn inside(scene: &Scene, x: f32, y: f32, side: u32) -> bool {
 
 struct Writer<'a> {
     out: CorpusWriter,
+    paths: HashSet<String>,
     options: &'a LabelledOptions,
 }
 
@@ -75,10 +77,22 @@ struct Place<'a> {
 }
 
 impl Writer<'_> {
+    /// A name for the crop of a place; two places may round to one pixel.
+    fn path(&mut self, p: &Place<'_>) -> String {
+        let own = format!("{}_{}_{:.0}_{:.0}", p.scene.name, p.kind, p.x, p.y);
+        let mut path = format!("{own}.png");
+        let mut number = 2;
+        while !self.paths.insert(path.clone()) {
+            path = format!("{own}_{number}.png");
+            number += 1;
+        }
+        path
+    }
+
     fn push(&mut self, p: &Place<'_>) -> Result<(), CorpusError> {
         let side = self.options.crop;
         let tile = p.scene.cut(p.x, p.y, side as usize);
-        let path = format!("{}_{}_{:.0}_{:.0}.png", p.scene.name, p.kind, p.x, p.y);
+        let path = self.path(p);
         let image = Encoding::Png.encode(&tile).map_err(|reason| CorpusError::Crop {
             crop: path.clone(),
             reason: reason.to_string(),
@@ -152,7 +166,11 @@ pub fn write(
     notes.insert("held_out".into(), fold.name.clone().into());
     let header =
         Header { name: "labelled".into(), builder: o.builder.clone(), preset: None, notes };
-    let mut w = Writer { out: CorpusWriter::create(out, header, Layout::default())?, options: o };
+    let mut w = Writer {
+        out: CorpusWriter::create(out, header, Layout::default())?,
+        paths: HashSet::new(),
+        options: o,
+    };
     for (images, split) in [(&fold.train, Split::Train), (&fold.validation, Split::Validation)] {
         for image in images {
             w.image(set, image, split)?;
@@ -192,6 +210,35 @@ mod tests {
     use crate::folds::{FoldManifest, Scheme};
     use crops::{Columns, Corpus};
     use std::collections::{BTreeMap, BTreeSet};
+
+    #[test]
+    fn labels_of_one_pixel_get_crops_of_their_own() {
+        use crate::dataset::{Builder, GivenMpp, Label as Place, MppSource, probe};
+        let dir = tempfile::tempdir().unwrap();
+        let mut made = Builder::new("t", "test");
+        for name in ["a", "b"] {
+            let file = dir.path().join(format!("{name}.png"));
+            let grey = image::Rgb([name.as_bytes()[0]; 3]);
+            image::RgbImage::from_pixel(300, 300, grey).save(&file).unwrap();
+            let given = Some(GivenMpp { mpp: Mpp::PAPER, source: MppSource::User });
+            let mut image = probe(&file, given).unwrap().image(name, name, "made");
+            image.exhaustive = true;
+            let places = [100.0, 100.2, 100.3].map(|x| Place::at("mitotic_figure", x, 100.0));
+            image.labels.extend(places);
+            made.push(image);
+        }
+        let set = made.write(&dir.path().join("set")).unwrap();
+        let folds = FoldManifest::of_regions(&set, Scheme::LeaveOneOut, 0).unwrap();
+        let fold = folds.regions(&set.training(), 0).unwrap();
+        let none = LabelledOptions { dark_per_frame: 0, dark_per_patch: 0, ..Default::default() };
+        let out = dir.path().join("crops");
+        assert_eq!(write(&set, &fold, &out, &none).unwrap().counts.crops, 6);
+        let corpus = Corpus::open(&out).unwrap();
+        let crops = corpus.crops(Columns::Meta).unwrap();
+        let paths: BTreeSet<String> = crops.map(|c| c.unwrap().meta.path).collect();
+        assert!(paths.contains("a_figure_100_100.png"), "{paths:?}");
+        assert!(paths.contains("a_figure_100_100_3.png"), "{paths:?}");
+    }
 
     #[test]
     fn writes_figures_and_mimickers_of_disjoint_slides() {

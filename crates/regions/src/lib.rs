@@ -26,8 +26,8 @@ pub mod labelled;
 pub mod scene;
 pub mod sheets;
 pub mod shortcuts;
-pub mod slide_name;
 pub mod task;
 pub mod yolo;
 
+pub use crops::slide_name;
 pub use dataset::*;

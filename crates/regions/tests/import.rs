@@ -1,7 +1,8 @@
 //! Importers: exact counts on published files, and clear refusals of broken ones.
 
 use regions::annotations::{
-    BoxOrder, Class, ImportError, ImportOptions, LabelSource, Mapping, Summary, importer,
+    BoxOrder, Class, ImageEntry, ImportError, ImportOptions, LabelSource, Mapping, Summary,
+    importer,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -434,4 +435,98 @@ fn a_folder_is_read_by_its_table_or_the_table_is_named() {
     assert_eq!(of_folder.figures, 1);
     let error = read("midog25-csv", dir.path(), &plain()).unwrap_err().to_string();
     assert!(error.contains("name the table in it") && error.contains("labels.csv"), "{error}");
+}
+
+#[test]
+fn a_column_of_slides_is_read_next_to_the_image() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a.csv");
+    let slides = |format: &str, text: &str| {
+        fs::write(&file, text).unwrap();
+        let all = (importer(format).unwrap().read)(&file, &plain()).map_err(|e| e.to_string())?;
+        let table = String::from_utf8(all.table()).unwrap();
+        let names = |i: &ImageEntry| (i.name.clone(), i.slide_name().to_owned());
+        Ok::<_, String>((all.images.iter().map(names).collect::<Vec<_>>(), table))
+    };
+    let one = vec![("a.png".to_owned(), "S1".to_owned())];
+    // A later line may state what an earlier one leaves open.
+    for header in [
+        "file,xmin,ymin,xmax,ymax,label,slide",
+        "image,x1,y1,x2,y2,label,Slide_ID",
+        "filename,left,top,right,bottom,class,slide name",
+    ] {
+        let text = format!("{header}\na.png,10,20,60,70,mf,\na.png,30,40,80,90,mf,S1\n");
+        let (found, table) = slides("csv", &text).unwrap();
+        assert_eq!(found, one, "{header}");
+        // What is written is read back with its slide.
+        assert_eq!(slides("csv", &table).unwrap().0, one, "{table}");
+    }
+    let midog = "filename,slide,x,y,majority\na.png,S1,10,20,NMF\n";
+    assert_eq!(slides("midog25-csv", midog).unwrap().0, one);
+    // Without another column the slide is the image.
+    let (alone, table) = slides("csv", "slide,x,y,label\na.png,10,20,mf\n").unwrap();
+    assert_eq!(alone, [("a.png".to_owned(), "a.png".to_owned())]);
+    assert!(!table.contains("slide_name"), "{table}");
+    for (column, format, label) in [
+        ("slide", "csv", "label"),
+        ("patient", "csv", "label"),
+        ("slide", "midog25-csv", "majority"),
+    ] {
+        let text = format!("filename,{column},x,y,{label}\na.png,S1,1,2,AMF\na.png,S2,9,9,AMF\n");
+        let e = slides(format, &text).unwrap_err();
+        assert!(e.contains("a.csv") && e.contains("`S1`") && e.contains("`S2`"), "{e}");
+        assert!(e.contains("line 3") && e.contains(column), "{e}");
+    }
+}
+
+#[test]
+fn meanings_of_categories_that_the_file_lacks_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let import = |format: &str, name: &str, content: &str, map: &[&str]| {
+        let file = dir.path().join(name);
+        fs::write(&file, content).unwrap();
+        let o = ImportOptions { mapping: Mapping::parse(map).unwrap(), ..plain() };
+        importer(format).unwrap().annotations(&file, &o).map_err(|e| e.to_string())
+    };
+    let csv = "image,x,y,label\na,10,20,mitosis\na,30,40,hard negative\n";
+    let e = import("csv", "a.csv", csv, &["Hard negatives=ignore"]).unwrap_err();
+    assert!(e.contains("`hard negatives`") && e.contains("`hard negative`, `mitosis`"), "{e}");
+    import("csv", "a.csv", csv, &["Hard Negative =ignore"]).unwrap();
+    // A category that the file lists and no annotation has.
+    let json = r#"{"images":[{"id":1,"file_name":"a","width":900,"height":900}],
+        "categories":[{"id":1,"name":"MF"},{"id":2,"name":"odd"}],
+        "annotations":[{"id":1,"image_id":1,"category_id":1,"bbox":[600,600,50,50]}]}"#;
+    import("coco", "a.json", json, &["odd=ignore"]).unwrap();
+    assert!(import("coco", "a.json", json, &["odds=ignore"]).unwrap_err().contains("`MF`, `odd`"));
+    let asap = r#"<ASAP_Annotations><Annotations><Annotation Name="0" Type="Dot" PartOfGroup="mf">
+        <Coordinates><Coordinate X="10" Y="20"/></Coordinates></Annotation></Annotations>
+        <AnnotationGroups><Group Name="odd" PartOfGroup="None"/></AnnotationGroups></ASAP_Annotations>"#;
+    import("asap", "a.xml", asap, &["odd=mf"]).unwrap();
+    assert!(import("asap", "a.xml", asap, &["odds=mf"]).is_err());
+    let fixed = "filename,x,y,majority\na,1,2,NMF\n";
+    let e = import("midog25-csv", "a.csv", fixed, &["NMF=mimicker"]).unwrap_err();
+    assert!(e.contains("`nmf`") && e.contains("fixes the classes"), "{e}");
+    let old = database(dir.path(), OLD);
+    let o = |map| ImportOptions { mapping: Mapping::parse([map]).unwrap(), ..plain() };
+    let read = |map| importer("sliderunner").unwrap().annotations(&old, &o(map));
+    assert!(read("Tumorzone=ignore").is_ok() && read("Tumorzones=ignore").is_err());
+}
+
+#[test]
+fn a_class_is_assumed_for_tables_without_labels_alone() {
+    let assumed = ImportOptions { assume: Some(Class::Mimicker), ..plain() };
+    for (format, content, part) in [
+        ("csv", "image,x,y,label\na,10,20,mitosis\n", "the column `label`"),
+        ("csv", "image,x,y,is_mitosis\na,10,20,1\n", "the column `is_mitosis`"),
+        ("midog25-csv", "filename,x,y,majority\na,1,2,NMF\n", "the format `midog25-csv`"),
+    ] {
+        let e = text(format, "a.csv", content, &assumed).unwrap_err().to_string();
+        assert!(e.contains(part) && e.contains("a.csv"), "{e}");
+    }
+    // The words of one annotator are labels.
+    let experts = "image,x,y,expert1\na,10,20,mf\n";
+    let labels = LabelSource::Annotator("expert1".into());
+    let one = ImportOptions { labels: labels.clone(), ..plain() };
+    assert_eq!(text("csv", "a.csv", experts, &one).unwrap().figures, 1);
+    assert!(text("csv", "a.csv", experts, &ImportOptions { labels, ..assumed }).is_err());
 }

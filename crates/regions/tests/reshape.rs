@@ -152,6 +152,7 @@ fn overlap_is_found_by_slide_patient_and_pixels() {
     refuse_overlap(&base, &one("b", "s2", "p2", 20)).unwrap();
     for (name, other, word) in [
         ("c", ("s1", "p2", 20), "1 slides (s1)"),
+        ("f", ("s1.PNG", "p2", 20), "1 slides (s1)"),
         ("d", ("s2", "p1", 20), "1 patients (p1)"),
         ("e", ("s2", "p2", 10), "1 images"),
     ] {
@@ -170,6 +171,27 @@ fn merging_keeps_everything() {
     let merged = Corpus::open(dir.path().join("m")).unwrap();
     merged.verify().unwrap();
     assert_eq!(metas(&merged).iter().filter(|m| m.path.starts_with("1/")).count(), 30);
+}
+
+#[test]
+fn a_slide_with_and_without_a_suffix_counts_once() {
+    let dir = tempdir().unwrap();
+    let one = |name: &str, slide: &str| {
+        build(&dir.path().join(name), [Draw { slide: slide.into(), ..draw(0) }])
+    };
+    let parts = [one("a", "s1"), one("b", "s1.tiff")];
+    let made = merge(&parts, &dir.path().join("m"), Header::default()).unwrap();
+    assert_eq!(made.counts.slides, 1);
+    Corpus::open(dir.path().join("m")).unwrap().verify().unwrap();
+    // Corpora of earlier versions counted two.
+    let manifest = dir.path().join("m/manifest.json");
+    let text = fs::read_to_string(&manifest).unwrap();
+    let of = |slides: u8| text.replace("\"slides\": 1", &format!("\"slides\": {slides}"));
+    for (slides, valid) in [(2, true), (3, false)] {
+        fs::write(&manifest, of(slides)).unwrap();
+        let merged = Corpus::open(dir.path().join("m")).unwrap();
+        assert_eq!(merged.verify().is_ok(), valid, "{slides}");
+    }
 }
 
 #[test]

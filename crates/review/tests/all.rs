@@ -1,3 +1,4 @@
-//! Files that other programs read and write back.
+//! What other programs read and write back, and what is counted again.
 
 mod dicom;
+mod recount;

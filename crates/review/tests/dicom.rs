@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// A run of one slide `case` of this size, its candidates placed in hundredths of a pixel: two
 /// figures at the left edge, so that the hotspot hangs over it, and two that do not count.
-fn run(root: &Path, file: &str, (width, height): (u64, u64), digest: &str) -> PathBuf {
+pub(crate) fn run(root: &Path, file: &str, (width, height): (u64, u64), digest: &str) -> PathBuf {
     let score = |p| Score::new(p).unwrap();
     let at = |x, y, seg, cls: Option<f32>| Detection {
         candidate: Candidate { centroid: Point::new(x, y), s_seg: score(seg) },

@@ -64,11 +64,6 @@ impl Claim {
         let ok = |v| Mpp::new(v).ok().filter(|m| m.get() <= self.max());
         Some((ok(self.x)?, ok(self.y)?))
     }
-
-    /// Whether its pixels are as wide as high.
-    fn is_square(&self) -> bool {
-        !differ(self.x, self.y, ANISOTROPY)
-    }
 }
 
 fn show(c: &Claim) -> String {
@@ -137,14 +132,13 @@ pub(crate) fn settle(claims: &[Claim], magnification: Option<f64>) -> Result<Res
             return Err(Refusal::Contradicting(show(claim), show(other)));
         }
     }
-    if let Some(power) = magnification.filter(|m| m.is_finite() && *m > 0.0) {
-        if !is_of_power(x.get(), power) {
-            let nominal = 10.0 / power;
-            return Err(Refusal::Contradicting(
-                show(claim),
-                format!("objective power {power}x (about {nominal} um/px)"),
-            ));
-        }
+    let step = magnification.filter(|m| m.is_finite() && *m > 0.0);
+    if let Some(power) = step.filter(|power| !is_of_power(x.get(), *power)) {
+        let nominal = 10.0 / power;
+        return Err(Refusal::Contradicting(
+            show(claim),
+            format!("objective power {power}x (about {nominal} um/px)"),
+        ));
     }
     Ok(Resolution { x, y, source: claim.source.clone() })
 }
@@ -164,9 +158,10 @@ pub(crate) fn given(
         }
         Err(Refusal::Contradicting(first, second)) => {
             let chosen = |c: &Claim| c.checked().is_some_and(|(x, y)| !off(x) && !off(y));
-            let by_power = magnification.is_some_and(|m| is_of_power(mpp.get(), m));
-            let one_holds =
-                claims.iter().any(chosen) || (by_power && claims.iter().all(Claim::is_square));
+            // The power is one of the two where the other values agree with each other.
+            let by_power = magnification.is_some_and(|m| is_of_power(mpp.get(), m))
+                && settle(claims, None).is_ok();
+            let one_holds = claims.iter().any(chosen) || by_power;
             if one_holds {
                 return Ok(user);
             }
@@ -231,7 +226,7 @@ mod tests {
         // Of two values the given one is one.
         let torn = [Claim::vendor("a", 0.25, 0.25), Claim::vendor("b", 0.5, 0.5)];
         assert_eq!(given(of(0.5), &torn, None).unwrap().x, of(0.5));
-        let both = refused(0.35, &torn, None);
+        let both = refused(0.35, &torn, Some(40.0));
         assert!(both.contains("a = 0.25") && both.contains("b = 0.5"), "{both}");
         assert_eq!(given(of(0.25), &file, Some(40.0)).unwrap().x, of(0.25));
         assert!(refused(1.0, &file, Some(40.0)).contains("objective power 40x"));

@@ -5,12 +5,13 @@ use std::path::Path;
 
 use mitosis::Mpp;
 use net::checkpoint::TrainedOn;
-use regions::Dataset;
 use regions::augment::{Domain, NamedPlace};
 use regions::folds::{FoldManifest, FoldScenes, RegionFold};
 use regions::scene::{Mark, MarkKind};
+use regions::{Dataset, Image};
 
 use crate::error::{Result, TrainError};
+use crate::seen::Names;
 
 /// Domains in `pools`: exhaustively labelled frames, patches around figures, images without labels.
 pub const DOMAINS: [&str; 3] = ["frames", "patches", "unlabelled"];
@@ -90,6 +91,21 @@ pub struct Data {
     pub mimickers: Vec<NamedPlace>,
     /// Slides and patients of the training side.
     pub trained_on: TrainedOn,
+    /// The images held out, by name.
+    pub held_out: Vec<Names>,
+    /// SHA-256 over the digests, resolutions and labels of these.
+    pub held_out_digest: String,
+}
+
+/// SHA-256 over the files of some images and what is known of them.
+fn digest_of(images: &[&Image]) -> String {
+    let mut all = vec![];
+    for i in images {
+        all.extend(i.sha256.as_bytes());
+        all.extend(format!("{:?}", (i.mpp.x, i.mpp.y)).as_bytes());
+        all.extend(serde_json::to_vec(&(&i.labels, &i.ignore)).unwrap_or_default());
+    }
+    base::digest::sha256(all)
 }
 
 /// Half of the side of the paper's box around a pseudo-label: 50 px at 0.25 um/px.
@@ -110,6 +126,8 @@ impl Data {
                 slides: fold.train.iter().map(|i| i.slide.clone()).collect(),
                 patients: fold.train.iter().filter_map(|i| i.patient.clone()).collect(),
             },
+            held_out: fold.validation.iter().map(|i| Names::from(*i)).collect(),
+            held_out_digest: digest_of(&fold.validation),
         })
     }
 

@@ -325,6 +325,8 @@ pub fn train_on(
         preset: preset.to_toml(),
         spec,
         about,
+        notes: start.notes(&data.left_out, &data.held_out),
+        held_out_digest: Some(data.held_out_digest.clone()),
         random: start.random,
         lora: preset.lora.clone(),
         ranks: ranks.clone(),

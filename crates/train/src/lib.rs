@@ -12,6 +12,7 @@
 //! | [`preset`] | what changes a number |
 //! | [`ranks`] | several processes of one training |
 //! | [`run`] | run directory, state, metrics |
+//! | [`seen`] | slides that weights were trained on |
 
 #![forbid(unsafe_code)]
 
@@ -29,6 +30,7 @@ pub mod pretrain;
 pub mod protocol;
 pub mod ranks;
 pub mod run;
+pub mod seen;
 pub mod segment;
 mod stage;
 mod start;

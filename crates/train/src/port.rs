@@ -145,7 +145,11 @@ impl TorchClassifier {
                 let sum = digest::sha256_file(file).map_err(|e| TrainError::run(file, e))?;
                 sums.push(sum.1);
                 // The mean has seen what any of them has; one without a list makes it unknown.
-                spec.trained_on = match (spec.trained_on.take(), checkpoint::trained_on(file)?) {
+                let own = checkpoint::description(file)?;
+                if let Some(more) = own.as_ref().and_then(|o| o.pretrained_on.as_ref()) {
+                    spec.pretrained_on.get_or_insert_default().extend(more);
+                }
+                spec.trained_on = match (spec.trained_on.take(), own.and_then(|o| o.trained_on)) {
                     (Some(mut all), Some(more)) => {
                         all.extend(&more);
                         Some(all)

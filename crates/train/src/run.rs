@@ -106,6 +106,7 @@ pub(crate) struct Session {
     /// Held by the rank that writes; the others have none.
     lock: Option<Lock>,
     random_at_start: Vec<String>,
+    held_out_digest: Option<String>,
     lora: Option<Lora>,
     ranks: Rc<Group>,
 }
@@ -131,6 +132,10 @@ pub(crate) struct RunSetup<A> {
     pub about: A,
     /// Weights outside the head that no file gave.
     pub random: Vec<String>,
+    /// Digest of the held-out images and their labels, where the preset and the corpus digest do not fix them.
+    pub held_out_digest: Option<String>,
+    /// For the reader of the run, on its held-out results.
+    pub notes: Vec<String>,
     /// Adapters in the network, merged into the weights that the run hands on.
     pub lora: Option<Lora>,
     /// The processes of the run; the first writes its files.
@@ -152,11 +157,15 @@ struct RunFile<'a, A> {
     seed: u64,
     preset_sha256: &'a str,
     corpus_digest: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held_out_digest: Option<&'a str>,
     device: String,
     threads: i32,
     started_at_step: usize,
     parameters: Parameters,
     about: &'a A,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    notes: &'a [String],
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     random_at_start: &'a [String],
 }
@@ -173,11 +182,13 @@ struct ModelNotes<'a> {
 
 /// Notes of a state.
 #[derive(Serialize)]
-struct StateNotes {
+struct StateNotes<'a> {
     step: usize,
     best: Option<f64>,
     loss_sum: f64,
     loss_n: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held_out_digest: Option<&'a str>,
 }
 
 /// Plain data as a JSON value.
@@ -223,6 +234,8 @@ impl Session {
             mut spec,
             about,
             random,
+            held_out_digest,
+            notes,
             lora,
             ranks,
         } = opening;
@@ -241,7 +254,12 @@ impl Session {
             let saved = file.spec.ok_or_else(|| {
                 TrainError::run(&state, "carries no description; start the run again")
             })?;
-            if saved.preset_hash != spec.preset_hash || saved.corpus_digest != spec.corpus_digest {
+            // Older versions did not store it.
+            let held_out = saved.notes["held_out_digest"].as_str();
+            if saved.preset_hash != spec.preset_hash
+                || saved.corpus_digest != spec.corpus_digest
+                || held_out.is_some_and(|h| Some(h) != held_out_digest.as_deref())
+            {
                 return Err(TrainError::run(
                     &state,
                     "was made with another preset or other data; \
@@ -284,11 +302,13 @@ impl Session {
             seed: settings.seed,
             preset_sha256: &spec.preset_hash,
             corpus_digest: &spec.corpus_digest,
+            held_out_digest: held_out_digest.as_deref(),
             device: format!("{:?}", vs.device()),
             threads: tch::get_num_threads(),
             started_at_step: start,
             parameters,
             about: &about,
+            notes: &notes,
             random_at_start: &random,
         };
         let text = serde_json::to_string_pretty(&file).expect("plain data");
@@ -299,6 +319,7 @@ impl Session {
         if let Some(note) = slow(settings.precision, vs.device(), device::cpu_has_bf16()) {
             reporter.note(note);
         }
+        notes.iter().for_each(|note| reporter.note(note));
         reporter.begin(stage, "steps");
         let pace = Pace::new("steps", start as u64);
         Ok(Self {
@@ -320,6 +341,7 @@ impl Session {
             loss_n,
             lock,
             random_at_start: random,
+            held_out_digest,
             lora,
             ranks,
         })
@@ -502,7 +524,8 @@ impl Session {
         let mut spec = self.spec.clone();
         let best = self.best.is_finite().then_some(self.best);
         let (loss_sum, loss_n) = (self.loss_sum, self.loss_n);
-        spec.notes = value(&StateNotes { step: done, best, loss_sum, loss_n });
+        let held_out_digest = self.held_out_digest.as_deref();
+        spec.notes = value(&StateNotes { step: done, best, loss_sum, loss_n, held_out_digest });
         Ok(checkpoint::save_described(&self.options.out.join(STATE), &all, &spec)?)
     }
 }

@@ -209,6 +209,8 @@ pub fn train_on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Re
         preset: preset.to_toml(),
         spec,
         about,
+        notes: start.notes(&data.left_out, &data.held_out),
+        held_out_digest: Some(data.held_out_digest.clone()),
         random: start.random,
         lora: None,
         ranks: Rc::new(Group::single()),

@@ -15,6 +15,7 @@ use tch::nn::VarStore;
 use crate::batch::normalised;
 use crate::error::{Result, TrainError};
 use crate::preset::Init;
+use crate::seen::{self, Names};
 
 /// Where the weights of a run came from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,6 +26,10 @@ pub(crate) struct Start {
     pub random: Vec<String>,
     /// What the weights were trained on, if their file records it.
     pub trained_on: TrainedOn,
+    /// What they were pretrained on without labels.
+    pub pretrained_on: TrainedOn,
+    /// Whether they are of this program and record nothing of it.
+    pub unlisted: bool,
 }
 
 impl Start {
@@ -33,6 +38,20 @@ impl Start {
         let mut all = own;
         all.extend(&self.trained_on);
         spec.trained_on = Some(all);
+        let seen = self.pretrained_on != TrainedOn::default();
+        spec.pretrained_on = seen.then(|| self.pretrained_on.clone());
+    }
+
+    /// Notes for the reader of a fold's held-out results.
+    pub fn notes(&self, fold: &str, held_out: &[Names]) -> Vec<String> {
+        let mut notes = seen::notes(&self.trained_on, &self.pretrained_on, fold, held_out);
+        if self.unlisted && !held_out.is_empty() {
+            notes.push(format!(
+                "the starting weights do not list the slides they were trained on (made by an older version); fold \
+                 `{fold}` may hold some of them out"
+            ));
+        }
+        notes
     }
 }
 
@@ -114,7 +133,8 @@ pub(crate) fn unfold(
     let (_, sha256) = base::digest::sha256_file(file).map_err(|e| TrainError::run(file, e))?;
     let text =
         format!("the exported network {} ({sha256}), its norms measured again", file.display());
-    Ok(Start { text, ..Start::default() })
+    let trained_on = seen::of_package(file)?.unwrap_or_default();
+    Ok(Start { text, trained_on, ..Start::default() })
 }
 
 /// Takes the trunk of a package's classifier, whose classes may be others: the head stays as it is.
@@ -215,6 +235,11 @@ pub(crate) fn initialise(
         }
         Target::Segmenter => foreign::load(file, &found, vs, rename, &allowed),
     }?;
-    let trained_on = checkpoint::trained_on(file)?.unwrap_or_default();
-    Ok(Start { text: report.to_string(), random, trained_on })
+    let spec = checkpoint::description(file)?;
+    let unlisted = spec.as_ref().is_some_and(|s| s.trained_on.is_none());
+    let [trained_on, pretrained_on] = match spec {
+        Some(spec) => [spec.trained_on, spec.pretrained_on].map(Option::unwrap_or_default),
+        None => Default::default(),
+    };
+    Ok(Start { text: report.to_string(), random, trained_on, pretrained_on, unlisted })
 }

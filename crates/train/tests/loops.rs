@@ -196,6 +196,76 @@ fn a_run_is_not_overwritten_and_not_mixed() {
     assert!(refused.unwrap_err().to_string().contains("another preset"));
 }
 
+/// Fold and run of each stage on drawn data.
+type StageRun<'a> = Box<dyn Fn(&Source, &str, &RunOptions) -> train::Result<()> + 'a>;
+
+fn stages<'a>(seg: &'a SegmentPreset, fine: &'a FinetunePreset) -> [(&'a str, StageRun<'a>); 2] {
+    [
+        ("segment", Box::new(|s, fold, o| segment::run(seg, s, fold, o))),
+        ("finetune", Box::new(|s, fold, o| finetune::run(fine, s, fold, &[], o))),
+    ]
+}
+
+#[test]
+fn a_run_is_not_resumed_under_other_labels_of_the_held_out_slide() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, other) = (dir.path().join("data"), dir.path().join("other"));
+    drawn_data(&data);
+    drawn_data(&other);
+    let labels = other.join("icpr2012/mitoses.csv");
+    let text = fs::read_to_string(&labels).unwrap();
+    let moved =
+        text.replace("A00_00.jpg,100,120,88,108,112,132", "A00_00.jpg,200,60,188,48,212,72");
+    assert_ne!(text, moved);
+    fs::write(&labels, moved).unwrap();
+    let (data, other) = (source(&data), source(&other));
+    let (seg, fine) = (segment_preset(&[]), finetune_preset(&[]));
+    for (name, run) in stages(&seg, &fine) {
+        let out = dir.path().join(name);
+        run(&data, "A00", &options(out.clone(), 2)).unwrap();
+        let refused = run(&other, "A00", &options(out.clone(), 2)).unwrap_err().to_string();
+        assert!(
+            refused.contains("was made with another preset or other data"),
+            "{name}: {refused}"
+        );
+        // A state of an older version has no digest to compare.
+        let state = out.join("state.safetensors");
+        let file = checkpoint::read_tensors(&state).unwrap();
+        let mut spec = file.spec.unwrap();
+        let notes = spec.notes.as_object_mut().unwrap();
+        assert!(notes.remove("held_out_digest").is_some(), "{name}");
+        let tensors: Vec<_> = file.tensors.into_iter().collect();
+        checkpoint::save_described(&state, &tensors, &spec).unwrap();
+        run(&other, "A00", &options(out, 1)).unwrap();
+    }
+}
+
+#[test]
+fn starting_weights_that_saw_the_held_out_slide_are_noted() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    drawn_data(&data);
+    let source = source(&data);
+    let (seg, fine) = (segment_preset(&[]), finetune_preset(&[]));
+    let from = ["init=\"checkpoint\""];
+    let (seg_on, fine_on) = (segment_preset(&from), finetune_preset(&from));
+    for ((name, run), (_, next)) in stages(&seg, &fine).into_iter().zip(stages(&seg_on, &fine_on)) {
+        let first = dir.path().join(format!("{name}-A00"));
+        run(&source, "A00", &options(first.clone(), 0)).unwrap();
+        let notes = |fold: &str| {
+            let out = dir.path().join(format!("{name}-{fold}-next"));
+            let options = RunOptions { init: Some(first.join(MODEL)), ..options(out.clone(), 1) };
+            next(&source, fold, &options).unwrap();
+            let run = fs::read(out.join("run.json")).unwrap();
+            serde_json::from_slice::<serde_json::Value>(&run).unwrap()["notes"].clone()
+        };
+        // Of A00 they have seen nothing; with nothing held out there is nothing to note.
+        assert_eq!([notes("A00"), notes("none")], [const { serde_json::Value::Null }; 2], "{name}");
+        let found = notes("A01").to_string();
+        assert!(found.contains("slides that fold `A01` holds out: 1 of 1 (A01)"), "{found}");
+    }
+}
+
 #[test]
 fn the_single_verbs_read_the_folds_of_a_regions_dataset() {
     let dir = tempfile::tempdir().unwrap();

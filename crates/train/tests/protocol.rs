@@ -89,6 +89,29 @@ fn a_killed_fold_goes_on_to_the_same_bytes_and_is_scored() {
 }
 
 #[test]
+fn a_file_of_folds_takes_the_place_of_the_preset_s() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    drawn(&data);
+    let set = TrainingSet::open(Task::Folder, &data).unwrap();
+    let p = preset(VIT, &["train.epochs=1", "data.folds=2", "data.split_seed=9"]);
+    let given = dir.path().join("given");
+    protocol::finetune(&p, &set, 0, &options(given.clone(), false, 1)).unwrap();
+    let folds = given.join("folds.json");
+    let file = dir.path().join("preset.toml");
+    fs::write(&file, p.to_toml()).unwrap();
+    let named = ["data.folds=3".to_owned(), "data.folds_file=\"none.json\"".to_owned()];
+    let p: CropsPreset = protocol::load(&file, &named, Some(&folds)).unwrap();
+    assert_eq!(protocol::folds_in(&p.data).unwrap(), 2);
+    let out = dir.path().join("run");
+    protocol::finetune(&p, &set, 1, &options(out.clone(), false, 1)).unwrap();
+    assert_eq!(fs::read(&folds).unwrap(), fs::read(out.join("folds.json")).unwrap());
+    let nowhere: CropsPreset = protocol::load(&file, &[], Some(Path::new("none.json"))).unwrap();
+    let refused = protocol::folds_in(&nowhere.data).unwrap_err().to_string();
+    assert!(refused.contains("none.json"), "{refused}");
+}
+
+#[test]
 fn morphologies_are_also_told_as_typical_or_atypical() {
     let dir = tempfile::tempdir().unwrap();
     testkit::ami::drawn(dir.path());
@@ -270,6 +293,16 @@ fn subtypes_start_from_the_classifier_of_a_package() {
     let run = start(&path, "five").unwrap();
     let init = about(&run)["init"].as_str().unwrap().to_owned();
     assert!(init.contains("the exported network") && init.contains("5.onnx"), "{init}");
+    // The card in its folder lists what the package was trained on.
+    assert!(protocol::notes_of(&run).unwrap().is_empty());
+    let listed = "[training]\nslides = [\"MIDOG21_*\"]\nslide_digests = []\n";
+    fs::write(dir.path().join("card.toml"), listed).unwrap();
+    let noted = start(&path, "listed").unwrap();
+    let notes = protocol::notes_of(&noted).unwrap().join("\n");
+    assert!(notes.contains("were trained on slides that fold `0` holds out"), "{notes}");
+    let list = checkpoint::trained_on(&noted.join(MODEL)).unwrap().unwrap();
+    assert!(list.slides.contains("MIDOG21_*"), "{list:?}");
+    fs::remove_file(dir.path().join("card.toml")).unwrap();
     // A kernel is scaled per output channel by the norm that is folded into it: their directions stay.
     let now = checkpoint::read_tensors(&run.join(MODEL)).unwrap().tensors;
     let of = |name: &str, t: &Tensor| {

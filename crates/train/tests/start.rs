@@ -71,6 +71,80 @@ fn weights(path: &Path, classes: i64, change: impl FnOnce(&mut BTreeMap<String, 
     checkpoint::save_tensors(path, &all, BTreeMap::new()).unwrap();
 }
 
+/// The notes on a fold, by its folder.
+fn notes(fold: &Path) -> String {
+    protocol::notes_of(fold).unwrap().join("\n")
+}
+
+#[test]
+fn weights_that_saw_what_a_fold_holds_out_are_noted_by_fine_tuning_and_probing() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = drawn(&dir.path().join("data"));
+    let whole = dir.path().join("whole.safetensors");
+    weights(&whole, 1000, |_| {});
+    let (p, first) = (finetune(), dir.path().join("first"));
+    protocol::finetune(&p, &set, 0, &options(&first, &whole, false)).unwrap();
+    assert_eq!(notes(&fold_dir(&first, 0)), "", "weights of others list nothing");
+    let labelled = fold_dir(&first, 0).join(MODEL);
+    let held = checkpoint::trained_on(&labelled).unwrap().unwrap().slides;
+    assert_eq!(held.len(), 2);
+
+    // The same encoder as a pretraining without labels leaves it.
+    let (unlabelled, old) =
+        (dir.path().join("pre.safetensors"), dir.path().join("old.safetensors"));
+    let file = checkpoint::read_tensors(&labelled).unwrap();
+    let (tensors, spec) = (file.tensors.into_iter().collect::<Vec<_>>(), file.spec.unwrap());
+    let pretrained = checkpoint::Spec {
+        trained_on: Some(Default::default()),
+        pretrained_on: spec.trained_on.clone(),
+        ..spec.clone()
+    };
+    checkpoint::save_described(&unlabelled, &tensors, &pretrained).unwrap();
+    let unknown = checkpoint::Spec { trained_on: None, ..spec };
+    checkpoint::save_described(&old, &tensors, &unknown).unwrap();
+
+    let more = [
+        "model.pool=\"mean\"",
+        "augment=1",
+        "average=1",
+        "probes.near.kind=\"knn\"",
+        "probes.near.k=1",
+    ];
+    let probe = ProbePreset::load(&file_of_probes(dir.path()), &keys(&more)).unwrap();
+    for (init, words) in [
+        (&labelled, "were trained on slides that fold"),
+        (&unlabelled, "were pretrained, without labels, on slides that fold"),
+        (&old, "do not list the slides they were trained on"),
+    ] {
+        let out = init.with_extension("run");
+        let options = |name: &str| options(&out.join(name), init, false);
+        for k in 0..3 {
+            protocol::finetune(&p, &set, k, &options("fine")).unwrap();
+        }
+        protocol::probe(&probe, &set, None, None, &options("probe")).unwrap();
+        for k in 0..3 {
+            let [fine, near] =
+                ["fine", "probe/near"].map(|run| notes(&fold_dir(&out.join(run), k)));
+            assert_eq!(fine, near);
+            assert_eq!(fine.contains(words), k > 0 || init == &old, "fold {k}: {fine}");
+            let run = fs::read_to_string(fold_dir(&out.join("fine"), k).join("run.json")).unwrap();
+            assert_eq!(run.contains(words), !fine.is_empty(), "{run}");
+        }
+        let spec = checkpoint::read_spec(&fold_dir(&out.join("fine"), 1).join(MODEL)).unwrap();
+        assert_eq!(spec.pretrained_on.is_some(), init == &unlabelled, "handed on");
+    }
+}
+
+/// A preset of a probe without `[train]`, for `[probes]`.
+fn file_of_probes(dir: &Path) -> PathBuf {
+    let text = fs::read_to_string(file("probe-ami-br-vit-tiny.toml")).unwrap();
+    let mut table: toml::Table = text.parse().unwrap();
+    table.remove("train");
+    let path = dir.join("probes.toml");
+    fs::write(&path, table.to_string()).unwrap();
+    path
+}
+
 #[test]
 fn a_file_that_fits_in_part_is_refused_by_every_loop_unless_a_part_is_allowed() {
     let dir = tempfile::tempdir().unwrap();

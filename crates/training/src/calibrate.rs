@@ -88,7 +88,7 @@ pub struct Calibration {
     radius_um: f64,
     /// Weights that may have seen what a fold holds out, where that was allowed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    seen: Vec<String>,
+    pub seen: Vec<String>,
     /// By name of the stage, in order.
     #[serde(serialize_with = "as_map")]
     pub stages: Vec<(String, StageResult)>,

@@ -13,6 +13,7 @@ pub mod parity;
 pub mod protocol;
 pub mod pseudo;
 mod resolution;
+mod seen;
 pub mod torch;
 
 use base::file::FileError;
@@ -90,6 +91,20 @@ pub enum TrainingError {
         /// Name of the fold.
         fold: String,
         /// How many of its slides and patients they have seen.
+        count: usize,
+        /// The first of them.
+        shown: String,
+    },
+    /// The models of a run have seen the test set that they are scored on.
+    #[error(
+        "{}: its models were trained on {count} of the slides or images of this test set ({shown}); the results do not \
+         show their quality on other slides",
+        run.display()
+    )]
+    TestSeen {
+        /// Folder of the run.
+        run: PathBuf,
+        /// How many slides, and images with the pixels of a training image.
         count: usize,
         /// The first of them.
         shown: String,
@@ -173,7 +188,9 @@ impl Remedied for TrainingError {
     fn remedy(&self) -> Option<Remedy> {
         match self {
             Self::ScoredBefore { .. } => Some(Remedy::ScoreAgain),
-            Self::Seen { .. } | Self::Unlisted { .. } => Some(Remedy::AllowSeen),
+            Self::Seen { .. } | Self::TestSeen { .. } | Self::Unlisted { .. } => {
+                Some(Remedy::AllowSeen)
+            }
             Self::Figures(e) => e.remedy(),
             Self::Train(e) => e.remedy(),
             Self::Regions(e) => e.remedy(),

@@ -5,6 +5,7 @@
 //! the threshold is chosen.
 
 use super::export::{note_slides, note_weights};
+use super::seen::Overlap;
 use super::{Result, TrainingError};
 use base::file::{self, Lock};
 use evaluation::evaluate::classification::{Classification, ClassificationPlan, classification};
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use train::port::TorchClassifier;
 use train::protocol::{
-    About, FINAL, PREDICTIONS, Part, fold_dir, tables, test as predict, test_final,
+    About, FINAL, PREDICTIONS, Part, fold_dir, notes_of, tables, test as predict, test_final,
     write_predictions,
 };
 
@@ -97,12 +98,16 @@ pub fn finish(run: &Path) -> Result<Vec<Judged>> {
     let mut all = vec![];
     for name in tables(about.task, PREDICTIONS) {
         let mut rows = String::new();
-        let mut done = 0;
+        let (mut done, mut notes) = (0, vec![]);
         for k in 0..about.folds {
             let dir = fold_dir(run, k);
             let path = dir.join(&name).with_extension("csv");
             let Ok(text) = file::read_string(&path) else { continue };
-            let figures = &score_table(&path, &about, &name, None, None)?;
+            let mut figures = score_table(&path, &about, &name, None, None)?;
+            let own = notes_of(&dir)?;
+            figures.notes.extend(own.iter().cloned());
+            notes.extend(own);
+            let figures = &figures;
             let (items, run) = ("held-out items of the fold", &about);
             put(&dir, &name, &Metrics { schema, items, run, figures, at_operating_point: None })?;
             let body = if rows.is_empty() { 0 } else { text.find('\n').map_or(0, |n| n + 1) };
@@ -115,7 +120,8 @@ pub fn finish(run: &Path) -> Result<Vec<Judged>> {
         }
         let path = run.join(&name).with_extension("csv");
         file::write(&path, rows.as_bytes())?;
-        let figures = score_table(&path, &about, &name, Some("fold"), None)?;
+        let mut figures = score_table(&path, &about, &name, Some("fold"), None)?;
+        figures.notes.extend(notes);
         let items = "held-out items of all folds";
         let metrics =
             Metrics { schema, items, run: &about, figures: &figures, at_operating_point: None };
@@ -150,6 +156,8 @@ pub struct Test {
     pub out: Option<PathBuf>,
     /// Score a set that was scored before.
     pub again: bool,
+    /// Score models that were trained on slides of the set; the results note it.
+    pub allow_seen: bool,
     /// `auto`, `cpu`, `cuda`, `cuda:1`.
     pub device: String,
 }
@@ -200,6 +208,8 @@ pub struct TestResults {
     pub out: PathBuf,
     /// What was judged, by name.
     pub figures: Vec<(String, Classification)>,
+    /// What the models have seen of the set.
+    pub notes: Vec<String>,
 }
 
 /// Scores a run's fold models, their mean, and the model of all items, of these what was trained, on a
@@ -207,7 +217,8 @@ pub struct TestResults {
 /// metrics at the operating point that was chosen on the held-out items.
 ///
 /// # Errors
-/// A set that this run was scored on before, a fold that is not trained, a test part that cannot be read.
+/// A set that this run was scored on before or, unless allowed, trained on; a fold that is not trained, a test part
+/// that cannot be read.
 pub fn test(t: &Test) -> Result<TestResults> {
     let about = About::read(&t.run)?;
     let _lock = Lock::take(&t.run)?;
@@ -220,6 +231,7 @@ pub fn test(t: &Test) -> Result<TestResults> {
         let note = format!("{} crops, set {}", scored.items, &sha256[..8.min(sha256.len())]);
         return Err(TrainingError::ScoredBefore { run: t.run.clone(), note });
     }
+    let notes = Overlap::find(&t.run, &about, &set)?.notes(&t.run, t.allow_seen)?;
     let own = || match (before, tested.sets.is_empty()) {
         (Some(Scored { out: Some(out), .. }), _) => out.clone(),
         (Some(_), _) | (None, true) => t.run.join("test"),
@@ -243,7 +255,9 @@ pub fn test(t: &Test) -> Result<TestResults> {
         for name in tables(about.task, stem) {
             let path = out.join(&name).with_extension("csv");
             // A threshold that fits the test items best is nobody's business.
-            let blind = |c: Classification| Classification { largest_f1: None, ..c };
+            let noted = |c: &Classification| [&c.notes[..], &notes].concat();
+            let blind =
+                |c: Classification| Classification { notes: noted(&c), largest_f1: None, ..c };
             let figures = blind(score_table(&path, &about, &name, fold, None)?);
             let held_out = name.replacen(stem, PREDICTIONS, 1);
             let threshold = operating_point(&t.run, &about, &held_out)?;
@@ -268,7 +282,7 @@ pub fn test(t: &Test) -> Result<TestResults> {
     tested.sets.push(Scored { test_set_sha256: sha256, items, out: noted });
     tested.schema = TESTED.into();
     base::json::write(&marker, &tested)?;
-    Ok(TestResults { out, figures: results })
+    Ok(TestResults { out, figures: results, notes })
 }
 
 /// A classifier of a run to be packaged.

@@ -418,9 +418,16 @@ fn a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on() {
     let tensors: Vec<_> =
         checkpoint::read_tensors(&second(0)).unwrap().tensors.into_iter().collect();
     checkpoint::save_described(&old, &tensors, &spec).unwrap();
-    own.classifiers[0].1[0] = old;
+    own.classifiers[0].1[0].clone_from(&old);
     let unlisted = calibrate(&source, &own, &out, &mut Silent).unwrap_err();
     assert!(matches!(unlisted, TrainingError::Unlisted { .. }), "{unlisted}");
+    // Cards of packages list starts of names.
+    let starts = list(1).slides.iter().map(|slide| format!("{slide}*")).take(1).collect();
+    let listed = checkpoint::TrainedOn { slides: starts, ..Default::default() };
+    let spec = checkpoint::Spec { trained_on: Some(listed), ..spec };
+    checkpoint::save_described(&old, &tensors, &spec).unwrap();
+    let seen = calibrate(&source, &own, &out, &mut Silent).unwrap_err();
+    assert!(matches!(&seen, TrainingError::Seen { count: 1, fold, .. } if fold == "0"), "{seen}");
 
     // A run that was killed before its last marks does what is missing, and no more.
     fs::remove_file(options.out.join("steps/package.json")).unwrap();

@@ -1,15 +1,17 @@
 //! One positive class for choosing the epoch, for the figures and for the threshold, whatever the
 //! order of the classes.
 
+use base::remedy::{Remedied as _, Remedy};
 use image::{Rgb, RgbImage};
 use infer::ModelPackage;
 use regions::task::{Task, TrainingSet};
 use std::fs;
 use std::path::Path;
 use train::preset::Preset as _;
-use train::protocol::{About, CropsPreset, finetune, fold_dir};
+use train::protocol::{About, CropsPreset, Part, finetune, fold_dir};
 use train::run::{MODEL, RunOptions};
-use training::protocol::{PartPackage, finish, operating_point, package};
+use training::TrainingError;
+use training::protocol::{PartPackage, Test, finish, operating_point, package, test};
 
 /// Figures and mimickers in folders of these names; three slides, more mimickers than figures.
 pub fn drawn(dir: &Path, figure: &str, other: &str) {
@@ -66,7 +68,7 @@ pub fn options(out: &Path) -> RunOptions {
 pub fn packaged(run: &Path, coarse: bool, out: &Path) -> ModelPackage {
     let made = PartPackage {
         run: run.to_path_buf(),
-        part: train::protocol::Part::Fold(0),
+        part: Part::Fold(0),
         coarse,
         positive: None,
         about: toml::Table::new(),
@@ -131,6 +133,96 @@ fn one_positive_class_for_choosing_calibrating_and_reporting() {
         let card = packaged(&run, false, &dir.path().join("package")).card.classifier.unwrap();
         assert_eq!((card.positive.as_str(), card.threshold), (figure, Some(threshold as f32)));
     }
+}
+
+/// Images of two classes in folders of this slide, or without one, all other than those of other seeds.
+fn images(dir: &Path, slide: &str, seed: u8) {
+    for (class, colour) in [("mf", 60_u8), ("mimicker", 110)] {
+        let folder = dir.join(class).join(slide);
+        fs::create_dir_all(&folder).unwrap();
+        RgbImage::from_fn(32, 32, |x, y| Rgb([colour, (x * 7 + y * 13) as u8 % 90, seed]))
+            .save(folder.join("0.png"))
+            .unwrap();
+    }
+}
+
+#[test]
+fn a_test_set_that_was_trained_on_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let data = at("data");
+    for s in 0..3_u8 {
+        images(&data, &format!("slide{s}"), s);
+    }
+    images(&data, "", 3);
+    let set = TrainingSet::open(Task::Folder, &data).unwrap();
+    let run = at("run");
+    finetune(&preset(Some("mf")), &set, Part::Final, &options(&run)).unwrap();
+    let scored = |data: &Path, allow_seen: bool| {
+        let (run, data, out) = (run.clone(), data.to_path_buf(), Some(data.join("out")));
+        let asked = Test { run, data, out, again: true, allow_seen, device: "cpu".into() };
+        test(&asked).map_err(Box::new)
+    };
+    // Other images of a slide, the same image under another name, an image whose name alone is known, another slide.
+    for (name, slide, seed, expected) in [
+        ("slide", "slide1", 9, Some("1 of the slides or images of this test set (slide1)")),
+        ("renamed", "slide7", 2, Some("has the pixels of mf/slide2/0.png")),
+        ("alike", "", 9, None),
+        ("other", "slide7", 9, None),
+    ] {
+        images(&at(name).join("test"), slide, seed);
+        let found = scored(&at(name), false);
+        let Some(words) = expected else {
+            assert!(found.unwrap().notes.is_empty(), "{name}");
+            continue;
+        };
+        let refused = found.map(|_| ()).unwrap_err();
+        assert!(matches!(*refused, TrainingError::TestSeen { .. }), "{refused}");
+        assert!(refused.to_string().contains(words), "{refused}");
+        assert_eq!(refused.remedy(), Some(Remedy::AllowSeen));
+        assert!(!at(name).join("out").exists() && !run.join("tested.json").exists());
+        let allowed = scored(&at(name), true).unwrap();
+        let metrics = fs::read_to_string(at(name).join("out/final.json")).unwrap();
+        assert!(allowed.notes[0].contains(words) && metrics.contains(words), "{metrics}");
+        fs::remove_file(run.join("tested.json")).unwrap();
+    }
+    // A model of an older version lists nothing.
+    let model = run.join("final").join(MODEL);
+    let file = net::checkpoint::read_tensors(&model).unwrap();
+    let spec = net::checkpoint::Spec { trained_on: None, ..file.spec.unwrap() };
+    let tensors: Vec<_> = file.tensors.into_iter().collect();
+    net::checkpoint::save_described(&model, &tensors, &spec).unwrap();
+    fs::remove_file(run.join("items.csv")).unwrap();
+    let notes = scored(&at("slide"), false).unwrap().notes;
+    assert!(notes[0].contains("not checked against the test set"), "{notes:?}");
+}
+
+/// What a fold's starting weights had seen is in the metrics of the fold and of the run.
+#[test]
+fn notes_on_a_fold_are_in_its_metrics() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    drawn(&data, "mf", "mimicker");
+    let set = TrainingSet::open(Task::Folder, &data).unwrap();
+    let p = preset(Some("mf"));
+    let first = dir.path().join("first");
+    finetune(&p, &set, 0, &options(&first)).unwrap();
+    let run = dir.path().join("run");
+    let init = Some(fold_dir(&first, 0).join(MODEL));
+    let mut from = p;
+    from.init = train::preset::Init::Checkpoint;
+    for k in 0..3 {
+        finetune(&from, &set, k, &RunOptions { init: init.clone(), ..options(&run) }).unwrap();
+    }
+    let figures = finish(&run).unwrap().remove(0).figures.unwrap();
+    assert_eq!(figures.notes.len(), 2, "{:?}", figures.notes);
+    for k in 0..3 {
+        let metrics = fs::read_to_string(fold_dir(&run, k).join("metrics.json")).unwrap();
+        let words = format!("were trained on slides that fold `{k}` holds out");
+        assert_eq!(metrics.contains(&words), k > 0, "{metrics}");
+    }
+    let metrics = fs::read_to_string(run.join("metrics.json")).unwrap();
+    assert!(metrics.contains("fold `1` holds out") && metrics.contains("fold `2` holds out"));
 }
 
 #[test]

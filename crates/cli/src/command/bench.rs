@@ -161,7 +161,7 @@ fn encoders(_: &Encoders) -> Result<()> {
 
 #[cfg(feature = "train")]
 fn encoders(a: &Encoders) -> Result<()> {
-    use mithras::times::second_stage;
+    use evaluation::times::second_stage;
     use train::bench::{Bench, Measured, run};
 
     let measured = |runs: &[(String, PathBuf)]| {

@@ -36,7 +36,7 @@ struct Detections {
     /// True figures
     #[arg(long, value_name = "CSV")]
     truth: PathBuf,
-    /// Column with the kind of a row [default: label, else kind]
+    /// Column with the kind of a row [default: label, else kind, else one such as class with known words]
     #[arg(long, value_name = "COLUMN")]
     label_column: Option<String>,
     /// Words of that column that mean a mitotic figure [default: mf, mitotic, mitotic figure, mitosis, figure]

@@ -4,7 +4,7 @@
 
 import assert from 'node:assert/strict';
 
-const { Figures, countsCsv, countsLine, disagreement, ordered } = await import(process.argv[2]);
+const { Figures, PAPER_RULE, countsCsv, countsLine, disagreement, onSlideMm2, ordered } = await import(process.argv[2]);
 
 const detail = {
   searched: true, mpp: [0.25, 0.25], analysed_mm2: 4,
@@ -34,6 +34,19 @@ assert.match(moved.at(-1), /not the run's operating point/);
 const [, , , x, y, mm2] = countsLine('a', figures, run, run, 'anna', '', [], [40000, 40000]);
 const side = [x, y].map((v) => Math.SQRT1_2 + v * 0.25 / 1000);
 assert.ok(Math.abs(mm2 - side[0] * side[1]) < 1e-6, `${mm2}`);
+// Of a hotspot in a run with regions only what is in one of them was searched; regions that overlap count once.
+const box = ([x0, y0, x1, y1]) => ({ rings: [[[x0, y0], [x1, y0], [x1, y1], [x0, y1], [x0, y0]]] });
+const regions = [[0, 0, 24000, 40000], [20000, 0, 40000, 40000], [60000, 0, 80000, 40000]].map(box);
+const circle = { shape: 'circle', fields: 10, field_mm2: 0.237, apart: false };
+const apart = { shape: 'square', fields: 4, field_mm2: 1, apart: true };
+for (const [rule, centres, expected] of [
+  [circle, [[22000, 20000]], 2.37], [circle, [[40000, 20000]], 1.185], [circle, [[0, 20000]], 1.185], [circle, [[50000, 20000]], 0],
+  [PAPER_RULE, [[40000, 20000]], 1], [PAPER_RULE, [[40000, 0]], 0.5],
+  [apart, [[12000, 10000], [14000, 10000], [40000, 18000], [48000, 24000]], 2],
+]) {
+  const part = onSlideMm2(rule, centres, [0.25, 0.5], [80000, 40000], regions);
+  assert.ok(Math.abs(part - expected) < 1e-4, `${part}, not ${expected}`);
+}
 figures.verdict.set(key(0), 'mimicker');
 figures.added.push({ key: '+5.00,5.00', x: 5, y: 5, verdict: 'figure' });
 figures.added.push({ key: '+6.00,5.00', x: 6, y: 5, verdict: 'figure' });

@@ -239,7 +239,7 @@ fn axe() -> Option<PathBuf> {
 }
 
 /// Runs a script of `tests/browser` with its arguments and a folder or file for screenshots; nothing
-/// where there is no Chromium or no Node with WebSockets.
+/// where Chromium or a Node with WebSockets is missing.
 pub fn in_a_browser(script: &str, url: &str, answer: &[String], shot: Option<&OsStr>) -> bool {
     let chromium = found(&["chromium", "chromium-browser", "google-chrome"]);
     let speaks = "typeof WebSocket === 'function' || process.exit(1)";

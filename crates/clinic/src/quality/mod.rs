@@ -112,19 +112,20 @@ pub fn cohort(
 }
 
 /// The digests of slides that are files here; none of those on servers, and of what cannot be read.
-fn digests(slides: &[Looked]) -> Vec<Option<String>> {
+fn digests(slides: &[Looked]) -> Vec<Option<InputDigest>> {
     let digest = |s: &Looked| {
         let here = s.measured.is_some() && s.file.is_file();
-        here.then(|| InputDigest::from_file(&s.file).ok().map(|d| d.sha256)).flatten()
+        here.then(|| InputDigest::from_file(&s.file).ok()).flatten()
     };
     slides.iter().map(digest).collect()
 }
 
 /// Flags slides that are one file under several names: each counts in the cohort.
-fn flag_same_files(slides: &mut [Looked], digests: &[Option<String>]) {
+fn flag_same_files(slides: &mut [Looked], digests: &[Option<InputDigest>]) {
     for (k, own) in digests.iter().enumerate() {
-        let same =
-            |(i, other): &(usize, &Option<String>)| *i != k && own.is_some() && *other == own;
+        let same = |(i, other): &(usize, &Option<InputDigest>)| {
+            *i != k && own.as_ref().zip(other.as_ref()).is_some_and(|(a, b)| a.same_content(b))
+        };
         let others = digests.iter().enumerate().filter(same);
         let names: Vec<String> = others.map(|(i, _)| slides[i].name.clone()).collect();
         if !names.is_empty() {
@@ -368,5 +369,32 @@ mod tests {
         // Few slides do not make a cohort; what is wrong by itself is still reported.
         let few = compared(vec![looked("a", 0.4), looked("b", 0.0)]);
         assert_eq!(few.slides[0].flags, ["40.0 % out of focus"]);
+    }
+
+    #[test]
+    fn slides_that_differ_between_their_ends_are_different_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let slides = [("a", 0), ("b", 7), ("c", 0)].map(|(name, middle)| {
+            let file = dir.path().join(name);
+            let mut bytes = vec![255_u8; 4 << 20];
+            bytes[1 << 20..3 << 20].fill(middle);
+            std::fs::write(&file, bytes).unwrap();
+            Looked { file, ..looked(name, 0.0) }
+        });
+        let cohort = compared(slides.into());
+        let flags = |name: &str| {
+            let slide = cohort.slides.iter().find(|s| s.name == name).unwrap();
+            slide
+                .flags
+                .iter()
+                .filter(|f| f.starts_with("the same file"))
+                .cloned()
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (flags("a"), flags("c")),
+            (vec!["the same file as c".to_owned()], vec!["the same file as a".to_owned()])
+        );
+        assert!(flags("b").is_empty());
     }
 }

@@ -1,8 +1,10 @@
 //! Predictions against ground truth: detections per case, pooled and per tumour type, here;
 //! classes in [`classification`].
 
+mod boxes;
 pub mod classification;
 pub mod curve;
+mod label;
 mod place;
 mod seen;
 mod truth;

@@ -1,5 +1,6 @@
 //! Places in a table of truth: in px, in um, or in both, which are compared.
 
+use super::boxes::{Boxes, step};
 use base::table::{Table, TableError};
 use mitosis::{Level0, Physical, Point, Resolution};
 
@@ -75,6 +76,9 @@ pub struct Conflict {
 pub(super) struct Columns {
     px: Vec<[usize; 2]>,
     um: Option<[usize; 2]>,
+    /// `cx`, `cy`: the only ones that cannot be the corner of a box.
+    centre: Option<[usize; 2]>,
+    boxes: Option<Boxes>,
 }
 
 impl Columns {
@@ -85,14 +89,16 @@ impl Columns {
             _ => Ok::<_, TableError>(None),
         };
         let mut px = Vec::new();
-        for names in [["x_px", "y_px"], ["x", "y"], ["cx", "cy"]] {
+        for names in [["x_px", "y_px"], ["x", "y"]] {
             px.extend(pair(names)?);
         }
+        let centre = pair(["cx", "cy"])?;
+        px.extend(centre);
         let um = pair(["x_um", "y_um"])?;
         if px.is_empty() && um.is_none() {
             return Err(table.missing(&["x_px", "x", "cx", "x_um"]));
         }
-        Ok(Self { px, um })
+        Ok(Self { px, um, centre, boxes: Boxes::find(table) })
     }
 
     /// The pairs that have a cell in a row, those in px first.
@@ -146,6 +152,7 @@ impl Columns {
                 return Err(table.wrong(row, first[0], reason));
             }
         }
+        self.check_boxes(table, row)?;
         let place = match (px, um) {
             (Some((_, [x, y])), _) => Place::Level0(x, y),
             (None, Some((_, [x, y]))) => Place::Physical(x, y),
@@ -159,10 +166,18 @@ impl Columns {
         });
         Ok((place, both))
     }
-}
 
-/// The unit of a number's last written decimal place.
-fn step(cell: &str) -> f64 {
-    let decimals = cell.rsplit_once(['.', ',']).map_or(0, |(_, part)| part.len());
-    0.1_f64.powi(i32::try_from(decimals).unwrap_or(i32::MAX))
+    /// Refuses the place of a row that is the corner of a box, or may be.
+    fn check_boxes(&self, table: &Table, row: usize) -> Result<(), TableError> {
+        let Some(boxes) = &self.boxes else { return Ok(()) };
+        let mut filled = self.filled(table, row);
+        match filled.next() {
+            Some(first)
+                if self.centre != Some(first) && !filled.any(|p| self.centre == Some(p)) =>
+            {
+                boxes.check(table, row, first, self.um == Some(first))
+            }
+            _ => Ok(()),
+        }
+    }
 }

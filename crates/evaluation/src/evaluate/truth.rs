@@ -1,6 +1,7 @@
 //! Ground truth of detections: a table of figures, as annotators and importers write it.
 
 use super::EvaluateError;
+use super::label::{Labels, Meaning};
 use super::place::{Columns, Conflict, InBoth, Place};
 use base::table::{Format, Table, Unmatched};
 use mithras::input::stem;
@@ -63,7 +64,8 @@ pub type Truth = BTreeMap<String, TruthCase>;
 /// How a truth is read.
 #[derive(Clone, Debug, Default)]
 pub struct TruthOptions {
-    /// The column with the label of a row; `label`, then `kind` if absent.
+    /// The column with the label of a row; if absent `label`, then `kind`, then the only one with a usual name
+    /// for labels whose words are all known.
     pub column: Option<String>,
     /// Words of that column that mean a mitotic figure, in addition to the usual ones.
     pub figures: Vec<String>,
@@ -71,34 +73,17 @@ pub struct TruthOptions {
     pub only: Vec<String>,
 }
 
-/// Words for a mitotic figure; compared without case, blanks, hyphens and underscores.
-const FIGURE: [&str; 5] = ["mf", "mitotic", "mitoticfigure", "mitosis", "figure"];
-/// Words for everything else that annotators label; never counted.
-const OTHER: [&str; 8] = [
-    "mimicker",
-    "imposter",
-    "nonmitotic",
-    "nonmitoticfigure",
-    "nonmitosis",
-    "hardnegative",
-    "hardnegativelookalike",
-    "other",
-];
-/// Word for what is neither: nothing that is found there counts.
-const IGNORE: &str = "ignore";
-
+const FRACTIONS: &str = "every figure has a position between 0 and 1: parts of the image, not pixels; multiply them by \
+                         the image's width and height";
 const TWO_LABELS: &str =
     "a row above has this place with another label, as a figure or as none; remove one of the two";
-
-fn plain(word: &str) -> String {
-    word.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect()
-}
 
 /// Reads ground truth: a table with a column that names the slide (`slide`, `file`, `filename`,
 /// `case` or `image`; matched by file name without suffix) and a position: `x_um`, `y_um`, or
 /// level-0 pixels as `x_px`/`x`/`cx` and `y_px`/`y`/`cy`; a row may have both, which
-/// [`TruthCase::check_units`] compares. If a column has labels, only
-/// mitotic figures count and an unknown label is refused. Detections near a row labelled `ignore` are
+/// [`TruthCase::check_units`] compares. A position is a centre: one that may be the corner of a box, by other columns,
+/// is refused. If a column has labels, only mitotic figures count and an unknown label is refused, as is a column
+/// that may have labels (`class`, `category`, ...) and is not stated. Detections near a row labelled `ignore` are
 /// neither right nor wrong. A row without a label is undecided and left out. Optional: `tumour` (or `tumor`,
 /// `tumour_type`, `tumor_type`). A row with empty positions means that the slide was annotated.
 ///
@@ -110,11 +95,7 @@ pub fn read_truth(path: &Path, options: &TruthOptions) -> Result<Truth, Evaluate
     let table = Table::read(path, &Format::default())?;
     let slide = table.need(&["slide", "file", "filename", "case", "image"])?;
     let columns = Columns::find(&table)?;
-    let kind = match &options.column {
-        Some(name) => Some(table.need(&[name])?),
-        None => table.find(&["label", "kind"]),
-    };
-    let own: Vec<String> = options.figures.iter().map(|w| plain(w)).collect();
+    let labels = Labels::find(&table, options.column.as_deref(), &options.figures)?;
     let tumour = table.find(&["tumour", "tumor", "tumour_type", "tumor_type"]);
     let mut truth = Truth::new();
     let mut spelled: BTreeMap<String, usize> = BTreeMap::new();
@@ -147,10 +128,7 @@ pub fn read_truth(path: &Path, options: &TruthOptions) -> Result<Truth, Evaluate
         if columns.filled(&table, row).next().is_none() {
             continue;
         }
-        let meaning = match kind {
-            Some(column) => meaning(&table, row, column, &options.figures, &own)?,
-            None => Meaning::Figure,
-        };
+        let meaning = labels.meaning(&table, row)?;
         let others = others.entry(name).or_default();
         if meaning == Meaning::Other {
             // A mimicker is not counted, and no other row may call it a figure.
@@ -179,51 +157,20 @@ pub fn read_truth(path: &Path, options: &TruthOptions) -> Result<Truth, Evaluate
     if !options.only.is_empty() {
         retain_named(&mut truth, &options.only).map_err(fail)?;
     }
+    if are_fractions(&truth) {
+        return Err(fail(FRACTIONS.to_owned()));
+    }
     Ok(truth)
 }
 
-/// What a row's label means.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Meaning {
-    Figure,
-    Other,
-    Ignored,
-}
-
-/// The label of a row; `figures` are the words that alone mean a figure, `own` the same in plain letters.
-fn meaning(
-    table: &Table,
-    row: usize,
-    column: usize,
-    figures: &[String],
-    own: &[String],
-) -> Result<Meaning, EvaluateError> {
-    let word = plain(table.cell(row, column));
-    if own.contains(&word) || (own.is_empty() && FIGURE.contains(&&*word)) {
-        return Ok(Meaning::Figure);
-    }
-    if word == IGNORE {
-        return Ok(Meaning::Ignored);
-    }
-    if word.is_empty() || OTHER.contains(&&*word) || (!own.is_empty() && FIGURE.contains(&&*word)) {
-        return Ok(Meaning::Other);
-    }
-    let cell = table.cell(row, column);
-    let (words, help) = match own.is_empty() {
-        true => (
-            "mf, mitotic, mitotic figure, mitosis, figure".into(),
-            "state the words that mean a figure",
-        ),
-        false => (
-            figures.join(", "),
-            "state it as well if it means a figure, or else write `other` in its place",
-        ),
+/// Whether all positions of at least two figures are between 0 and 1: parts of an image.
+fn are_fractions(truth: &Truth) -> bool {
+    let part = |place: &Place| match place {
+        Place::Level0(x, y) => [x, y].into_iter().all(|v| (0.0..=1.0).contains(v)),
+        Place::Physical(..) => false,
     };
-    let reason = format!(
-        "'{cell}' is neither a word for a mitotic figure ({words}) nor for something else \
-         (mimicker, imposter, non-mitotic, hard negative, other, ignore); {help}"
-    );
-    Err(EvaluateError::Word { place: table.place(row, column), reason })
+    let mut places = truth.values().flat_map(|case| &case.points);
+    places.clone().nth(1).is_some() && places.all(part)
 }
 
 /// Keeps the slides of these names; the reason, where the truth lacks one.
@@ -365,6 +312,89 @@ mod tests {
         }
         let sound = read("a,1,2,mimicker\na,1,2,mimicker\nb,1,2,mf\na,3,4,mf\n").unwrap();
         assert_eq!((sound["a"].points.len(), sound["b"].points.len()), (1, 1));
+    }
+
+    #[test]
+    fn a_position_that_may_be_the_corner_of_a_box_is_refused() {
+        let read = |text: &str| read(text, &TruthOptions::default()).map_err(|e| e.to_string());
+        for (text, words) in [
+            ("slide,x,y,width,height\na,10,20,50,50\n", &["'width', 'height'", "'x', 'y'"][..]),
+            ("slide,x_px,y_px,width_px,height_px\na,10,20,50,50\n", &["'width_px', 'height_px'"]),
+            ("slide,x_um,y_um,w,h\na,10,20,5,5\n", &["'x_um', 'y_um'", "its centre"]),
+            ("slide,x,y,x2,y2\na,10,20,60,70\n", &["the corner of a box that ends at 'x2', 'y2'"]),
+            ("slide,x,y,x_max,y_max\na,10,20,60,70\n", &["'x_max', 'y_max'"]),
+            ("slide,x,y,xmin,ymin,xmax,ymax\na,10,20,10,20,60,70\n", &["10, 20", "at 35, 45"]),
+            ("slide,x,y,left,top,width,height\na,10,20,10,20,50,60\n", &["at 35, 50"]),
+            ("slide,x,y,w,h\na,10,20,0,0\na,10,30,50,50\n", &["row 2 (line 3)"]),
+        ] {
+            let refused = read(text).unwrap_err();
+            for word in ["truth.csv", "write its centre as"].iter().chain(words) {
+                assert!(refused.contains(word), "{text} {word}: {refused}");
+            }
+        }
+        // A centre by its name, by its box, rounded, without a box, and in um next to a box in px.
+        for text in [
+            "slide,cx,cy,width,height\na,35,45,50,50\n",
+            "slide,x,y,xmin,ymin,xmax,ymax\na,35,45,10,20,60,70\n",
+            "slide,x,y,xmin,ymin,xmax,ymax\na,35,46,10,20,61,71\n",
+            "slide,x,y,xmin,ymin,xmax,ymax\na,35,45,,,,\n",
+            "slide,x,y,width,height\na,35,45,,\n",
+            "slide,x_um,y_um,xmin,ymin,xmax,ymax\na,35,45,10,20,60,70\n",
+            "slide,x,y,image_width,image_height\na,35,45,900,900\n",
+        ] {
+            assert_eq!(read(text).unwrap()["a"].points.len(), 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn parts_of_an_image_are_not_pixels() {
+        let fails = |text| read(text, &TruthOptions::default()).map_err(|e| e.to_string()).err();
+        let refused = fails("slide,x,y\na,0.25,0.5\na,0.75,0.125\n").unwrap();
+        assert!(refused.contains("between 0 and 1"), "{refused}");
+        assert_eq!(fails("slide,x,y\na,0.25,0.5\n"), None);
+        assert_eq!(fails("slide,x_um,y_um\na,0.25,0.5\na,0.75,0.125\n"), None);
+    }
+
+    #[test]
+    fn labels_in_a_column_of_another_name_are_read_or_refused() {
+        let read = |text: &str| read(text, &TruthOptions::default()).map_err(|e| e.to_string());
+        for column in ["class", "Category", "type", "class_name", "mitotic"] {
+            let text =
+                format!("slide,x,y,{column}\na,1,2,mitotic figure\na,3,4,Mimicker\na,5,6,\n");
+            assert_eq!(read(&text).unwrap()["a"].points, [Place::Level0(1.0, 2.0)], "{column}");
+        }
+        for (text, words) in [
+            (
+                "slide,x,y,class\na,1,2,mf\na,3,4,mimicker\na,5,6,debris\n",
+                &["'debris'", "row 3"][..],
+            ),
+            ("slide,x,y,class,type\na,1,2,mf,mf\na,3,4,mf,mimicker\n", &["'class'", "'type'"]),
+            ("slide,x,y,category_id\na,1,2,1\na,3,4,2\n", &["'category_id'", "'1'"]),
+            ("slide,x,y,is_mitotic\na,1,2,yes\na,3,4,no\n", &["'is_mitotic'", "'yes'"]),
+            ("slide,x,y,label,label\na,1,2,mf,mimicker\n", &["label"]),
+        ] {
+            let refused = read(text).unwrap_err();
+            for word in words {
+                assert!(refused.contains(word), "{text} {word}: {refused}");
+            }
+        }
+        // Columns of other things.
+        for text in [
+            "slide,x,y,class\na,1,2,melanoma\na,3,4,other\n",
+            "slide,x,y,type\na,1,2,1\na,3,4,2\n",
+            "slide,x,y,class\na,1,2,3\na,3,4,3\n",
+        ] {
+            assert_eq!(read(text).unwrap()["a"].points.len(), 2, "{text}");
+        }
+    }
+
+    #[test]
+    fn stated_words_need_a_column() {
+        let own = TruthOptions { figures: vec!["AMF".into()], ..TruthOptions::default() };
+        let refused = read("slide,x,y\na,1,2\n", &own).unwrap_err().to_string();
+        assert!(refused.contains("'label' or 'kind'"), "{refused}");
+        let truth = read("slide,x,y,class\na,1,2,AMF\na,3,4,mf\n", &own).unwrap();
+        assert_eq!(truth["a"].points, [Place::Level0(1.0, 2.0)]);
     }
 
     #[test]

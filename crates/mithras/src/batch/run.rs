@@ -419,12 +419,7 @@ where
     E: std::error::Error + 'static,
 {
     let stopped = matches!(failure, Failure::Stopped);
-    let unseen = || InputDigest {
-        path: input.path.display().to_string(),
-        size: 0,
-        modified: 0,
-        sha256: String::new(),
-    };
+    let unseen = || InputDigest::unseen(input.path.display().to_string());
     // Thousands that were not begun are not read now.
     let digest = if stopped { None } else { InputDigest::from_file(&input.path).ok() };
     let mut state = State::running(&key.digest, digest.unwrap_or_else(unseen));

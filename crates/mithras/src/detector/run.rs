@@ -194,10 +194,16 @@ impl Detector {
         let result = if tissue.is_empty() {
             None
         } else {
-            let kept = self.models.kept.clone().map(|kept| KeptCandidates {
-                identity: format!("{} {digest}", kept.identity),
-                ..kept
-            });
+            let kept = match self.models.kept.clone() {
+                None => None,
+                // A digest that the caller gives may be that of another slide.
+                Some(kept) => {
+                    let file = InputDigest::from_file(slide.path())
+                        .map_err(|source| RunError::Io { path: slide.path().into(), source })?;
+                    let identity = format!("{} {}", kept.identity, file.identity());
+                    Some(KeptCandidates { identity, ..kept })
+                }
+            };
             let identity = format!("{identity} {digest}");
             let recipe = &self.config.recipe;
             let job = match &within {

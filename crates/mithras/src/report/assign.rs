@@ -1,7 +1,7 @@
 //! A table for slides that were searched already: their cases and whatever else is known of them.
 
 use super::ReportError;
-use super::gather::alone;
+use super::gather::{all_records, alone};
 use super::slide_folder::slides;
 use super::table::COLUMNS;
 use crate::batch::state::Status;
@@ -52,7 +52,7 @@ pub fn assign(outs: &[PathBuf], list: &Path) -> Result<Vec<String>, AssignError>
     std::fs::read_dir(first)
         .map_err(|e| ReportError::Read { path: first.to_owned(), reason: e.to_string() })?;
     let _alone = alone(first)?;
-    let found = slides(outs)?;
+    let found = slides(outs, &all_records(outs))?;
     let sides = ("the run", "the table");
     let join = Unmatched::between(sides, found.keys().map(String::as_str), by_name.keys().copied());
     if !found.keys().any(|name| by_name.contains_key(name.as_str())) {

@@ -341,7 +341,7 @@ fn figures(
     let path = of.slides.map_or_else(|| recorded.clone(), |d| d.join(&record.slide.file));
     let lost = || PointError::Slide { slide: slide.to_owned(), path: path.clone() };
     let digest = InputDigest::from_file(&path).map_err(|_| lost())?;
-    if digest.sha256 != record.slide.digest {
+    if digest.sha256 != record.slide.digest || !digest.same_content(&state.input) {
         return Err(lost());
     }
     let r = &record.resolution;

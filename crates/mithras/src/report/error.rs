@@ -22,6 +22,20 @@ pub enum ReportError {
         /// Cause, as the message shows it.
         reason: String,
     },
+    /// The numbers of a recount were changed after they were written.
+    #[error(
+        "{}: its numbers have SHA-256 {now}, and the recount wrote {written}: it was changed by hand or is damaged; \
+         recount the run",
+        Shown(path)
+    )]
+    Recount {
+        /// Path of the file.
+        path: PathBuf,
+        /// Digest of the numbers as they were written.
+        written: String,
+        /// Digest of those that are there.
+        now: String,
+    },
     /// A finished slide's results cannot be used.
     #[error(transparent)]
     Unsound(#[from] crate::batch::ResultsError),

@@ -32,8 +32,8 @@ pub fn gather(outs: &[PathBuf], into: Option<&Path>) -> Result<RunFile, ReportEr
     }
     let into = into.unwrap_or(first);
     let _alone = alone(into)?;
-    let found = slides(outs)?;
     let records = all_records(outs);
+    let found = slides(outs, &records)?;
     let states: Vec<_> = found.values().map(|f| (f.folder.as_path(), &f.state)).collect();
     let Some(run) = shared(&states, &records)? else {
         return Err(ReportError::Nothing { outs: outs.to_vec() });
@@ -69,7 +69,7 @@ pub fn check_alike(run: &Path, folders: &[PathBuf]) -> Result<(), ReportError> {
 }
 
 /// What the processes ran with that worked on these folders.
-fn all_records(outs: &[PathBuf]) -> Vec<RunRecord> {
+pub(super) fn all_records(outs: &[PathBuf]) -> Vec<RunRecord> {
     outs.iter().flat_map(|out| records(out)).collect()
 }
 
@@ -87,7 +87,8 @@ pub fn write(
     begin(out, detector, command)?;
     let _alone = alone(out)?;
     let outs = [out.to_owned()];
-    let mut found = slides(&outs)?;
+    let records = all_records(&outs);
+    let mut found = slides(&outs, &records)?;
     for outcome in outcomes.iter().filter(|o| !o.is_elsewhere() && !o.is_stopped()) {
         let name = &outcome.input.name;
         match found.get_mut(name) {
@@ -99,7 +100,6 @@ pub fn write(
             }
         }
     }
-    let records = all_records(&outs);
     let run = Like::new(detector.config.settings(), &records);
     files(out, &outs, run, records, found)
 }

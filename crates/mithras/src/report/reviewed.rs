@@ -1,10 +1,11 @@
 //! A recount's file in a slide's folder, next to the network's own numbers.
 
 use super::error::ReportError;
-use base::digest::sha256_file;
+use base::digest::{sha256, sha256_file};
 use base::file::ReadError;
 use mitosis::hotspots::HotspotRule;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The schema written and read.
@@ -73,6 +74,10 @@ pub struct Reviewed {
     /// densest one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placed: Option<PlacedCount>,
+    /// SHA-256 of the lines about the slide that the numbers depend on, by the name of their log in the folder
+    /// `reviews` of the run; a log from elsewhere is not among them. None in files of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logs: Option<BTreeMap<String, String>>,
 }
 
 /// Content of the file.
@@ -82,6 +87,13 @@ struct Kept {
     /// SHA-256 of the recounted `counts.json`: the recount is not valid for another one.
     counts_sha256: String,
     reviewed: Reviewed,
+    /// SHA-256 of `reviewed`; none in files of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reviewed_sha256: Option<String>,
+}
+
+fn digest_of(reviewed: &Reviewed) -> Option<String> {
+    Some(sha256(serde_json::to_vec(reviewed).ok()?))
 }
 
 fn digest_of_counts(folder: &Path) -> Result<String, ReportError> {
@@ -103,17 +115,28 @@ impl Reviewed {
         self.placed.as_ref().map_or(self.hotspot_count, |p| p.figures)
     }
 
+    /// The same read back from its text, in which the last digit of a number may be another.
+    #[must_use]
+    pub fn read_back(&self) -> Option<Self> {
+        serde_json::from_slice(&serde_json::to_vec(self).ok()?).ok()
+    }
+
     /// Of a slide's folder; none where nothing was recounted, or another count than is there now.
     ///
     /// # Errors
-    /// A file that is damaged or of another version.
-    pub(super) fn read(folder: &Path) -> Result<Option<Self>, ReportError> {
+    /// A file that is damaged, changed by hand or of another version.
+    pub fn read(folder: &Path) -> Result<Option<Self>, ReportError> {
         let path = folder.join(FILE);
         if !path.is_file() {
             return Ok(None);
         }
         let kept: Kept = base::json::read_schema(&path, SCHEMA)
-            .map_err(|e| ReportError::Read { path, reason: e.to_string() })?;
+            .map_err(|e| ReportError::Read { path: path.clone(), reason: e.to_string() })?;
+        let (written, now) = (&kept.reviewed_sha256, digest_of(&kept.reviewed));
+        if let Some((written, now)) = written.as_ref().zip(now).filter(|(a, b)| *a != b) {
+            let (path, written) = (path, written.clone());
+            return Err(ReportError::Recount { path, written, now });
+        }
         Ok((digest_of_counts(folder)? == kept.counts_sha256).then_some(kept.reviewed))
     }
 
@@ -123,7 +146,8 @@ impl Reviewed {
     /// The file system's.
     pub fn write(self, folder: &Path) -> Result<(), ReportError> {
         let counts_sha256 = digest_of_counts(folder)?;
-        let kept = Kept { schema: SCHEMA.into(), counts_sha256, reviewed: self };
+        let reviewed_sha256 = self.read_back().as_ref().and_then(digest_of);
+        let kept = Kept { schema: SCHEMA.into(), counts_sha256, reviewed: self, reviewed_sha256 };
         let (path, bytes) = (folder.join(FILE), base::json::pretty(&kept));
         Ok(base::file::write_with(&path, &bytes, base::file::Access::Private)?)
     }

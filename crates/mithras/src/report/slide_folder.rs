@@ -5,7 +5,7 @@ use super::record::RunRecord;
 use super::reviewed::Reviewed;
 use crate::batch::DetectionState;
 use crate::batch::finished_results as results;
-use crate::batch::state::{StateError, Status, differ_in_one, has_results, upgraded};
+use crate::batch::state::{StateError, Status, differ_in_one, differences, has_results, upgraded};
 use crate::detector::ENGINE_SETTING;
 use crate::export::CountsFile;
 use crate::input::InputDigest;
@@ -88,8 +88,7 @@ impl SlideFolder {
 
     /// A slide whose state cannot be read.
     fn unreadable(name: String, folder: PathBuf, reason: &StateError) -> Self {
-        let input = InputDigest { path: name.clone(), size: 0, modified: 0, sha256: String::new() };
-        let mut state = DetectionState::running("", input);
+        let mut state = DetectionState::running("", InputDigest::unseen(name.clone()));
         (state.status, state.reason) = (Status::Failed, Some(reason.to_string()));
         Self { name, folder, state, kept: false, counts: None, reviewed: None }
     }
@@ -108,8 +107,11 @@ impl SlideFolder {
     }
 }
 
-/// The slides of several folders of runs by name, each once.
-pub(super) fn slides(outs: &[PathBuf]) -> Result<BTreeMap<String, SlideFolder>, ReportError> {
+/// The slides of several folders of runs by name, each once. `records`: what processes these are the work of.
+pub(super) fn slides(
+    outs: &[PathBuf],
+    records: &[RunRecord],
+) -> Result<BTreeMap<String, SlideFolder>, ReportError> {
     let mut all: BTreeMap<String, SlideFolder> = BTreeMap::new();
     for out in outs {
         for found in folder(out)? {
@@ -117,10 +119,8 @@ pub(super) fn slides(outs: &[PathBuf]) -> Result<BTreeMap<String, SlideFolder>, 
                 all.insert(found.name.clone(), found);
                 continue;
             };
-            let both = first.state.is_done() && found.state.is_done();
-            if both && !first.state.input.same_content(&found.state.input) {
-                let (name, first) = (found.name, first.folder.clone());
-                return Err(ReportError::Twice { name, first, second: found.folder });
+            if first.state.is_done() && found.state.is_done() {
+                check_same(first, &found, records)?;
             }
             if found.rank() > first.rank() {
                 all.insert(found.name.clone(), found);
@@ -128,6 +128,26 @@ pub(super) fn slides(outs: &[PathBuf]) -> Result<BTreeMap<String, SlideFolder>, 
         }
     }
     Ok(all)
+}
+
+/// Checks that two results of one name are of the same work: either may be the one that counts.
+fn check_same(
+    one: &SlideFolder,
+    other: &SlideFolder,
+    records: &[RunRecord],
+) -> Result<(), ReportError> {
+    let (first, second) = (one.folder.clone(), other.folder.clone());
+    let (a, b) = (&one.state, &other.state);
+    if !a.input.same_content(&b.input) {
+        return Err(ReportError::Twice { name: one.name.clone(), first, second });
+    }
+    let noted = !a.settings.is_empty() && !b.settings.is_empty();
+    let own = OWN.iter().all(|k| a.settings.get(*k) == b.settings.get(*k));
+    if noted && !(own && Like::new(run_settings(a), records).has(&run_settings(b))) {
+        let differs = differences(&a.settings, &b.settings);
+        return Err(ReportError::Config { first, second, differs });
+    }
+    Ok(())
 }
 
 /// The slides of one.

@@ -6,7 +6,7 @@ use crate::batch::StageTime;
 use crate::batch::state::Status;
 use crate::export::CountsFile;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One slide of a run.
 #[derive(Clone, Debug, Serialize)]
@@ -23,6 +23,9 @@ pub struct SlideLine {
     pub kept: bool,
     /// Digest of the file.
     pub input_sha256: String,
+    /// That of pieces of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_pieces_sha256: Option<String>,
     /// Seconds, all in all.
     pub seconds: f64,
     /// Busy time per stage.
@@ -58,6 +61,7 @@ impl SlideLine {
             reason: state.reason.clone(),
             kept: slide.kept,
             input_sha256: state.input.sha256.clone(),
+            input_pieces_sha256: state.input.pieces_sha256.clone(),
             seconds: state.seconds,
             stages: state.work.stages.clone(),
             resumed_windows: state.work.resumed_windows,
@@ -73,12 +77,19 @@ impl SlideLine {
 pub(super) const SAME_FILE: &str = "the same file under several names; each counts";
 
 /// The names of slides that are one file, each group sorted.
-pub(super) fn same_files<'a>(slides: impl Iterator<Item = &'a SlideLine>) -> Vec<Vec<String>> {
-    let mut of: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+pub(super) fn same_files<'a>(
+    slides: impl Iterator<Item = &'a SlideLine> + Clone,
+) -> Vec<Vec<String>> {
+    let digest = |s: &'a SlideLine| s.counts.as_ref().map_or("", |c| c.slide.digest.as_str());
+    // Next to slides of earlier versions, which have no digest of pieces, the other digest decides.
+    let short = slides.clone().filter(|s| s.input_pieces_sha256.is_none()).map(digest);
+    let short: BTreeSet<&str> = short.collect();
+    let mut of: BTreeMap<(&str, Option<&str>), Vec<String>> = BTreeMap::new();
     for slide in slides {
-        let digest = slide.counts.as_ref().map_or("", |c| c.slide.digest.as_str());
+        let digest = digest(slide);
         if !digest.is_empty() {
-            of.entry(digest).or_default().push(slide.name.clone());
+            let pieces = slide.input_pieces_sha256.as_deref().filter(|_| !short.contains(digest));
+            of.entry((digest, pieces)).or_default().push(slide.name.clone());
         }
     }
     let mut all: Vec<_> = of.into_values().filter(|names| names.len() > 1).collect();

@@ -188,6 +188,7 @@ mod tests {
             reason: None,
             kept: false,
             input_sha256: String::new(),
+            input_pieces_sha256: None,
             seconds: 0.0,
             stages: Vec::new(),
             resumed_windows: 0,

@@ -1,7 +1,7 @@
 //! What the cells of an event column mean.
 
 use crate::error::{Error, Result};
-use crate::table::Table;
+use crate::table::{Table, same_value as same};
 use base::remedy::Setting;
 use base::table::{EventCell, event as known};
 use std::collections::{BTreeMap, BTreeSet};
@@ -166,10 +166,6 @@ fn listed(counts: &[(&&str, &usize)]) -> String {
         parts.push(format!("and {} others", counts.len() - LISTED));
     }
     parts.join(", ")
-}
-
-fn same(cell: &str, value: &str) -> bool {
-    cell == value || matches!((cell.parse::<f64>(), value.parse::<f64>()), (Ok(a), Ok(b)) if a == b)
 }
 
 #[cfg(test)]

@@ -22,9 +22,19 @@ fn listed<'a>(counts: impl Iterator<Item = (&'a str, usize)>) -> String {
 
 /// The first texts of a column that differ by no more than case, blanks or the form of a number, with their counts.
 pub(super) fn spellings(table: &Table, rows: &[usize], column: usize) -> Option<String> {
+    spelled(table, rows, column, bare)
+}
+
+/// The same, of texts that `plain` makes equal.
+fn spelled(
+    table: &Table,
+    rows: &[usize],
+    column: usize,
+    plain: fn(&str) -> String,
+) -> Option<String> {
     let mut of: BTreeMap<String, Vec<(&str, usize)>> = BTreeMap::new();
     for (text, n) in counts(table, rows, column) {
-        of.entry(bare(text)).or_default().push((text, n));
+        of.entry(plain(text)).or_default().push((text, n));
     }
     let several = of.into_values().find(|texts| texts.len() > 1)?;
     Some(listed(several.into_iter()))
@@ -36,6 +46,33 @@ pub(super) fn apart(table: &Table, column: usize, all: &str) -> String {
         "values of '{}' that are one but for their spelling count apart: {all}",
         table.names()[column]
     )
+}
+
+/// A note on patients whose names are one but for case, blanks or leading zeros: they count as different ones.
+pub(super) fn patients_apart(table: &Table, rows: &[usize], column: usize) -> Option<String> {
+    Some(apart(table, column, &spelled(table, rows, column, identifier)?))
+}
+
+/// Most digits of a number that a float holds exactly.
+const EXACT_DIGITS: usize = 15;
+
+/// A name of a patient without what spellings of one differ by: as of a category, and zeros before a number.
+fn identifier(name: &str) -> String {
+    let digits = name.chars().filter(char::is_ascii_digit).count();
+    // 12e400 is a name, and so are more digits than a float holds.
+    let number = name.trim().parse::<f64>().is_ok();
+    let inexact = number && (digits > EXACT_DIGITS || name.contains(char::is_alphabetic));
+    let text = if inexact { name.trim().to_lowercase() } else { bare(name) };
+    let mut out = String::new();
+    let mut letters = text.chars().peekable();
+    while let Some(c) = letters.next() {
+        let inside = out.ends_with(|b: char| b.is_ascii_digit() || b == '.' || b == ',');
+        let zero = c == '0' && !inside && letters.peek().is_some_and(char::is_ascii_digit);
+        if !zero {
+            out.push(c);
+        }
+    }
+    out
 }
 
 /// The refusal to take them for different levels of a covariate.
@@ -142,5 +179,22 @@ mod tests {
         assert_eq!(spellings(&t, &[0, 1, 2], 0).unwrap(), "'1' (1), '1.0' (1)");
         assert_eq!(spellings(&t, &[0, 2], 0), None);
         assert_eq!(doubtful(&t, &[0, 1, 2], 0), None);
+    }
+
+    #[test]
+    fn patients_spelt_in_two_ways_are_named() {
+        for (one, other) in
+            [("P00", "p00"), ("007", "7"), ("P007", "P7"), ("12", "12.0"), ("p 1", "P_1")]
+        {
+            let t = Table::parse(Path::new("t.csv"), format!("p\n{one}\n{other}\nx\n").as_bytes());
+            let note = patients_apart(&t.unwrap(), &[0, 1, 2], 0).unwrap();
+            assert!(note.contains(&format!("'{one}' (1)")), "{note}");
+            assert!(note.contains(&format!("'{other}' (1)")), "{note}");
+        }
+        for other in ["P10", "1.05", "1e999", "12345678901234567890", "A100"] {
+            let text = "p\nP1\n1.5\n2e999\n12345678901234567891\nA10\n".to_owned() + other + "\n";
+            let t = Table::parse(Path::new("t.csv"), text.as_bytes()).unwrap();
+            assert_eq!(patients_apart(&t, &[0, 1, 2, 3, 4, 5], 0), None);
+        }
     }
 }

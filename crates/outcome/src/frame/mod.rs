@@ -91,11 +91,16 @@ impl Frame {
     }
 
     /// Picks the complete rows and codes them, for several models, each of some of the covariates.
+    pub fn read(table: &Table, roles: &Roles) -> Result<Self> {
+        Self::of_rows(table, roles, false)
+    }
+
+    /// The same of rows each of which may be `independent`: one patient each.
     #[expect(
         clippy::too_many_lines,
         reason = "one pass over the columns; every refusal names its row"
     )]
-    pub fn read(table: &Table, roles: &Roles) -> Result<Self> {
+    fn of_rows(table: &Table, roles: &Roles, independent: bool) -> Result<Self> {
         let mut seen = BTreeSet::from([&roles.time, &roles.event]);
         for name in roles.covariates.iter().chain(&roles.groups) {
             if !seen.insert(name) {
@@ -169,18 +174,21 @@ impl Frame {
             ));
         }
         if let Some(patient) = patient {
+            notes.extend(levels::patients_apart(table, &rows, patient));
             let combined = covariates.iter().chain(&groups).copied().collect();
             let same = strata.iter().copied().chain(weights).collect();
             let parts = patients::Parts { patient, time, event, combined, same, events: &events };
             let each = patients::one_row_each(table, roles, &rows, &parts, &mut notes)?;
             let alone = Roles { patient: None, event_value: None, ..roles.clone() };
-            let mut frame = Self::read(&each, &alone)?;
+            let mut frame = Self::of_rows(&each, &alone, true)?;
             notes.append(&mut frame.notes);
             let unit = format!("patients ({})", roles.patient_rule.name());
             let (total, complete) = (table.len(), rows.len());
             return Ok(Self { notes, dropped, total, complete, unit, ..frame });
         }
-        patients::refuse_repeats(table, roles, &rows)?;
+        if !independent {
+            patients::check_repeats(table, roles, &rows, &mut notes)?;
+        }
         notes.extend(patients::copies(table, &rows));
         for &j in groups.iter().chain(&strata) {
             notes.extend(
@@ -230,6 +238,22 @@ impl Frame {
             total: table.len(),
             unit: "rows".to_owned(),
             notes,
+        })
+    }
+
+    /// The same of these rows alone, in their order.
+    pub fn select(&self, rows: &[usize]) -> Result<Self> {
+        let p = self.names.len();
+        let pick = |all: &Vec<usize>| rows.iter().map(|&r| all[r]).collect::<Vec<_>>();
+        Ok(Self {
+            survival: self.survival.select(rows)?,
+            x: rows.iter().flat_map(|&r| &self.x[r * p..(r + 1) * p]).copied().collect(),
+            group: pick(&self.group),
+            strata: self.strata.as_ref().map(pick),
+            cluster: self.cluster.as_ref().map(pick),
+            weights: self.weights.as_ref().map(|w| rows.iter().map(|&r| w[r]).collect()),
+            rows: pick(&self.rows),
+            ..self.clone()
         })
     }
 

@@ -1,7 +1,7 @@
 //! Patients with several rows: one row each, or a refusal.
 
-use super::Roles;
 use super::events::Events;
+use super::{Roles, levels};
 use crate::cohort::PatientRule;
 use crate::error::{Error, Result};
 use crate::table::Table;
@@ -11,33 +11,53 @@ use base::text::Many;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};
 
-/// Names of columns that identify patients, in small letters and without what parts words.
-const NAMES: [&str; 13] = [
-    "patient",
-    "patientid",
-    "patients",
-    "bcrpatientbarcode",
-    "case",
-    "caseid",
-    "casesubmitterid",
-    "submitterid",
-    "subject",
-    "subjectid",
-    "participant",
-    "participantid",
+/// Words with which the name of a column that identifies patients begins, in small letters and without what parts
+/// words.
+const PATIENTS: [&str; 9] = [
+    "bcrpatient",
     "mithraspatient",
+    "patients",
+    "patient",
+    "pat",
+    "case",
+    "subject",
+    "participant",
+    "submitter",
+];
+
+/// How such a name ends.
+const IDENTIFIERS: [&str; 11] = [
+    "id",
+    "ids",
+    "no",
+    "nr",
+    "num",
+    "number",
+    "barcode",
+    "uuid",
+    "code",
+    "identifier",
+    "submitterid",
 ];
 
 fn identifies_patients(name: &str) -> bool {
     let plain: String =
         name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
-    NAMES.contains(&plain.as_str())
+    let whole = ["patients", "patient", "case", "subject", "participant", "mithraspatient"];
+    let ends = |begin: &&str| plain.strip_prefix(begin).is_some_and(|e| IDENTIFIERS.contains(&e));
+    whole.contains(&plain.as_str()) || PATIENTS.iter().any(ends)
 }
 
 /// Refuses rows that are not independent where the plan does not know it: a column that identifies patients names
-/// one of them twice, and plays no part.
-pub(super) fn refuse_repeats(table: &Table, roles: &Roles, rows: &[usize]) -> Result<()> {
-    if roles.cluster.is_some() {
+/// one of them twice, and plays no part. Names that are one but for their spelling are noted.
+pub(super) fn check_repeats(
+    table: &Table,
+    roles: &Roles,
+    rows: &[usize],
+    notes: &mut Vec<String>,
+) -> Result<()> {
+    if let Some(cluster) = &roles.cluster {
+        notes.extend(levels::patients_apart(table, rows, table.column(cluster)?));
         return Ok(());
     }
     let taken = |name: &String| {
@@ -67,6 +87,7 @@ pub(super) fn refuse_repeats(table: &Table, roles: &Roles, rows: &[usize]) -> Re
             );
             return Err(Error::plan(Setting::Patient, reason));
         }
+        notes.extend(levels::patients_apart(table, rows, j));
     }
     Ok(())
 }
@@ -143,16 +164,9 @@ pub(super) fn one_row_each(
         }
         order[at].push(row);
     }
-    let patient = |row: usize| table.cell(row, parts.patient).unwrap_or_default().to_owned();
     let differs = |row: usize, column: usize, first: usize, more: &str| {
-        let reason = format!(
-            "'{}', but '{}' of the same patient '{}' in row {}{more}",
-            table.raw(row, column),
-            table.raw(first, column),
-            patient(row),
-            table.origin_of(first) + 1,
-        );
-        table.wrong(row, column, reason)
+        let patient = table.cell(row, parts.patient).unwrap_or_default();
+        table.contradiction(row, column, first, patient, more)
     };
     let mut columns: Vec<Vec<String>> = (0..table.names().len())
         .map(|j| order.iter().map(|of| table.raw(of[0], j).to_owned()).collect())
@@ -167,7 +181,7 @@ pub(super) fn one_row_each(
             if parts.events.happened(table, row)? != happened {
                 return Err(differs(row, parts.event, of[0], ""));
             }
-            let other = |&&j: &&usize| table.cell(row, j) != table.cell(of[0], j);
+            let other = |&&j: &&usize| !table.agree(row, of[0], j);
             if let Some(&j) = parts.same.iter().find(other) {
                 return Err(differs(row, j, of[0], ""));
             }
@@ -180,8 +194,7 @@ pub(super) fn one_row_each(
         let numeric = !roles.categorical.contains(&table.names()[j])
             && rows.iter().all(|&row| number(row).is_some_and(f64::is_finite));
         for (p, of) in order.iter().enumerate() {
-            let Some(&row) = of.iter().find(|&&row| table.cell(row, j) != table.cell(of[0], j))
-            else {
+            let Some(&row) = of.iter().find(|&&row| !table.agree(row, of[0], j)) else {
                 continue;
             };
             if !numeric {
@@ -206,5 +219,6 @@ pub(super) fn one_row_each(
         ));
     }
     let origin: Vec<usize> = order.iter().map(|of| of[0]).collect();
-    table.derived(table.names().to_vec(), columns, Vec::new(), &origin)
+    // Only complete rows are in it: a mean that equals a code for missing is a value.
+    Ok(table.derived(table.names().to_vec(), columns, Vec::new(), &origin)?.without_codes())
 }

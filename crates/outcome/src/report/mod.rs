@@ -365,7 +365,7 @@ fn write_counts(path: &Path, study: &Study) -> Result<(), WriteError> {
     let mut out = Writer::new(&header);
     let mut patients: std::collections::BTreeMap<&str, Vec<(f64, f64)>> =
         std::collections::BTreeMap::new();
-    for s in &study.joined.cohort.slides {
+    for s in &study.joined.combined.slides {
         patients.entry(&s.patient).or_default().push((s.hotspot, s.density));
     }
     for (patient, counts) in patients {

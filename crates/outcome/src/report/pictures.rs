@@ -170,7 +170,7 @@ fn comparison(study: &Study, raw: bool) -> Picture {
             };
             let value = found.map(|f| (f.rows.estimate, f.rows.lower, f.rows.upper));
             let missing = if raw { "no C-index" } else { "no model" };
-            let note = if value.is_none() { missing.to_owned() } else { String::new() };
+            let note = if value.is_none() { missing.to_owned() } else { c.n.to_string() };
             rows.push(Row { name: c.method.clone(), value, per: "", note, colour: i });
         }
     }
@@ -189,8 +189,10 @@ fn comparison(study: &Study, raw: bool) -> Picture {
              percentile intervals from slide resamples with fitted risks held fixed.",
         )
     };
-    let canvas = forest(title, "C-index", "", Scale::CIndex, &rows);
-    Picture { name: name.into(), caption: caption.into(), canvas }
+    let several = study.comparison.iter().any(|c| c.method != study.comparison[0].method);
+    let of = if several { " Of the slides (n) that all methods have." } else { "" };
+    let canvas = forest(title, "C-index", "n", Scale::CIndex, &rows);
+    Picture { name: name.into(), caption: format!("{caption}{of}"), canvas }
 }
 
 fn calibration_plot(plan: &StudyPlan, main: &Joined) -> Option<Picture> {

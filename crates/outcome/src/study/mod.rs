@@ -1,11 +1,13 @@
 //! The paper's analysis of counts against outcomes: slides as units, together with
 //! patient-level results.
 
+mod compare;
+mod patients;
 mod plan;
 mod results;
 
 pub(crate) use plan::FEATURES;
-pub use plan::{Counts, CutPoints, NoPair, StudyPlan, pair};
+pub use plan::{Counts, CutPoints, NoName, NoPair, StudyPlan, column_name, joined_columns, pair};
 pub use results::{
     Adjusted, CStudy, Compared, ComparedResult, Feature, LogRankStudy, Model, PValue, PatientLevel,
     PatientResult, Protocol, ProtocolBootstrap, Study, Tested,
@@ -14,9 +16,10 @@ pub use results::{
 use crate::cohort::{Cohort, Columns, PATIENT, PatientRule};
 use crate::error::{Error, Result};
 use crate::frame::{Frame, Roles};
-use crate::result::{add_profiles, coefficients, diagnoses, few_events};
-use crate::table::Table;
+use crate::result::{add_profiles, adjust, coefficients, diagnoses, few_events};
+use crate::table::{Table, same_value};
 use base::remedy::Setting;
+use base::table::bare;
 pub(crate) use results::{Cases, Joined};
 use results::{SLIDES, Split};
 use stats::interval::{holm, median};
@@ -75,6 +78,8 @@ fn frame(plan: &StudyPlan, table: &Table, covariates: &[String]) -> Result<Frame
     let mut frame = Frame::read(table, &roles(plan, all))?;
     // A model has one of the counts.
     frame.allows(table, frame.names.len() - 1)?;
+    let patient = plan.patient.as_deref().unwrap_or(&plan.join.1);
+    frame.notes.iter_mut().for_each(|n| *n = n.replace(PATIENT, patient));
     if plan.time_scale != 1.0 {
         let time: Vec<f64> = frame.survival.time().iter().map(|t| t / plan.time_scale).collect();
         frame.survival = Survival::new(&time, frame.survival.event())?;
@@ -83,13 +88,37 @@ fn frame(plan: &StudyPlan, table: &Table, covariates: &[String]) -> Result<Frame
 }
 
 impl Cases {
-    fn read(plan: &StudyPlan, unit: &'static str, table: Table) -> Result<Self> {
+    fn of_slides(plan: &StudyPlan, table: Table) -> Result<Self> {
         let counts = frame(plan, &table, &[])?;
         let adjusted = match plan.covariates.as_slice() {
             [] => None,
             covariates => Some(frame(plan, &table, covariates)?),
         };
-        Ok(Self { unit, table, counts, adjusted })
+        Ok(Self { unit: SLIDES, table, counts, adjusted })
+    }
+
+    /// One row per patient, each of the complete rows of its slides, and the slides of the counts.
+    fn of_patients(
+        plan: &StudyPlan,
+        clinical: &Table,
+        cohort: &Cohort,
+        slides: &Self,
+    ) -> Result<(Self, Cohort)> {
+        let complete = slides.adjusted.as_ref().map_or(&[][..], |f| &f.rows);
+        let combined =
+            patients::agreed(plan, cohort, &slides.table, &slides.counts, &[], complete)?;
+        let table = combined.per_patient(clinical, plan.patient_rule)?;
+        let adjusted = match &slides.adjusted {
+            None => None,
+            Some(f) => {
+                let same = &plan.covariates;
+                let part = patients::agreed(plan, cohort, &slides.table, f, same, complete)?;
+                let table = part.per_patient(clinical, plan.patient_rule)?;
+                Some(frame(plan, &table, same)?)
+            }
+        };
+        let counts = frame(plan, &table, &[])?;
+        Ok((Self { unit: "patients", table, counts, adjusted }, combined))
     }
 }
 
@@ -115,6 +144,7 @@ pub(crate) fn model(plan: &StudyPlan, frame: &Frame, columns: &[usize]) -> Resul
     let names: Vec<String> = columns.iter().map(|&j| frame.names[j].clone()).collect();
     let mut found = coefficients(&fitted, &names, 0.95);
     add_profiles(&mut found, &fitted, &data, 0.95, false)?;
+    adjust(&mut found, frame.repeated.is_none());
     Ok(Model {
         n: fitted.n,
         events: fitted.events,
@@ -150,15 +180,15 @@ fn analyse(clinical: &Table, plan: &StudyPlan, methods: Vec<(Cohort, Table)>) ->
     let Some((cohort, slides)) = methods.next() else {
         return Err(Error::plan(Setting::Methods, "no counts were given"));
     };
-    let main = Joined {
-        slides: Cases::read(plan, SLIDES, slides)?,
-        patients: Cases::read(plan, "patients", cohort.per_patient(clinical, plan.patient_rule)?)?,
-        cohort,
-    };
-    let others: Vec<Result<Frame>> = methods.map(|(_, slides)| frame(plan, &slides, &[])).collect();
+    let slides = Cases::of_slides(plan, slides)?;
+    let (patients, combined) = Cases::of_patients(plan, clinical, &cohort, &slides)?;
+    let main = Joined { slides, patients, cohort, combined };
+    let others: Vec<(Cohort, Result<Frame>)> =
+        methods.map(|(cohort, slides)| (cohort, frame(plan, &slides, &[]))).collect();
     let mut notes = main.cohort.notes.clone();
     let mut warnings = Vec::new();
     let outcome = &main.slides.counts;
+    plan.check_horizon(outcome.survival.time())?;
     outcome.allows(&main.slides.table, outcome.names.len())?;
     notes.extend(outcome.notes.clone());
     let mut features = Vec::new();
@@ -198,36 +228,15 @@ fn analyse(clinical: &Table, plan: &StudyPlan, methods: Vec<(Cohort, Table)>) ->
             }
         }
     }
-    let mut comparison = Vec::new();
-    for (feature, label) in FEATURES {
-        let frames = std::iter::once(Ok(outcome)).chain(others.iter().map(Result::as_ref));
-        for (m, counts) in plan.methods.iter().zip(frames) {
-            let raw = counts.ok().and_then(|f| {
-                let count = f.values(f.column(feature).ok()?);
-                c_result(plan, f, &count, false).ok()
-            });
-            let fitted = counts.map_err(ToString::to_string).and_then(|f| {
-                let risk = |f: &Frame| {
-                    let fitted = model(plan, f, &[f.column(feature)?])?;
-                    c_result(plan, f, &fitted.fit.linear_predictor, false)
-                };
-                risk(f).map_err(|e: Error| e.to_string())
-            });
-            let result = match fitted {
-                Ok(c_index) => ComparedResult::Found { label, c_index },
-                Err(failed) => ComparedResult::Failed { failed },
-            };
-            let (method, c_index_count_as_risk) = (m.name.clone(), raw);
-            comparison.push(Compared { method, feature, result, c_index_count_as_risk });
-        }
-    }
+    let comparison =
+        compare::compare(plan, &compare::methods(plan, &main, &others), &mut notes, &mut warnings);
     let mut patient_level = Vec::new();
     let followed = &main.patients.counts;
     // Those with an outcome, as the slides are counted.
     let (patients, events_patients) = (followed.survival.len(), followed.survival.events());
     for rule in PatientRule::ALL {
         // The patients are the same, their counts others.
-        let counts = main.cohort.counts_of_patients(rule);
+        let counts = main.combined.counts_of_patients(rule);
         let mut f = followed.clone();
         f.x = f.rows.iter().flat_map(|&r| counts[r]).collect();
         for (key, label) in FEATURES {
@@ -384,13 +393,13 @@ fn feature(
 /// What is to be known of the rows and covariates of adjusted models, where `counts` has the rows of the others.
 fn adjusted_notes(counts: &Frame, adjusted: &Frame) -> Vec<String> {
     let (n, all) = (adjusted.survival.len(), counts.survival.len());
+    let own = adjusted.notes.iter().filter(|n| !counts.notes.contains(n));
     if n < all {
-        let own: String = adjusted.notes.iter().map(|n| format!(" ({n})")).collect();
+        let own: String = own.map(|n| format!(" ({n})")).collect();
         return vec![format!(
             "adjusted models: {n} of {all} rows; the others lack a covariate{own}"
         )];
     }
-    let own = adjusted.notes.iter().filter(|n| !counts.notes.contains(n));
     own.map(|n| format!("adjusted models: {n}")).collect()
 }
 
@@ -410,13 +419,7 @@ fn split(
     let (cut, cut_origin) = if let Some(v) = given {
         (v, "given".to_owned())
     } else if let CutPoints::Training { column, value } = &plan.cut {
-        let j = cases.table.column(column)?;
-        let is = |i: &usize| cases.table.cell(f.rows[*i], j) == Some(value.as_str());
-        let (inside, outside): (Vec<usize>, Vec<usize>) = (0..f.rows.len()).partition(is);
-        if inside.is_empty() {
-            let reason = format!("no slide with an outcome has '{value}' in column '{column}'");
-            return Err(Error::plan(Setting::Training, reason));
-        }
+        let (inside, outside) = training(cases, column, value, notes)?;
         let values: Vec<f64> = inside.iter().map(|&i| count[i]).collect();
         let (n, unit) = (inside.len(), cases.unit);
         let origin = format!("median of the {n} training {unit} ({column}={value})");
@@ -441,6 +444,43 @@ fn split(
     let groups = [format!("{key} \u{2264} {shown}"), format!("{key} > {shown}")];
     let split = Split { group, survival: f.survival.clone() };
     Ok(LogRankStudy { cut, cut_origin, groups, all, held_out, split })
+}
+
+/// The rows of the training subset, and those outside; a row whose cell is missing is in neither.
+fn training(
+    cases: &Cases,
+    column: &str,
+    value: &str,
+    notes: &mut Vec<String>,
+) -> Result<(Vec<usize>, Vec<usize>)> {
+    let (table, rows) = (&cases.table, &cases.counts.rows);
+    let j = table.column(column)?;
+    let cell = |i: &usize| table.cell(rows[*i], j);
+    let (known, open): (Vec<usize>, Vec<usize>) = (0..rows.len()).partition(|i| cell(i).is_some());
+    let is = |i: &usize| cell(i).is_some_and(|c| same_value(c, value));
+    let (inside, outside): (Vec<usize>, Vec<usize>) = known.into_iter().partition(is);
+    if inside.is_empty() {
+        let reason = format!("no slide with an outcome has '{value}' in column '{column}'");
+        return Err(Error::plan(Setting::Training, reason));
+    }
+    let wanted = bare(value);
+    if let Some(&i) = outside.iter().find(|i| cell(i).is_some_and(|c| bare(c) == wanted)) {
+        let reason = format!(
+            "the training value '{value}' is spelt in several ways in this column ('{}', '{value}'); make them one",
+            cell(&i).unwrap_or_default()
+        );
+        return Err(table.wrong(rows[i], j, reason));
+    }
+    if !open.is_empty() {
+        let line = format!(
+            "{} without a value in '{column}' are neither training nor held out",
+            base::text::Many(open.len(), cases.unit.trim_end_matches('s'))
+        );
+        if !notes.contains(&line) {
+            notes.push(line);
+        }
+    }
+    Ok((inside, outside))
 }
 
 #[cfg(test)]
@@ -560,5 +600,85 @@ mod tests {
         let same = |t: &&PValue| (t.p - slides).abs() < 1e-12;
         let found = s.p_values.iter().find(same);
         assert!(found.is_none(), "{:?}", found.map(|t| &t.test));
+    }
+
+    /// A study of 24 patients with one slide each, whose part and age may be changed.
+    fn study_of(
+        part: impl Fn(usize) -> &'static str,
+        age: impl Fn(usize) -> String,
+        change: impl Fn(&mut StudyPlan),
+        missing: &[&str],
+    ) -> Result<Study> {
+        let mut clinical = String::from("id,months,died,age,part\n");
+        let mut counts = String::from("slide,hotspot_count,density\n");
+        for p in 0..PATIENTS {
+            let (months, died) = (3 + (p * 17) % 61, u8::from(p % 3 != 1));
+            clinical += &format!("p{p:02},{months},{died},{},{}\n", age(p), part(p));
+            counts += &format!("p{p:02},{},{}\n", p * 5 % 23, p % 11);
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("clinical.csv");
+        std::fs::write(&path, clinical).unwrap();
+        let mut plan = StudyPlan {
+            methods: vec![Counts::new("M", table("counts.csv", &counts))],
+            join: ("slide".into(), "id".into()),
+            time: "months".into(),
+            event: "died".into(),
+            covariates: vec!["age".into()],
+            cut: CutPoints::Training { column: "part".into(), value: "train".into() },
+            replicates: 20,
+            ..StudyPlan::default()
+        };
+        change(&mut plan);
+        let missing: Vec<String> = missing.iter().map(|&m| m.to_owned()).collect();
+        study(&Table::read(&path, &missing)?, &plan)
+    }
+
+    fn some_age(p: usize) -> String {
+        (40 + (p * 7) % 31).to_string()
+    }
+
+    #[test]
+    fn the_training_subset_has_one_spelling_and_no_empty_cells() {
+        let parts = |all: [&'static str; 3]| study_of(move |p| all[p % 3], some_age, |_| (), &[]);
+        let refused = parts(["train", "Train", "test"]).unwrap_err().to_string();
+        for words in ["column 'part', row 2", "('Train', 'train'); make them one"] {
+            assert!(refused.contains(words), "{words}: {refused}");
+        }
+        let open = parts(["train", "", "test"]).unwrap();
+        let line = "8 slides without a value in 'part' are neither training nor held out";
+        assert_eq!(open.notes.iter().filter(|n| *n == line).count(), 1, "{:?}", open.notes);
+        let (_, _, held_out) =
+            done(open.features[0].logrank.as_ref().unwrap().held_out.as_ref().unwrap());
+        // The events of the third of the patients that is of the test part.
+        assert_eq!(held_out.iter().sum::<f64>(), 8.0);
+        assert!(
+            parts(["train", "test", "test"]).unwrap().notes.iter().all(|n| !n.contains("neither"))
+        );
+    }
+
+    #[test]
+    fn codes_of_the_clinical_table_are_not_those_of_the_counts() {
+        let age = |p: usize| if p.is_multiple_of(6) { "15.0".to_owned() } else { some_age(p) };
+        let part = |p: usize| ["train", "test"][p % 2];
+        let coded = study_of(part, age, |_| (), &["15"]).unwrap();
+        // An age of 15.0 is the code; a hotspot of 15 figures is a count.
+        assert_eq!(coded.slides, PATIENTS);
+        assert_eq!(coded.features[0].adjusted.as_ref().unwrap().full.n, PATIENTS - 4);
+    }
+
+    #[test]
+    fn a_horizon_is_within_the_follow_up() {
+        let part = |p: usize| ["train", "test"][p % 2];
+        let at = |h: f64| study_of(part, some_age, |plan| plan.horizon = Some(h), &[]);
+        for (horizon, words) in [
+            (0.0, "the horizon 0 is not a positive number"),
+            (-3.0, "not a positive number"),
+            (99.0, "the horizon, 99 months, is after the last follow-up time, 61 months"),
+        ] {
+            let refused = at(horizon).unwrap_err().to_string();
+            assert!(refused.contains(words), "{refused}");
+        }
+        assert!(at(30.0).is_ok());
     }
 }

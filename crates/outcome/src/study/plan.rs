@@ -44,15 +44,57 @@ pub enum CutPoints {
     Fixed(Vec<(String, f64)>),
 }
 
-/// `A=B` as its two parts.
+/// `A=B` as its two parts, each of which may be in quotation marks.
 ///
 /// # Errors
 /// Text without `=`, or with nothing on a side.
 pub fn pair(text: &str) -> Result<(String, String), NoPair> {
-    match text.split_once('=') {
-        Some((a, b)) if !a.is_empty() && !b.is_empty() => Ok((a.to_owned(), b.to_owned())),
+    // Of a name in quotation marks the = is a part.
+    let behind = text.strip_prefix('"').and_then(|t| t.find("\"=")).map_or(0, |at| at + 2);
+    match text[behind..].split_once('=') {
+        Some((a, b)) if behind + a.len() > 0 && !b.is_empty() => {
+            let name = |text: &str| column_name(text).map_err(|_| NoPair(text.to_owned()));
+            Ok((name(&text[..behind + a.len()])?, name(b)?))
+        }
         _ => Err(NoPair(text.to_owned())),
     }
+}
+
+/// The columns that join two tables: `A=B`, or one name for both.
+///
+/// # Errors
+/// [`NoPair`].
+pub fn joined_columns(text: &str) -> Result<(String, String), NoPair> {
+    if text.contains('=') {
+        return pair(text);
+    }
+    let name = column_name(text).map_err(|_| NoPair(text.to_owned()))?;
+    Ok((name.clone(), name))
+}
+
+/// A name of a column, without the quotation marks that a name with a comma has in a list of names.
+///
+/// # Errors
+/// [`NoName`].
+pub fn column_name(text: &str) -> Result<String, NoName> {
+    let Some(inner) = text.strip_prefix('"') else { return Ok(text.to_owned()) };
+    let inner = inner.strip_suffix('"').ok_or(NoName::Open)?;
+    if inner.replace("\"\"", "").contains('"') {
+        return Err(NoName::Behind);
+    }
+    Ok(inner.replace("\"\"", "\""))
+}
+
+/// Text in quotation marks that is not one name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoName {
+    /// The mark is not closed.
+    #[error("a quotation mark is not closed")]
+    Open,
+    /// Text after the mark.
+    #[error("text follows a closing quotation mark")]
+    Behind,
 }
 
 /// Text that is not two parts, or whose second part is not a number.
@@ -152,10 +194,29 @@ impl Default for StudyPlan {
 }
 
 impl StudyPlan {
+    /// Refuses a horizon after the last of the follow-up times.
+    pub(super) fn check_horizon(&self, times: &[f64]) -> Result<()> {
+        let last = times.iter().copied().fold(0.0, f64::max);
+        match self.horizon {
+            Some(horizon) if horizon > last => {
+                let unit = &self.time_unit;
+                let reason = format!(
+                    "the horizon, {horizon} {unit}, is after the last follow-up time, {last} {unit}"
+                );
+                Err(Error::plan(Setting::Horizon, reason))
+            }
+            _ => Ok(()),
+        }
+    }
+
     pub(super) fn check(&self, clinical: &Table) -> Result<()> {
         if !(self.time_scale.is_finite() && self.time_scale > 0.0) {
             let reason = format!("the time scale {} is not a positive number", self.time_scale);
             return Err(Error::plan(Setting::TimeScale, reason));
+        }
+        if let Some(horizon) = self.horizon.filter(|h| !(h.is_finite() && *h > 0.0)) {
+            let reason = format!("the horizon {horizon} is not a positive number");
+            return Err(Error::plan(Setting::Horizon, reason));
         }
         if self.replicates == 0 {
             let reason = "0 replicates: the protocol needs resamples (1000 in the paper)";
@@ -187,5 +248,26 @@ impl StudyPlan {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_quotation_marks() {
+        let name = |text: &str| column_name(text);
+        assert_eq!(name("age").unwrap(), "age");
+        assert_eq!(name("start,stop").unwrap(), "start,stop");
+        assert_eq!(name("\"Age, years\"").unwrap(), "Age, years");
+        assert_eq!(name("\"a \"\"b\"\"\"").unwrap(), "a \"b\"");
+        assert!(name("\"Age").is_err() && name("\"a\"b\"").is_err() && name("\"").is_err());
+        let two = |a: &str, b: &str| Ok((a.to_owned(), b.to_owned()));
+        assert_eq!(pair("\"Part, all\"=train"), two("Part, all", "train"));
+        assert_eq!(pair("\"a=b\"=\"c, d\""), two("a=b", "c, d"));
+        assert_eq!(joined_columns("slide=\"Id, new\""), two("slide", "Id, new"));
+        assert_eq!(joined_columns("\"Id, new\""), two("Id, new", "Id, new"));
+        assert!(pair("=b").is_err() && pair("a=").is_err() && pair("ab").is_err());
     }
 }

@@ -49,6 +49,8 @@ pub struct Study {
 #[derive(Clone, Debug)]
 pub(crate) struct Joined {
     pub cohort: Cohort,
+    /// The slides that the counts of patients are of: those with an outcome, where a patient has such.
+    pub combined: Cohort,
     pub slides: Cases,
     pub patients: Cases,
 }
@@ -232,7 +234,7 @@ impl Model {
 }
 
 /// A C-index with its bootstraps.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CStudy {
     /// Harrell's C.
     pub c: f64,
@@ -367,6 +369,12 @@ pub struct Compared {
     pub method: String,
     /// `hotspot` or `density`.
     pub feature: &'static str,
+    /// Slides compared: those that all methods have.
+    pub n: usize,
+    /// Events among them.
+    pub events: usize,
+    /// Slides with an outcome that this method has.
+    pub slides: usize,
     /// What was found.
     #[serde(flatten)]
     pub result: ComparedResult,

@@ -28,6 +28,7 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
             .filter(|n| n.has_tag_name("Group"))
             .filter_map(|g| Some((g.attribute("Name")?, g.attribute("PartOfGroup")?)))
             .collect();
+        parents.keys().for_each(|group| c.category(group));
         for (i, a) in root.descendants().filter(|n| n.has_tag_name("Annotation")).enumerate() {
             let own = a.attribute("Name").unwrap_or_default();
             let record = format!("annotation {i} `{own}`");
@@ -40,7 +41,7 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
                         .find(|g| c.meaning(g).is_some());
                     Category::Named(known.unwrap_or(g).to_owned())
                 }
-                None if options.mapping.meaning(own).is_some() => Category::Named(own.to_owned()),
+                None if c.meaning(own).is_some() => Category::Named(own.to_owned()),
                 None => Category::Fixed(Class::Unresolved, own.to_owned()),
             };
             let mut points = Vec::new();

@@ -1,7 +1,7 @@
 //! What annotators call things. Known words are mapped here and nowhere else; anything else is an
 //! error that names it, until the user maps it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
 /// What an annotation is.
@@ -48,6 +48,10 @@ pub struct Meaning {
 #[derive(Clone, Debug, Default)]
 pub struct Mapping(BTreeMap<String, Class>);
 
+fn folded(name: &str) -> String {
+    name.trim().to_lowercase()
+}
+
 impl Mapping {
     /// Reads `NAME=CLASS` pairs.
     ///
@@ -60,17 +64,29 @@ impl Mapping {
             let (name, class) =
                 pair.rsplit_once('=').ok_or_else(|| MappingError::Pair(pair.to_owned()))?;
             let class: Class = class.trim().parse().map_err(MappingError::Class)?;
-            if map.insert(name.trim().to_lowercase(), class).is_some_and(|old| old != class) {
+            if map.insert(folded(name), class).is_some_and(|old| old != class) {
                 return Err(MappingError::Twice(name.to_owned()));
             }
         }
         Ok(Self(map))
     }
 
+    /// Whether nothing is mapped.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The names that none of these categories has, in lower case.
+    pub(super) fn unmatched(&self, categories: &BTreeSet<String>) -> Vec<String> {
+        let there: BTreeSet<String> = categories.iter().map(|c| folded(c)).collect();
+        self.0.keys().filter(|name| !there.contains(*name)).cloned().collect()
+    }
+
     /// The meaning of a category name, or `None` when nobody knows it.
     #[must_use]
     pub fn meaning(&self, name: &str) -> Option<Meaning> {
-        match self.0.get(&name.trim().to_lowercase()) {
+        match self.0.get(&folded(name)) {
             Some(&class) => Some(Meaning { class, subtype: None }),
             None => known(name),
         }

@@ -66,6 +66,8 @@ pub(super) struct Collector<'a> {
     unknown: BTreeMap<String, u64>,
     problems: Vec<Problem>,
     total: usize,
+    /// Whether records of this file are of the class that is assumed.
+    assumes: bool,
 }
 
 impl<'a> Collector<'a> {
@@ -79,6 +81,7 @@ impl<'a> Collector<'a> {
             unknown: BTreeMap::new(),
             problems: Vec::new(),
             total: 0,
+            assumes: false,
         }
     }
 
@@ -101,6 +104,28 @@ impl<'a> Collector<'a> {
         }
     }
 
+    /// Adds what a later record states about where an image comes from.
+    ///
+    /// # Errors
+    /// Another slide or patient than an earlier record states.
+    pub(super) fn origin(&mut self, image: usize, stated: ImageEntry) -> Result<(), String> {
+        let ImageEntry { name, slide, patient, .. } = &mut self.out.images[image];
+        let both = [("slide", slide, stated.slide), ("patient", patient, stated.patient)];
+        for (what, known, stated) in both {
+            match (known.as_deref(), stated) {
+                (Some(first), Some(other)) if first != other => {
+                    return Err(format!(
+                        "image `{name}` is of the {what} `{first}` in an earlier record and of `{other}` here; \
+                         correct one of them"
+                    ));
+                }
+                (None, stated) => *known = stated,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Notes that image sizes in the file are known to be wrong at times.
     pub fn distrust_sizes(&mut self) {
         self.out.sizes_are_hearsay = true;
@@ -119,6 +144,17 @@ impl<'a> Collector<'a> {
     pub fn meaning(&mut self, name: &str) -> Option<Meaning> {
         let mapping = &self.options.mapping;
         *self.meanings.entry(name.to_owned()).or_insert_with(|| mapping.meaning(name))
+    }
+
+    /// Notes a category of the file, whether or not a record is of it.
+    pub fn category(&mut self, name: &str) {
+        self.meaning(name);
+    }
+
+    /// The class that is assumed for every record of this file, which states none.
+    pub fn assume(&mut self) -> Option<Class> {
+        self.assumes = true;
+        self.options.assume
     }
 
     pub fn deleted(&mut self) {
@@ -214,7 +250,11 @@ impl<'a> Collector<'a> {
     }
 
     /// The annotations, unless an error must be reported first.
-    pub fn finish(self) -> Result<Annotations, ImportError> {
+    pub fn finish(mut self) -> Result<Annotations, ImportError> {
+        if self.options.assume.is_some() && !self.assumes {
+            let states = format!("the format `{}` states", self.out.format);
+            return Err(ImportError::Assumed { file: self.file, states });
+        }
         if let LabelSource::Annotator(who) = &self.options.labels {
             let people: BTreeSet<&str> = self
                 .out
@@ -237,6 +277,7 @@ impl<'a> Collector<'a> {
             let (file, problems, total) = (self.file, self.problems, self.total);
             return Err(ImportError::Records { file, problems, total });
         }
+        self.out.categories = self.meanings.into_keys().collect();
         Ok(self.out)
     }
 }

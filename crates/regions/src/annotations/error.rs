@@ -66,6 +66,32 @@ pub enum ImportError {
         /// Name and number of annotations.
         categories: Vec<(String, u64)>,
     },
+    /// Categories that were given a meaning and that the file does not have.
+    #[error(
+        "{file}: no category is named {}, but a meaning is given for it; {}", quoted(names),
+        match known[..] {
+            [] => "the format itself fixes the classes".to_owned(),
+            _ => format!("the categories are {}", quoted(known)),
+        }
+    )]
+    Mapped {
+        /// Path of the file of annotations.
+        file: PathBuf,
+        /// The names, in lower case.
+        names: Vec<String>,
+        /// The file's categories.
+        known: Vec<String>,
+    },
+    /// A class for all records of a file that states their classes.
+    #[error(
+        "{file}: {states} the classes, and a class was assumed for all records; that is for tables without labels"
+    )]
+    Assumed {
+        /// Path of the file of annotations.
+        file: PathBuf,
+        /// Its part that states them, as the beginning of a sentence.
+        states: String,
+    },
     /// It is not certain how the boxes are written.
     #[error("{file}: {reason}")]
     Boxes {
@@ -103,6 +129,17 @@ pub enum ImportError {
     /// The corpus could not be written.
     #[error(transparent)]
     Corpus(#[from] crops::CorpusError),
+}
+
+/// Names of categories that an error lists; more are counted.
+const SHOWN: usize = 20;
+
+fn quoted(names: &[String]) -> String {
+    let shown = names.iter().take(SHOWN).map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
 }
 
 impl Remedied for ImportError {

@@ -2,6 +2,7 @@
 
 use super::boxes::{BoxOrder, check_order};
 use super::collect::{Category, Collector, Place, Raw, broken, read_json};
+use super::columns::SLIDE;
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions, LabelSource};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
@@ -66,6 +67,7 @@ fn read(
             width: size(&v["width"]),
             height: size(&v["height"]),
             cohort: text(&["tumor_type", "tumour_type", "tumor", "cohort", "domain"]),
+            slide: text(SLIDE),
             patient: text(&["patient", "patient_id", "case", "case_id"]),
             scanner: text(&["scanner", "scanner_name"]),
             split: None,
@@ -81,6 +83,7 @@ fn read(
         let name = v["name"]
             .as_str()
             .ok_or_else(|| broken(file, format!("categories[{i}] has no `name`")))?;
+        c.category(name);
         if categories.insert(id.clone(), name.to_owned()).is_some() {
             return Err(broken(file, format!("two categories have the id {id}")));
         }

@@ -38,6 +38,7 @@ mod asap;
 mod boxes;
 mod category;
 mod collect;
+pub mod columns;
 mod error;
 mod geojson;
 mod json;
@@ -59,7 +60,7 @@ pub use summary::{Contradiction, Summary};
 
 use crops::schema::Split;
 use mitosis::{Level0, Point};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// A format and its reader.
@@ -76,13 +77,20 @@ impl Importer {
     /// The annotations of a file, or the part of them that the options select.
     ///
     /// # Errors
-    /// What the reader refuses, and what [`Annotations::select`] does.
+    /// What the reader refuses, a mapping of categories that the file does not have, and what
+    /// [`Annotations::select`] refuses.
     pub fn annotations(
         &self,
         path: &Path,
         options: &ImportOptions,
     ) -> Result<Annotations, ImportError> {
-        (self.read)(path, options)?.select(&options.select)
+        let all = (self.read)(path, options)?;
+        let names = options.mapping.unmatched(&all.categories);
+        if !names.is_empty() {
+            let (file, known) = (path.into(), all.categories.into_iter().collect());
+            return Err(ImportError::Mapped { file, names, known });
+        }
+        all.select(&options.select)
     }
 }
 
@@ -168,6 +176,14 @@ pub struct ImportOptions {
     pub select: Selection,
 }
 
+impl ImportOptions {
+    /// Whether nothing is set that only files of annotations can follow.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.select.is_all() && self.mapping.is_empty() && self.assume.is_none()
+    }
+}
+
 impl Default for ImportOptions {
     fn default() -> Self {
         Self {
@@ -194,6 +210,9 @@ pub struct ImageEntry {
     pub height: Option<u32>,
     /// Cohort or tumour type, when stated.
     pub cohort: Option<String>,
+    /// The slide that it was cut from, when stated; else it is a slide of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slide: Option<String>,
     /// Patient or case, when stated.
     pub patient: Option<String>,
     /// Scanner, when stated.
@@ -204,6 +223,19 @@ pub struct ImageEntry {
 }
 
 impl ImageEntry {
+    /// Name of the slide that it belongs to.
+    #[must_use]
+    pub fn slide_name(&self) -> &str {
+        self.slide.as_deref().unwrap_or(&self.name)
+    }
+
+    /// The names by which its um/px may be given.
+    pub(crate) fn names_of<'a>(&'a self, file: &'a Path) -> Vec<&'a str> {
+        let more = [file.file_name().and_then(|n| n.to_str()), self.slide.as_deref()];
+        let own = [Some(self.name.as_str())].into_iter().chain(more);
+        own.chain([self.scanner.as_deref()]).flatten().collect()
+    }
+
     /// Compares the size that the annotations state with that of the image file: where they differ,
     /// the labels were drawn on another image, a shrunken copy or a turned view of it.
     ///
@@ -294,6 +326,8 @@ pub struct Annotations {
     pub images: Vec<ImageEntry>,
     /// Annotations, in the source's order, without ignored ones.
     pub annotations: Vec<Annotation>,
+    /// Names of the file's categories, also of those without annotations; none where the format fixes the classes.
+    pub categories: BTreeSet<String>,
     /// Annotations left out by category (regions, and what the user maps to ignore), by name.
     pub ignored: BTreeMap<String, u64>,
     /// Annotations that the source itself marks as deleted.

@@ -53,6 +53,7 @@ pub(super) fn midog25(file: &Path, options: &ImportOptions) -> Result<Annotation
     if verdict.is_none() && experts.is_empty() {
         sheet.need([("the verdict", &["majority", "expert1"])])?;
     }
+    let slide = sheet.slide(image);
     let patch = sheet.find(&["image_id", "patch"]);
     let cohort = sheet.find(&["Tumor", "tumor_type", "tumour", "dataset"]);
     let mut c = Collector::new("midog25-csv", file, options);
@@ -89,9 +90,14 @@ pub(super) fn midog25(file: &Path, options: &ImportOptions) -> Result<Annotation
         let entry = || ImageEntry {
             name: name.clone(),
             cohort: filled(row, cohort),
+            slide: filled(row, slide),
             ..ImageEntry::default()
         };
         let image = c.image_named(&name, entry);
+        if let Err(e) = c.origin(image, entry()) {
+            c.problem(record, e);
+            continue;
+        }
         let category = Category::Fixed(Class::MitoticFigure, word.unwrap_or_default());
         c.take(Raw {
             subtype,

@@ -3,9 +3,9 @@
 use super::collect::{broken, read_bytes};
 use super::sheet::{Sheet, cell};
 use super::{Annotations, ImportError};
-use crate::slide_name::bare;
 use base::table::{Format, Table, TableError, Unmatched};
 use crops::Split;
+use crops::slide_name::bare;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,7 @@
 //! A delimited text file with a header, columns found by name in any order.
 
 use super::collect::{broken, read_bytes};
+use super::columns::SLIDE;
 use super::error::ImportError;
 use base::table::{Format, Table, TableError, decimal_comma, is_missing};
 use std::path::{Path, PathBuf};
@@ -72,6 +73,12 @@ impl Sheet {
     /// underscores and hyphens.
     pub fn find(&self, names: &[&str]) -> Option<usize> {
         self.table.find(names)
+    }
+
+    /// The column of the slides that images were cut from; `None` where the slide is the image.
+    pub fn slide(&self, image: usize) -> Option<usize> {
+        let own = SLIDE.iter().any(|name| self.find(&[name]) == Some(image));
+        self.find(SLIDE).filter(|_| !own)
     }
 
     /// Like [`Self::find`] for several columns that must all be there.

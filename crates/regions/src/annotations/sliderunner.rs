@@ -62,6 +62,7 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
             classes.insert(id, name);
         }
     })?;
+    classes.values().for_each(|name: &String| c.category(name));
     let votes = votes(&db, &classes)?;
     let mut points: HashMap<i64, Vec<Coordinates>> = HashMap::new();
     let mut stated: HashMap<i64, BTreeSet<i64>> = HashMap::new();

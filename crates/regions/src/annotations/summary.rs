@@ -3,6 +3,7 @@
 use super::error::Problem;
 use super::{Annotations, Class};
 use serde::Serialize;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Counts of one import; `--json` prints exactly this.
@@ -77,6 +78,23 @@ impl Annotations {
         #[expect(clippy::cast_precision_loss, reason = "pixel coordinates of a slide")]
         let offset = bounds.map(|o| o as f64);
         if self.from_bounds { offset } else { [0.0; 2] }
+    }
+
+    /// Annotations that repeat one before them, by number, with the first: one image, place,
+    /// box, category and split.
+    pub(crate) fn repeats(&self) -> BTreeMap<usize, usize> {
+        let mut first = HashMap::new();
+        let mut repeats = BTreeMap::new();
+        for (number, a) in self.annotations.iter().enumerate() {
+            let place = [a.centre.x, a.centre.y].map(f64::to_bits);
+            let bbox = a.bbox.map(|b| b.map(f64::to_bits));
+            let key = (a.image, place, bbox, (a.class, &a.category, &a.subtype, a.split));
+            match first.entry(key) {
+                Entry::Vacant(e) => drop(e.insert(number)),
+                Entry::Occupied(e) => drop(repeats.insert(number, *e.get())),
+            }
+        }
+        repeats
     }
 
     /// Counts everything.

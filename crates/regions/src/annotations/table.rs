@@ -5,6 +5,7 @@
 
 use super::boxes::{BoxOrder, check_order};
 use super::collect::{Category, Collector, Place, Raw};
+use super::columns::{FLAG, H, LABEL, W, X0, X1, Y0, Y1};
 use super::sheet::{Sheet, cell, filled, number};
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions, LabelSource};
 use base::table::yes_no;
@@ -48,27 +49,6 @@ const CY: &[&str] = &[
     "y",
     "row",
 ];
-const X0: &[&str] = &["xmin", "x_min", "x1", "x0", "left", "minx", "bbox_x1"];
-const Y0: &[&str] = &["ymin", "y_min", "y1", "y0", "top", "miny", "bbox_y1"];
-const X1: &[&str] = &["xmax", "x_max", "x2", "right", "maxx", "bbox_x2"];
-const Y1: &[&str] = &["ymax", "y_max", "y2", "bottom", "maxy", "bbox_y2"];
-const W: &[&str] = &["w", "width", "bbox_width", "box_width", "bbox_w", "box_w"];
-const H: &[&str] = &["h", "height", "bbox_height", "box_height", "bbox_h", "box_h"];
-const LABEL: &[&str] = &[
-    "label",
-    "class",
-    "category",
-    "class_name",
-    "category_name",
-    "majority",
-    "agreed",
-    "agreed_class",
-    "type",
-    "annotation",
-    "classification",
-];
-const FLAG: &[&str] =
-    &["mitotic", "is_mitotic", "is_mitosis", "mitosis", "is_mf", "mitotic_figure"];
 
 enum Where {
     Centre(usize, usize),
@@ -112,9 +92,15 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
     let place = Where::find(&sheet, options.boxes)?;
     let label = sheet.find(LABEL);
     let flag = sheet.find(FLAG);
-    if label.is_none() && flag.is_none() && options.assume.is_none() {
+    let agreed = options.labels == LabelSource::Agreed;
+    if let (Some(column), Some(_)) = (label.or(flag), options.assume) {
+        let states = format!("the column `{}` states", sheet.headers[column]);
+        return Err(ImportError::Assumed { file: file.into(), states });
+    }
+    if label.is_none() && flag.is_none() && agreed && options.assume.is_none() {
         sheet.need([("the label (unless one class is assumed for every record)", LABEL)])?;
     }
+    let slide = sheet.slide(image);
     let patient = sheet.find(&["patient", "patient_id", "case", "case_id"]);
     let scanner = sheet.find(&["scanner", "scanner_name"]);
     let cohort = sheet.find(&["cohort", "dataset", "tumor_type", "tumor", "tumour", "domain"]);
@@ -127,12 +113,16 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
     let experts: Vec<usize> = [sheet.family("expert", ""), sheet.family("annotator", "")].concat();
 
     let mut c = Collector::new("csv", file, options);
+    let assumed = if agreed && label.or(flag).is_none() { c.assume() } else { None };
     let (mut boxes, mut raws) = (Vec::new(), Vec::new());
     for (line, row) in &sheet.rows {
         let record = match filled(row, id) {
             Some(id) => format!("line {line}, id {id}"),
             None => format!("line {line}"),
         };
+        for word in label.iter().chain(&experts).filter_map(|&column| filled(row, Some(column))) {
+            c.category(&word);
+        }
         let name = cell(row, image).to_owned();
         if name.is_empty() {
             c.problem(record, "no image name");
@@ -175,7 +165,7 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
                 None => Category::Named(cell(row, f).into()),
             },
             (_, None, None) => {
-                let class = options.assume.unwrap_or(Class::Unresolved);
+                let class = assumed.unwrap_or(Class::Unresolved);
                 Category::Fixed(class, "(assumed)".into())
             }
         };
@@ -193,11 +183,16 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
             width: px(width),
             height: px(height),
             cohort: filled(row, cohort),
+            slide: filled(row, slide),
             patient: filled(row, patient),
             scanner: filled(row, scanner),
             split: None,
         };
         let image = c.image_named(&name, entry);
+        if let Err(e) = c.origin(image, entry()) {
+            c.problem(record, e);
+            continue;
+        }
         if let (Place::Box(b), Where::Corners(_)) = (at, &place) {
             let e = c.image_entry(image);
             boxes.push((b, e.width.zip(e.height).map(|(w, h)| (f64::from(w), f64::from(h)))));

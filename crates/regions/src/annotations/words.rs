@@ -48,10 +48,14 @@ impl Annotations {
     /// A CSV table of one line per annotation, with every single label next to the agreed one.
     #[must_use]
     pub fn table(&self) -> Vec<u8> {
-        let mut table = Writer::new([
+        let slides = self.images.iter().any(|i| i.slide.is_some());
+        let mut header = vec![
             "image", "record", "x", "y", "xmin", "ymin", "xmax", "ymax", "label", "category",
             "subtype", "cohort", "patient", "split", "clipped", "votes",
-        ]);
+        ];
+        // Not `slide`: a table of slides to search would be read by it instead of by `image`.
+        header.extend(slides.then_some("slide_name"));
+        let mut table = Writer::new(header);
         for r in &self.annotations {
             let image = &self.images[r.image];
             let side = |i: usize| r.bbox.map(|b| b[i].to_string()).unwrap_or_default();
@@ -67,24 +71,29 @@ impl Annotations {
             } else {
                 serde_json::to_string(&r.votes).expect("names and words")
             };
-            table.push([
-                image.name.as_str(),
-                &r.record,
-                &r.centre.x.to_string(),
-                &r.centre.y.to_string(),
-                &side(0),
-                &side(1),
-                &side(2),
-                &side(3),
-                label,
-                &r.category,
-                r.subtype.as_deref().unwrap_or_default(),
-                image.cohort.as_deref().unwrap_or_default(),
-                image.patient.as_deref().unwrap_or_default(),
-                r.split.map(Split::name).unwrap_or_default(),
-                if r.clipped { "true" } else { "false" },
-                &votes,
-            ]);
+            let slide = slides.then(|| image.slide_name());
+            table.push(
+                [
+                    image.name.as_str(),
+                    &r.record,
+                    &r.centre.x.to_string(),
+                    &r.centre.y.to_string(),
+                    &side(0),
+                    &side(1),
+                    &side(2),
+                    &side(3),
+                    label,
+                    &r.category,
+                    r.subtype.as_deref().unwrap_or_default(),
+                    image.cohort.as_deref().unwrap_or_default(),
+                    image.patient.as_deref().unwrap_or_default(),
+                    r.split.map(Split::name).unwrap_or_default(),
+                    if r.clipped { "true" } else { "false" },
+                    &votes,
+                ]
+                .into_iter()
+                .chain(slide),
+            );
         }
         table.into_bytes()
     }

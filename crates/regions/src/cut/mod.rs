@@ -5,7 +5,7 @@ mod import;
 
 pub use import::{CropsPlan, ImportedCrops};
 
-use crate::annotations::{Annotation, Annotations, Class, ImportError, Problem};
+use crate::annotations::{Annotation, Annotations, Class, ImageEntry, ImportError, Problem};
 use crate::dataset::Given;
 use crate::image_index::ImageIndex;
 use crops::Encoding;
@@ -80,7 +80,10 @@ pub fn cut(
     out: &Path,
     options: &CutOptions,
 ) -> Result<CutReport, ImportError> {
-    let found = ImageIndex::below(images)?;
+    let index = ImageIndex::below(images)?;
+    let found = index.named(annotations.images.iter().map(|i| i.name.as_str()));
+    let patches = annotations.annotations.iter().filter_map(|a| a.patch.as_deref());
+    let patches = index.named(patches);
     let mut report = CutReport::default();
     let mut by_image: BTreeMap<usize, Vec<&Annotation>> = BTreeMap::new();
     for a in &annotations.annotations {
@@ -90,7 +93,7 @@ pub fn cut(
             by_image.entry(a.image).or_default().push(a);
         }
     }
-    let patch_of = |a: &Annotation| a.patch.as_ref().and_then(|p| found.get(p));
+    let patch_of = |a: &Annotation| a.patch.as_ref().and_then(|p| patches.get(p));
     for (&image, list) in &by_image {
         let name = &annotations.images[image].name;
         if found.get(name).is_none() && list.iter().any(|a| patch_of(a).is_none()) {
@@ -131,7 +134,7 @@ pub fn cut(
                     None => continue,
                     Some(file) => {
                         if slide.is_none() {
-                            slide = Some(open(file, &entry.name, options));
+                            slide = Some(open(file, entry, options));
                         }
                         match slide.as_ref() {
                             Some(Ok(s))
@@ -206,7 +209,7 @@ fn meta(
         s_cls: None,
         bbox: made.bbox,
         centroid: Some(a.centre),
-        slide: entry.name.clone(),
+        slide: entry.slide_name().to_owned(),
         patient: entry.patient.clone(),
         cohort: entry.cohort.clone().unwrap_or_else(|| all.format.to_owned()),
         mpp: o.mpp,
@@ -220,8 +223,8 @@ fn meta(
     })
 }
 
-fn open(file: &Path, name: &str, o: &CutOptions) -> Result<Slide, String> {
-    let given = o.given.lookup(&[name]).map(|g| g.mpp);
+fn open(file: &Path, entry: &ImageEntry, o: &CutOptions) -> Result<Slide, String> {
+    let given = o.given.lookup(&entry.names_of(file)).map(|g| g.mpp);
     let options = OpenOptions { mpp: given, ..OpenOptions::default() };
     let slide = Slide::open_with(file, &options).map_err(|e| e.to_string())?;
     slide.resolution().map_err(|e| e.to_string())?;

@@ -26,6 +26,7 @@ mod read;
 mod tests;
 mod words;
 
+use crops::slide_name::bare;
 use mitosis::{Level0, Mpp, Point};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -283,7 +284,7 @@ impl Counts {
             c.images += 1;
             c.exhaustive += usize::from(i.exhaustive);
             c.ignore += i.ignore.len();
-            slides.insert(i.slide.as_str());
+            slides.insert(bare(&i.slide));
             patients.extend(i.patient.as_deref());
             for l in &i.labels {
                 *c.classes.entry(l.class.clone()).or_default() += 1;

@@ -1,6 +1,7 @@
 use super::import::{Exhaustive, Options, annotated, folder_importer};
 use super::*;
 use crate::annotations::{ImportOptions, importer};
+use crate::cut::{CutOptions, cut};
 use crate::folds::{FoldManifest, Scheme};
 use proptest::prelude::*;
 use std::fs;
@@ -263,6 +264,110 @@ fn an_image_has_one_name() {
             "{e}"
         );
     }
+}
+
+fn cut_options() -> CutOptions {
+    CutOptions {
+        mpp: Mpp::new(0.5).unwrap(),
+        side: 32,
+        given: options().given,
+        encoding: crops::Encoding::Png,
+        lenient: false,
+        split: crops::Split::Train,
+        header: crops::Header::default(),
+    }
+}
+
+#[test]
+fn images_of_one_slide_stay_in_one_fold() {
+    let dir = tempfile::tempdir().unwrap();
+    let d = dir.path();
+    let mut table = "file,x,y,label,slide\n".to_owned();
+    for (n, slide) in ["S1", "S1", "S1", "S2", "S2", "S2"].iter().enumerate() {
+        png(&d.join(format!("{n}.png")), 100 + n as u32);
+        table += &format!("{n}.png,50,50,mf,{slide}\n");
+    }
+    fs::write(d.join("t.csv"), table).unwrap();
+    let set = import("csv", d, "t.csv", &options()).unwrap().dataset.write(&d.join("set")).unwrap();
+    let folds = FoldManifest::of_regions(&set, Scheme::LeaveOneOut, 0).unwrap();
+    assert_eq!(folds.folds, ["S1", "S2"]);
+    let all = (importer("csv").unwrap().read)(&d.join("t.csv"), &ImportOptions::default()).unwrap();
+    cut(&all, d, &d.join("crops"), &cut_options()).unwrap();
+    let corpus = crops::Corpus::open(d.join("crops")).unwrap();
+    assert_eq!((corpus.manifest().counts.crops, corpus.manifest().counts.slides), (6, 2));
+    let e = crops::overlap::refuse_overlap(&corpus, &corpus).unwrap_err().to_string();
+    assert!(e.contains("2 slides (S1, S2)"), "{e}");
+}
+
+#[test]
+fn an_image_of_another_folder_is_not_the_missing_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let (d, images) = (dir.path(), dir.path().join("images"));
+    png(&images.join("A/y.png"), 100);
+    png(&images.join("B/x.png"), 101);
+    let run = |names: &[&str]| {
+        let rows: String = names.iter().map(|n| format!("{n},50,50,mf\n")).collect();
+        fs::write(d.join("t.csv"), format!("image,x,y,label\n{rows}")).unwrap();
+        let read = importer("csv").unwrap().read;
+        let all = read(&d.join("t.csv"), &ImportOptions::default()).unwrap();
+        let out = tempfile::tempdir().unwrap();
+        let crops = cut(&all, &images, out.path(), &cut_options()).map(|r| r.crops as usize);
+        let regions = annotated(&all, &images, &options()).map(|i| i.dataset.images().len());
+        let words = |e: &dyn std::fmt::Display| e.to_string();
+        [crops.map_err(|e| words(&e)), regions.map_err(|e| words(&e))]
+    };
+    for e in run(&["A/y.png", "A/x.png"]) {
+        let e = e.unwrap_err();
+        assert!(e.contains("`A/x.png`") && e.contains("B/x.png is in another folder"), "{e}");
+    }
+    for names in [["A/y.png", "B/x.png"], ["y.png", "x.png"], ["old/A/y.png", "old/B/x.png"]] {
+        assert_eq!(run(&names), [Ok(2), Ok(2)], "{names:?}");
+    }
+    // What is next to B is not in A.
+    assert!(run(&["old/y.png", "old/B/x.png"]).iter().all(Result::is_err));
+    // Folders that are elsewhere: file names decide.
+    assert_eq!(run(&["p/y.png", "q/x.png"]), [Ok(2), Ok(2)]);
+}
+
+#[test]
+fn repeated_annotations_are_left_out_and_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let d = dir.path();
+    png(&d.join("a.png"), 200);
+    let rows = "a.png,50,50,mf\na.png,50,50,mf\na.png,50.2,50,mf\na.png,50,50,imposter\n";
+    fs::write(d.join("t.csv"), format!("image,x,y,label\n{rows}")).unwrap();
+    let found = import("csv", d, "t.csv", &options()).unwrap();
+    assert_eq!(found.left_out.len(), 1);
+    assert_eq!(found.left_out[0].to_string(), "a.png, line 3: repeats line 2");
+    let set = found.dataset.write(&d.join("set")).unwrap();
+    assert_eq!(set.notes()["repeats"], "1 repeated annotation left out");
+    // Places that differ, and other labels of one place, are kept.
+    assert_eq!(set.images()[0].labels.len(), 3);
+}
+
+#[test]
+fn folders_that_are_taken_whole_take_no_meanings() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |annotations: &ImportOptions| {
+        let plan = import::RegionsPlan {
+            format: "icpr",
+            file: dir.path(),
+            images: None,
+            annotations,
+            options: &options(),
+            out: &dir.path().join("set"),
+        };
+        plan.run().unwrap_err().to_string()
+    };
+    let mapping = crate::annotations::Mapping::parse(["odd=mf"]).unwrap();
+    let assume = Some(crate::annotations::Class::MitoticFigure);
+    for o in [
+        ImportOptions { mapping, ..ImportOptions::default() },
+        ImportOptions { assume, ..ImportOptions::default() },
+    ] {
+        assert!(run(&o).contains("taken whole"), "{}", run(&o));
+    }
+    assert!(!run(&ImportOptions::default()).contains("taken whole"));
 }
 
 #[test]

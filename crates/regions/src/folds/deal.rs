@@ -2,6 +2,7 @@
 
 use super::{FoldsError, Group, Place, Result, Scheme};
 use base::table::Unmatched;
+use crops::slide_name::bare;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -60,7 +61,7 @@ fn piles(units: &[Unit<'_>]) -> Vec<Pile> {
     }
     let mut seen: HashMap<(u8, &str), usize> = HashMap::new();
     for (i, u) in units.iter().enumerate() {
-        let keys = [Some((0, u.slide)), u.patient.map(|p| (1, p)), u.copy.map(|c| (2, c))];
+        let keys = [Some((0, bare(u.slide))), u.patient.map(|p| (1, p)), u.copy.map(|c| (2, c))];
         for key in keys.into_iter().flatten() {
             let first = *seen.entry(key).or_insert(i);
             let (a, b) = (root(&mut parent, first), root(&mut parent, i));

@@ -4,10 +4,11 @@ use super::deal::{Equal, by_table};
 use super::{DataKind, FoldManifest, FoldsError, Result, SCHEMA, Scheme, Unit};
 use crate::annotations::SplitTable;
 use crate::dataset::{Dataset, Part};
+use crops::slide_name::bare;
 use crops::{Columns, Corpus};
 use crops::{CropMeta, Label, Split};
 use sha2::{Digest, Sha256};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 /// A dataset as folds see it.
@@ -139,7 +140,12 @@ impl FoldManifest {
         let invalid = |e: crate::annotations::ImportError| FoldsError::Invalid(e.to_string());
         let read = SplitTable::read(table).map_err(invalid)?;
         let units: Vec<Unit<'_>> = sets.iter().flat_map(Splittable::units).collect();
-        let names = units.iter().flat_map(|u| [Some(u.slide), u.patient]).flatten();
+        // Two names of one slide are one name to the table.
+        let mut slides = BTreeMap::new();
+        for unit in &units {
+            slides.entry(bare(unit.slide)).or_insert(unit.slide);
+        }
+        let names = slides.into_values().chain(units.iter().filter_map(|u| u.patient));
         let words: HashMap<&str, &str> = read.words(names).map_err(invalid)?;
         let (folds, groups) = by_table(&units, &words)
             .map_err(|why| FoldsError::Invalid(format!("{}: {why}", table.display())))?;

@@ -291,22 +291,14 @@ impl FoldManifest {
         out
     }
 
-    /// What becomes of every slide and patient, by name; a patient's name comes before a slide's.
-    #[must_use]
-    pub fn places_by_name(&self) -> HashMap<&str, Place> {
-        let slides = self.groups.iter().flat_map(|g| g.slides.iter().map(move |s| (s, g)));
-        let patients = self.groups.iter().flat_map(|g| g.patients.iter().map(move |p| (p, g)));
-        slides.chain(patients).map(|(name, g)| (name.as_str(), g.place)).collect()
-    }
-
     /// The side of fold `k` on which the crops of a slide and patient are.
     ///
     /// # Errors
     /// [`FoldsError::Invalid`] when the fold does not exist, or the slide is in no group.
     pub fn side(&self, k: usize, slide: &str) -> Result<crops::Split> {
         self.known(k)?;
-        let index = self.index()?;
-        let place = index.slides.get(slide).map(|&g| self.groups[g].place);
+        let group = names::Names::new(self).group(slide, None)?;
+        let place = group.map(|g| self.groups[g].place);
         match place {
             Some(Place::Test) => Ok(crops::Split::Test),
             Some(Place::Fold(f)) if f == k => Ok(crops::Split::Validation),

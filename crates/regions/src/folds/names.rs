@@ -2,7 +2,7 @@
 //! that was cut from the slides it names.
 
 use super::{FoldManifest, FoldsError, Place, Result};
-use crate::slide_name::bare;
+use crops::slide_name::bare;
 use std::collections::{BTreeSet, HashMap};
 
 /// How many names an error lists.
@@ -119,12 +119,8 @@ impl FoldManifest {
     /// Which of these names fold `k` must not have seen.
     #[must_use]
     pub fn leaked<'a>(&self, k: usize, seen: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-        let names = Names::new(self);
-        let out = |name: &&str| {
-            let place = names.find(name).map(|g| self.groups[g].place);
-            place == Some(Place::Fold(k)) || place == Some(Place::Test)
-        };
-        seen.filter(out).collect()
+        let held: BTreeSet<&str> = self.held_out(k).into_iter().map(bare).collect();
+        seen.filter(|name| held.contains(bare(name))).collect()
     }
 }
 

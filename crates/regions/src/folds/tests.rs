@@ -110,6 +110,40 @@ fn a_published_split_becomes_folds() {
 }
 
 #[test]
+fn names_with_and_without_a_suffix_are_one_slide() {
+    // The last part of a barcode belongs to the name.
+    let names = ["a", "a.png", "b.TIFF", "b", "TCGA-1.x", "TCGA-1.y"];
+    let m = made(names.map(|s| unit(s, None, 1)).to_vec(), Scheme::LeaveOneOut).unwrap();
+    assert_eq!(m.folds, ["TCGA-1.x", "TCGA-1.y", "a", "b"]);
+    assert_eq!((place(&m, "a"), place(&m, "b")), (place(&m, "a.png"), place(&m, "b.TIFF")));
+    let k = m.number("a").unwrap();
+    for name in ["a", "a.png", "a.svs"] {
+        assert_eq!(m.side(k, name).unwrap(), crops::Split::Validation, "{name}");
+    }
+    assert_eq!(m.leaked(k, ["a.svs", "b", "TCGA-1"].into_iter()), ["a.svs"]);
+    let dir = tempfile::tempdir().unwrap();
+    let table = dir.path().join("folds.csv");
+    std::fs::write(&table, "image,fold\na.png,0\nb.svs,1\n").unwrap();
+    let sets = [crops(&["a", "b"]), crops(&["a.png", "b.png"])];
+    let given = FoldManifest::given(&sets, &table).unwrap();
+    assert_eq!((place(&given, "a"), place(&given, "b.png")), (Place::Fold(0), Place::Fold(1)));
+    // An older manifest that took them for two slides still opens, and what it holds out stays held out.
+    let mut old = m.clone();
+    old.groups[2].slides = vec!["a".into()];
+    let twin = Group {
+        name: "a.png".into(),
+        slides: vec!["a.png".into()],
+        place: Place::Train,
+        ..m.groups[2].clone()
+    };
+    old.groups.push(twin);
+    old.digest = old.own_digest();
+    let path = dir.path().join("folds.json");
+    old.write(&path).unwrap();
+    assert_eq!(FoldManifest::read(&path).unwrap().leaked(k, ["a.png"].into_iter()), ["a.png"]);
+}
+
+#[test]
 fn copies_stay_together() {
     let twin = |slide| Unit { copy: Some("x"), ..unit(slide, None, 1) };
     let m = made(vec![twin("a"), twin("b"), unit("c", None, 1)], Scheme::LeaveOneOut).unwrap();

@@ -10,6 +10,7 @@ mod linear;
 mod load;
 
 use base::text::Many;
+use crops::slide_name::bare;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -246,13 +247,13 @@ fn measure_source(
         }
         every.push(column);
     }
-    let slides: BTreeSet<&str> = members.iter().map(|&i| items[i].slide.as_str()).collect();
+    let slides: BTreeSet<&str> = members.iter().map(|&i| bare(&items[i].slide)).collect();
     let order: Vec<&str> = slides.into_iter().collect();
     let fold: Vec<usize> = members
         .iter()
         .enumerate()
         .map(|(n, &i)| {
-            let at = order.binary_search(&items[i].slide.as_str()).unwrap_or(0);
+            let at = order.binary_search(&bare(&items[i].slide)).unwrap_or(0);
             // Fewer slides than folds: crops are dealt out instead.
             if order.len() >= FOLDS { at % FOLDS } else { n % FOLDS }
         })

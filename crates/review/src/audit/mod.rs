@@ -1,6 +1,7 @@
 //! Blinded review of labels: samples of corpora and runs, the reviewer's page, the score of the
 //! verdicts. What a sample is on disk is [`crops::audit`]'s.
 
+mod counts;
 mod desk;
 mod sample;
 mod score;
@@ -9,6 +10,6 @@ pub use crate::agreement::Agreement;
 pub use desk::Desk;
 pub use sample::{SampleError, SampleRequest, Sampled, sample};
 pub use score::{
-    AuditError, AuditScores, Boxes, CohortShare, Part, PoolWeighted, Ratio, Reviewer, Scored,
-    Share, score_counts, score_reviews,
+    AuditError, AuditScores, Boxes, CohortShare, Estimate, NotWeighted, Part, PoolWeighted, Ratio,
+    Reviewer, Scored, Share, score_counts, score_reviews,
 };

@@ -1,11 +1,12 @@
 //! Precision ranges, Wilson intervals, pool-weighted means, kappa between reviewers.
 
+use super::counts::read_counts;
 use crate::agreement::{Agreement, Word, agreements};
 use base::remedy::{Remedied, Remedy};
-use base::table::{Format, Table, TableError};
+use base::table::TableError;
 use base::text::{Many, Shown};
 use crops::CorpusError;
-use crops::audit::{Entry, Key, Package, ReviewCounts, ReviewLog, Row, Verdict, tally};
+use crops::audit::{self, Entry, Key, Package, ReviewCounts, ReviewLog, Row, Verdict, tally};
 use serde::Serialize;
 use stats::StatsError;
 use stats::interval::{Stratum, pool_weighted, precision_range, wilson};
@@ -15,11 +16,19 @@ use std::path::{Path, PathBuf};
 
 const LEVEL: f64 = 0.95;
 
-/// A share with its range and Wilson intervals at both ends.
+/// What was confirmed of the crops reviewed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Share {
     /// Crops reviewed.
     pub reviewed: u64,
+    /// Absent without a verdict.
+    #[serde(flatten)]
+    pub estimate: Option<Estimate>,
+}
+
+/// A share with its range and Wilson intervals at both ends.
+#[derive(Clone, Debug, Serialize)]
+pub struct Estimate {
     /// Unsure verdicts counted as wrong, and as right.
     pub range: [f64; 2],
     /// 95 % Wilson interval with unsure as wrong: the worst case.
@@ -50,9 +59,12 @@ pub struct Part {
     pub cohorts: Vec<CohortShare>,
     /// All reviewed crops together, each counting once.
     pub pooled: Share,
-    /// Means weighted by the size of each cohort's pool; absent without pools.
+    /// Means weighted by the size of each cohort's pool; absent without pools and where `not_weighted` has the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool_weighted: Option<PoolWeighted>,
+    /// Why some pools give no weighted mean.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_weighted: Option<NotWeighted>,
     /// Crops without a confirmed centre that hold a figure elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elsewhere: Option<Ratio>,
@@ -65,6 +77,18 @@ pub struct PoolWeighted {
     pub pool: u64,
     /// Unsure verdicts counted as wrong, and as right.
     pub range: [f64; 2],
+}
+
+/// Cohorts that are missing in a mean over all pools.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NotWeighted {
+    /// Cohorts without a verdict.
+    pub without_verdict: Vec<String>,
+    /// Cohorts whose pool is not known.
+    pub without_pool: Vec<String>,
+    /// Share of all pools that the cohorts with a verdict are, if all pools are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub covered: Option<f64>,
 }
 
 /// A share with its interval.
@@ -153,7 +177,8 @@ pub enum AuditError {
 }
 
 /// Scores a table of counts: columns cohort, stratum, confirmed, not_confirmed, unsure, and where
-/// known pool, box25, box50, box75, box_larger, elsewhere, elsewhere_asked.
+/// known reviewed, pool, box25, box50, box75, box_larger, elsewhere, elsewhere_asked. A cohort without verdicts has
+/// zeros. Boxes are of confirmed figures of the row, or of all rows if one row alone has boxes.
 ///
 /// # Errors
 /// [`AuditError`].
@@ -177,12 +202,19 @@ pub fn score_reviews(dir: &Path) -> Result<AuditScores, AuditError> {
         return Err(AuditError::NoReview { package: folder });
     }
     let mut reviewers = Vec::new();
+    // A stratum that no crop was drawn from is not part of the audit.
+    let drawn = |r: &Row| {
+        let own = |s: &&audit::Stratum| s.cohort == r.cohort && s.stratum == r.stratum;
+        key.strata.iter().find(own).is_some_and(|s| s.drawn > 0)
+    };
     for (name, entries) in logs.iter().filter(|(_, entries)| !entries.is_empty()) {
+        let mut rows = tally(&key, entries)?;
+        rows.retain(drawn);
         reviewers.push(Reviewer {
             name: name.clone(),
             reviewed: entries.len(),
             of: package.items.len(),
-            scored: score(&tally(&key, entries)?)?,
+            scored: score(&rows)?,
         });
     }
     if reviewers.is_empty() {
@@ -191,14 +223,22 @@ pub fn score_reviews(dir: &Path) -> Result<AuditScores, AuditError> {
     Ok(AuditScores { audit: key.audit, reviewers, agreement: agreement(&logs)? })
 }
 
+fn reviewed(c: &ReviewCounts) -> u64 {
+    c.confirmed + c.not_confirmed + c.unsure
+}
+
 fn share(c: &ReviewCounts) -> Result<Share, AuditError> {
+    let reviewed = reviewed(c);
+    if reviewed == 0 {
+        return Ok(Share { reviewed, estimate: None });
+    }
     let r = precision_range(c.confirmed, c.not_confirmed, c.unsure, LEVEL)?;
-    Ok(Share {
-        reviewed: c.confirmed + c.not_confirmed + c.unsure,
+    let estimate = Estimate {
         range: [r.unsure_wrong.estimate, r.unsure_right.estimate],
         wilson_unsure_wrong: [r.unsure_wrong.lower, r.unsure_wrong.upper],
         wilson_unsure_right: [r.unsure_right.lower, r.unsure_right.upper],
-    })
+    };
+    Ok(Share { reviewed, estimate: Some(estimate) })
 }
 
 fn ratio(count: u64, of: u64) -> Result<Ratio, AuditError> {
@@ -221,17 +261,15 @@ fn sum<'r>(rows: impl IntoIterator<Item = &'r Row>) -> ReviewCounts {
 }
 
 fn score(rows: &[Row]) -> Result<Scored, AuditError> {
-    let reviewed = |r: &&Row| r.counts.confirmed + r.counts.not_confirmed + r.counts.unsure > 0;
-    let rows: Vec<&Row> = rows.iter().filter(reviewed).collect();
     let mut names = Vec::new();
-    for r in &rows {
+    for r in rows {
         if !names.contains(&r.stratum) {
             names.push(r.stratum.clone());
         }
     }
     let mut strata = Vec::new();
     for stratum in names {
-        let own: Vec<&Row> = rows.iter().copied().filter(|r| r.stratum == stratum).collect();
+        let own: Vec<&Row> = rows.iter().filter(|r| r.stratum == stratum).collect();
         let cohorts = own
             .iter()
             .map(|r| {
@@ -239,9 +277,14 @@ fn score(rows: &[Row]) -> Result<Scored, AuditError> {
             })
             .collect::<Result<Vec<_>, AuditError>>()?;
         let all = sum(own.iter().copied());
+        let (pool_weighted, not_weighted) = match not_weighted(&own) {
+            None => (weighted(&own)?, None),
+            reason => (None, reason),
+        };
         strata.push(Part {
             pooled: share(&all)?,
-            pool_weighted: weighted(&own)?,
+            pool_weighted,
+            not_weighted,
             elsewhere: (all.elsewhere_asked > 0)
                 .then(|| ratio(all.elsewhere, all.elsewhere_asked))
                 .transpose()?,
@@ -249,7 +292,7 @@ fn score(rows: &[Row]) -> Result<Scored, AuditError> {
             stratum,
         });
     }
-    let all = sum(rows.iter().copied());
+    let all = sum(rows);
     let n: u64 = all.boxes.iter().sum();
     let boxes = if n > 0 {
         #[expect(clippy::cast_precision_loss, reason = "counts of reviews")]
@@ -261,20 +304,43 @@ fn score(rows: &[Row]) -> Result<Scored, AuditError> {
     Ok(Scored { strata, boxes })
 }
 
+/// The cohorts that are missing in a mean over all pools; `None` where it is complete, or without pools.
+fn not_weighted(rows: &[&Row]) -> Option<NotWeighted> {
+    if rows.iter().all(|r| r.pool.is_none()) {
+        return None;
+    }
+    let names = |lacks: fn(&Row) -> bool| -> Vec<String> {
+        rows.iter().filter(|r| lacks(r)).map(|r| r.cohort.clone()).collect()
+    };
+    // An empty pool has no weight.
+    let without_verdict = names(|r| reviewed(&r.counts) == 0 && r.pool != Some(0));
+    let without_pool = names(|r| r.pool.is_none());
+    if without_verdict.is_empty() && without_pool.is_empty() {
+        return None;
+    }
+    let pools: Option<u64> = rows.iter().map(|r| r.pool).sum();
+    let with = rows.iter().filter(|r| reviewed(&r.counts) > 0).filter_map(|r| r.pool).sum::<u64>();
+    #[expect(clippy::cast_precision_loss, reason = "counts of crops")]
+    let covered = pools.map(|all| with as f64 / all as f64);
+    Some(NotWeighted { without_verdict, without_pool, covered })
+}
+
 fn weighted(rows: &[&Row]) -> Result<Option<PoolWeighted>, AuditError> {
+    let rows: Vec<&Row> = rows.iter().copied().filter(|r| r.pool != Some(0)).collect();
     let Some(pools) = rows.iter().map(|r| r.pool).collect::<Option<Vec<u64>>>() else {
         return Ok(None);
     };
+    if pools.is_empty() {
+        return Ok(None);
+    }
     let mean = |right: fn(&ReviewCounts) -> u64| -> Result<f64, AuditError> {
         let strata: Vec<Stratum> = rows
             .iter()
             .zip(&pools)
             .map(|(r, &pool)| {
-                let c = &r.counts;
                 #[expect(clippy::cast_precision_loss, reason = "counts of crops")]
                 let pool = pool as f64;
-                let trials = c.confirmed + c.not_confirmed + c.unsure;
-                Stratum { successes: right(c), trials, pool }
+                Stratum { successes: right(&r.counts), trials: reviewed(&r.counts), pool }
             })
             .collect();
         Ok(pool_weighted(&strata, LEVEL)?.estimate)
@@ -299,39 +365,6 @@ fn agreement(
     Ok(agreements(&words.collect())?)
 }
 
-fn read_counts(file: &Path) -> Result<Vec<Row>, AuditError> {
-    let table = Table::read(file, &Format { comment: Some(b'#'), ..Format::default() })?;
-    let [cohort, stratum, confirmed, not_confirmed, unsure] =
-        ["cohort", "stratum", "confirmed", "not_confirmed", "unsure"].map(|n| table.need(&[n]));
-    let needed = [confirmed?, not_confirmed?, unsure?];
-    let (cohort, stratum) = (cohort?, stratum?);
-    let further = ["pool", "box25", "box50", "box75", "box_larger", "elsewhere", "elsewhere_asked"]
-        .map(|n| table.find(&[n]));
-    let number = |row: usize, column: Option<usize>| -> Result<Option<u64>, TableError> {
-        let filled = column.filter(|&c| !table.cell(row, c).is_empty());
-        filled.map(|c| table.count(row, c)).transpose()
-    };
-    (0..table.len())
-        .map(|row| {
-            let count = |column| number(row, column).map(Option::unwrap_or_default);
-            let [pool, b25, b50, b75, larger, elsewhere, asked] = further;
-            Ok(Row {
-                cohort: table.cell(row, cohort).into(),
-                stratum: table.cell(row, stratum).into(),
-                pool: number(row, pool)?,
-                counts: ReviewCounts {
-                    confirmed: count(Some(needed[0]))?,
-                    not_confirmed: count(Some(needed[1]))?,
-                    unsure: count(Some(needed[2]))?,
-                    boxes: [count(b25)?, count(b50)?, count(b75)?, count(larger)?],
-                    elsewhere: count(elsewhere)?,
-                    elsewhere_asked: count(asked)?,
-                },
-            })
-        })
-        .collect()
-}
-
 fn range(r: [f64; 2]) -> String {
     if (r[0] - r[1]).abs() < 5e-4 {
         format!("{:.3}", r[0])
@@ -340,58 +373,73 @@ fn range(r: [f64; 2]) -> String {
     }
 }
 
+/// A line of the table: name, pool, and what was confirmed.
+fn line(f: &mut fmt::Formatter<'_>, name: &str, pool: Option<u64>, share: &Share) -> fmt::Result {
+    let pool = pool.map(|p| p.to_string()).unwrap_or_default();
+    write!(f, "  {name:<28}{pool:>10}{:>9}  ", share.reviewed)?;
+    match &share.estimate {
+        Some(e) => {
+            let [lo, hi] = e.wilson_unsure_wrong;
+            writeln!(f, "{:<13} {lo:.3}-{hi:.3}", range(e.range))
+        }
+        None => writeln!(f, "-"),
+    }
+}
+
+impl fmt::Display for NotWeighted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut reasons = Vec::new();
+        if !self.without_verdict.is_empty() {
+            reasons.push(format!("no verdict on {}", self.without_verdict.join(", ")));
+        }
+        if !self.without_pool.is_empty() {
+            reasons.push(format!("unknown pool of {}", self.without_pool.join(", ")));
+        }
+        write!(f, "{}", reasons.join("; "))?;
+        match self.covered {
+            Some(share) => write!(f, "; the others are {:.1} % of the pools", 100.0 * share),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\n{}", self.stratum)?;
+        writeln!(
+            f,
+            "  {:<28}{:>10}{:>9}  {:<13} 95 % Wilson, worst case",
+            "cohort", "pool", "reviewed", "confirmed"
+        )?;
+        for l in &self.cohorts {
+            line(f, &l.cohort, l.pool, &l.share)?;
+        }
+        line(f, "pooled", None, &self.pooled)?;
+        if let Some(w) = &self.pool_weighted {
+            writeln!(f, "  {:<28}{:>10}{:>9}  {}", "pool-weighted", w.pool, "", range(w.range))?;
+        }
+        if let Some(reason) = &self.not_weighted {
+            writeln!(f, "  {:<28}{:>10}{:>9}  - ({reason})", "pool-weighted", "", "")?;
+        }
+        if let Some(e) = &self.elsewhere {
+            writeln!(
+                f,
+                "  figure elsewhere: {} of {} ({:.2} %; 95 % Wilson {:.2}-{:.2} %)",
+                e.count,
+                e.of,
+                100.0 * e.share,
+                100.0 * e.wilson[0],
+                100.0 * e.wilson[1]
+            )?;
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Display for Scored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let s = self;
-        for part in &s.strata {
-            writeln!(f, "\n{}", part.stratum)?;
-            writeln!(
-                f,
-                "  {:<28}{:>10}{:>9}  {:<13} 95 % Wilson, worst case",
-                "cohort", "pool", "reviewed", "confirmed"
-            )?;
-            for l in &part.cohorts {
-                let pool = l.pool.map(|p| p.to_string()).unwrap_or_default();
-                let [lo, hi] = l.share.wilson_unsure_wrong;
-                writeln!(
-                    f,
-                    "  {:<28}{pool:>10}{:>9}  {:<13} {lo:.3}-{hi:.3}",
-                    l.cohort,
-                    l.share.reviewed,
-                    range(l.share.range)
-                )?;
-            }
-            let [lo, hi] = part.pooled.wilson_unsure_wrong;
-            writeln!(
-                f,
-                "  {:<28}{:>10}{:>9}  {:<13} {lo:.3}-{hi:.3}",
-                "pooled",
-                "",
-                part.pooled.reviewed,
-                range(part.pooled.range)
-            )?;
-            if let Some(w) = &part.pool_weighted {
-                writeln!(
-                    f,
-                    "  {:<28}{:>10}{:>9}  {}",
-                    "pool-weighted",
-                    w.pool,
-                    "",
-                    range(w.range)
-                )?;
-            }
-            if let Some(e) = &part.elsewhere {
-                writeln!(
-                    f,
-                    "  figure elsewhere: {} of {} ({:.2} %; 95 % Wilson {:.2}-{:.2} %)",
-                    e.count,
-                    e.of,
-                    100.0 * e.share,
-                    100.0 * e.wilson[0],
-                    100.0 * e.wilson[1]
-                )?;
-            }
-        }
+        s.strata.iter().try_for_each(|part| write!(f, "{part}"))?;
         if let Some(b) = &s.boxes {
             let p = b.shares.map(|s| 100.0 * s);
             writeln!(

@@ -10,6 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::Path;
 
+/// The log of hotspots, which all reviewers share.
+pub(super) const HOTSPOTS: &str = "hotspots.log";
+/// The log of decisions, which all reviewers share.
+pub(super) const SETTLED: &str = "settled.log";
 /// The log of signatures, which a signature does not cover.
 pub(super) const SIGNATURES: &str = "signed.log";
 /// Suffixes of logs.
@@ -96,35 +100,76 @@ fn logs(
     reviews: &Path,
     slide: SlideFile<'_>,
 ) -> Result<BTreeMap<String, SignedLines>, ReviewError> {
+    let texts = LogTexts::read(reviews, |name| name != SIGNATURES)?;
+    let lines = texts.0.iter().map(|(name, text)| (name.clone(), about(text, slide, &[])));
+    let some = lines.filter(|(_, own)| !own.is_empty());
+    let signed = some.map(|(name, own)| {
+        (name, SignedLines { sha256: sha256(own.join("\n")), lines: own.len() })
+    });
+    Ok(signed.collect())
+}
+
+/// The lines of a log about a slide, if they name a reviewer of one of `reviewers`, where there are any.
+fn about<'a>(text: &'a str, slide: SlideFile<'_>, reviewers: &[&str]) -> Vec<&'a str> {
     /// The part of a line that names its slide.
     #[derive(Deserialize)]
     struct About {
         slide: String,
         slide_digest: String,
+        #[serde(default)]
+        reviewer: String,
     }
-    let listed = match std::fs::read_dir(reviews) {
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(BTreeMap::new()),
-        other => {
-            other.map_err(|source| ReviewError::Folder { path: reviews.to_owned(), source })?
-        }
+    let own = |line: &&str| {
+        serde_json::from_str::<About>(line).is_ok_and(|a| {
+            let by = reviewers.is_empty() || reviewers.contains(&a.reviewer.as_str());
+            by && a.slide == slide.name && a.slide_digest == slide.digest
+        })
     };
-    let mut all = BTreeMap::new();
-    for path in listed.filter_map(|e| Some(e.ok()?.path())) {
-        let is_log = path.extension().is_some_and(|e| LOGS.iter().any(|l| e == *l));
-        let Some(name) = path.file_name().and_then(|n| n.to_str()) else { continue };
-        if !is_log || name == SIGNATURES {
-            continue;
-        }
-        let text = chain::read(&path)?;
-        let about = |line: &&str| {
-            let about = serde_json::from_str::<About>(line);
-            about.is_ok_and(|a| a.slide == slide.name && a.slide_digest == slide.digest)
+    text.lines().filter(own).collect()
+}
+
+/// Logs of a folder by name, as they are at one time.
+#[derive(Clone, Debug, Default)]
+pub struct LogTexts(BTreeMap<String, String>);
+
+impl LogTexts {
+    /// Reads those of a folder that are wanted by their names; none where it does not exist.
+    ///
+    /// # Errors
+    /// [`ReviewError`].
+    pub fn read(reviews: &Path, wanted: impl Fn(&str) -> bool) -> Result<Self, ReviewError> {
+        let listed = match std::fs::read_dir(reviews) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Self::default()),
+            other => {
+                other.map_err(|source| ReviewError::Folder { path: reviews.to_owned(), source })?
+            }
         };
-        let own: Vec<&str> = text.lines().filter(about).collect();
-        if !own.is_empty() {
-            let lines = SignedLines { sha256: sha256(own.join("\n")), lines: own.len() };
-            all.insert(name.to_owned(), lines);
+        let mut all = BTreeMap::new();
+        for path in listed.filter_map(|e| Some(e.ok()?.path())) {
+            let is_log = path.extension().is_some_and(|e| LOGS.iter().any(|l| e == *l));
+            let Some(name) = path.file_name().and_then(|n| n.to_str()) else { continue };
+            if is_log && wanted(name) {
+                all.insert(name.to_owned(), chain::read(&path)?);
+            }
         }
+        Ok(Self(all))
     }
-    Ok(all)
+
+    /// SHA-256 of the lines about a slide in each of these logs, whether or not there are any. Of the hotspots only
+    /// those of the reviewers whose logs are among them, if any are.
+    #[must_use]
+    pub fn digests<'a>(
+        &self,
+        names: impl IntoIterator<Item = &'a str>,
+        slide: SlideFile<'_>,
+    ) -> BTreeMap<String, String> {
+        let names: Vec<&str> = names.into_iter().collect();
+        let reviewers: Vec<&str> = names.iter().filter_map(|n| n.strip_suffix(".jsonl")).collect();
+        let digest = |name: &&str| {
+            let text = self.0.get(*name).map_or("", String::as_str);
+            let whose = if *name == HOTSPOTS { &reviewers[..] } else { &[] };
+            ((*name).to_owned(), sha256(about(text, slide, whose).join("\n")))
+        };
+        names.iter().map(digest).collect()
+    }
 }

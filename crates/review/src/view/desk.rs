@@ -3,6 +3,7 @@
 //! Stored next to the logs of verdicts: `hotspots.log`, `regions.log` and `signed.log`, appended to and chained, and
 //! `regions/SLIDE.geojson`, which is made of the log.
 
+use super::content::HOTSPOTS;
 use super::logs::{append, lines, now};
 use super::review::{ReviewError, SlideKey};
 use super::settle::TOGETHER;
@@ -10,16 +11,14 @@ use base::log::check_name;
 use mitosis::hotspots::HotspotRule;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-pub use super::content::{SignedContent, SignedLines, SlideFile};
+pub use super::content::{LogTexts, SignedContent, SignedLines, SlideFile};
 pub use super::drawn::{Drawn, DrawnRegion, EXCLUDE, draw, drawn, drawn_file};
 pub use super::signature::{Signature, Signed, changes, sign, signatures, signed, signed_slide};
 
 /// Schema of a line about a hotspot.
 const HOTSPOT: &str = "mithras.hotspot/1";
-/// The log of hotspots.
-const HOTSPOTS: &str = "hotspots.log";
 
 /// A hotspot that a reviewer placed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,6 +39,28 @@ pub struct PlacedHotspot {
     pub rule: HotspotRule,
     /// Its centre, or those of its fields, level-0 px; empty where the reviewer took it back.
     pub centres_px: Vec<[f64; 2]>,
+    /// um/px at which it was seen, across and down; none in lines of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mpp: Option<[f64; 2]>,
+}
+
+/// Where a reviewer places a hotspot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placement {
+    /// Name of the rule.
+    pub preset: String,
+    /// The rule.
+    pub rule: HotspotRule,
+    /// Its centre, or those of its fields, level-0 px; empty to take it back.
+    pub centres_px: Vec<[f64; 2]>,
+    /// um/px of the slide, across and down, where that is known.
+    pub mpp: Option<[f64; 2]>,
+}
+
+/// The log of hotspots in a folder of reviews.
+#[must_use]
+pub fn hotspots_file(folder: &Path) -> PathBuf {
+    folder.join(HOTSPOTS)
 }
 
 /// The current hotspot of each slide: the last that anybody placed.
@@ -48,7 +69,7 @@ pub struct PlacedHotspot {
 /// [`ReviewError`].
 pub fn hotspots(folder: &Path) -> Result<BTreeMap<SlideKey, PlacedHotspot>, ReviewError> {
     let mut current = BTreeMap::new();
-    for line in lines::<PlacedHotspot>(&folder.join(HOTSPOTS))? {
+    for line in lines::<PlacedHotspot>(&hotspots_file(folder))? {
         current.insert(line.of.clone(), line);
     }
     current.retain(|_, h| !h.centres_px.is_empty());
@@ -65,10 +86,30 @@ pub fn hotspot_on(
     reviewers: Option<&str>,
     slide: SlideFile<'_>,
 ) -> Result<Option<PlacedHotspot>, ReviewError> {
-    let mut all = lines::<PlacedHotspot>(&folder.join(HOTSPOTS))?;
+    last_placed(folder, reviewers, |of| of.slide == slide.name && of.slide_digest == slide.digest)
+}
+
+/// The same on another file of this name, whose places are not those of this one.
+///
+/// # Errors
+/// [`ReviewError`].
+pub fn hotspot_on_another_file(
+    folder: &Path,
+    reviewers: Option<&str>,
+    slide: SlideFile<'_>,
+) -> Result<Option<PlacedHotspot>, ReviewError> {
+    last_placed(folder, reviewers, |of| of.slide == slide.name && of.slide_digest != slide.digest)
+}
+
+fn last_placed(
+    folder: &Path,
+    reviewers: Option<&str>,
+    wanted: impl Fn(&SlideKey) -> bool,
+) -> Result<Option<PlacedHotspot>, ReviewError> {
+    let mut all = lines::<PlacedHotspot>(&hotspots_file(folder))?;
     all.retain(|h| {
         let by = reviewers.is_none_or(|r| r.split(TOGETHER).any(|name| name == h.reviewer));
-        by && h.of.slide == slide.name && h.of.slide_digest == slide.digest
+        by && wanted(&h.of)
     });
     Ok(all.pop().filter(|h| !h.centres_px.is_empty()))
 }
@@ -81,9 +122,7 @@ pub fn place(
     folder: &Path,
     reviewer: &str,
     of: &SlideKey,
-    preset: &str,
-    rule: HotspotRule,
-    centres_px: Vec<[f64; 2]>,
+    Placement { preset, rule, centres_px, mpp }: Placement,
 ) -> Result<PlacedHotspot, ReviewError> {
     check_name(reviewer).map_err(ReviewError::Name)?;
     let line = PlacedHotspot {
@@ -91,10 +130,11 @@ pub fn place(
         time: now(),
         reviewer: reviewer.to_owned(),
         of: of.clone(),
-        preset: preset.to_owned(),
+        preset,
         rule,
         centres_px,
+        mpp,
     };
-    append(&folder.join(HOTSPOTS), &line)?;
+    append(&hotspots_file(folder), &line)?;
     Ok(line)
 }

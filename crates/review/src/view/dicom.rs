@@ -176,14 +176,16 @@ fn source(
     counts: &CountsFile,
 ) -> Result<Source, Left> {
     let size = (counts.slide.width, counts.slide.height);
-    let recorded = DetectionState::load(folder).map(|s| PathBuf::from(s.input.path));
+    let seen = DetectionState::load(folder).map(|s| s.input);
+    let recorded = seen.as_ref().map(|d| PathBuf::from(&d.path));
     let given = slides.map(|d| d.join(&counts.slide.file));
     let places: Vec<PathBuf> = given.into_iter().chain(recorded).collect();
     let file = places.iter().find(|p| p.is_file());
     if let Some(file) = file.filter(|f| is_dicom(f)) {
         let digest = InputDigest::from_file(file)
             .map_err(|source| Left::Read { path: file.clone(), source })?;
-        if digest.sha256 != counts.slide.digest {
+        let other = seen.is_some_and(|d| !digest.same_content(&d));
+        if other || digest.sha256 != counts.slide.digest {
             return Err(Left::Other(file.clone()));
         }
         return Ok(Source::find(file, size)?);

@@ -12,6 +12,7 @@ mod open;
 mod qupath;
 mod recount;
 mod review;
+mod searched;
 mod server;
 mod settle;
 mod signature;
@@ -28,6 +29,7 @@ pub use recount::{Counted, Grading, Recount, RecountError, RecountRow, figures_b
 pub use review::{
     Entry, LogLine, ReviewError, SlideKey, SlideVerdicts, Verdict, VerdictLog, Verdicts, agreement,
 };
+pub use searched::{Outside, SearchedArea, SearchedError};
 pub use server::Viewer;
 pub use settle::{Disagreement, Settled, TOGETHER, Together, disagreements, settled, together};
 pub use tiles::{TILE, TileAddress, TileError, Tiles, max_level};

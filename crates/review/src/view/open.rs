@@ -271,7 +271,9 @@ fn of_run(folder: &Path, slides: Option<&Path>, reviews: Option<&Path>) -> Item 
     };
     let same = match (&state, &item.counts) {
         (Some(s), _) if unread_same(file, &s.input) => true,
-        (_, Some(c)) => InputDigest::from_file(file).is_ok_and(|d| d.sha256 == c.slide.digest),
+        (s, Some(c)) => InputDigest::from_file(file).is_ok_and(|d| {
+            d.sha256 == c.slide.digest && s.as_ref().is_none_or(|s| d.same_content(&s.input))
+        }),
         // Nothing was found on it, so that nothing can be out of place.
         (_, None) => true,
     };

@@ -1,11 +1,13 @@
 //! The count of a run with a reviewer's corrections, next to the network's own.
 
+use super::content::{HOTSPOTS, LogTexts, SETTLED};
 use super::desk::{self, PlacedHotspot, SlideFile};
 use super::open::{OpenError, counted_folders};
 use super::qupath::{Objects, is_objects, slide_key};
 use super::review::{
     Entry, ReviewError, SlideKey, SlideVerdicts, Verdict, VerdictLog, Verdicts, agreement,
 };
+use super::searched::{Outside, SearchedArea, SearchedError, places};
 use super::settle::{TOGETHER, Together, together};
 use super::tissue::{Windows, rings};
 use crate::agreement::Agreement;
@@ -15,7 +17,7 @@ use base::remedy::{Remedied, Remedy};
 use base::table::{TableError, Unmatched, Writer};
 use base::text::{Many, Shown};
 use mithras::export::{CountsFile, pictures};
-use mithras::regions::{RegionOutline, outlines};
+use mithras::regions::RegionOutline;
 use mithras::report::{PlacedCount, ReportError, Results, Reviewed, gather, results};
 use mitosis::count::{CountError, density_per_20_mm2, hotspot};
 use mitosis::{Level0, Mm2, MppError, Point};
@@ -28,6 +30,10 @@ use std::path::{Path, PathBuf};
 
 /// Below this a slide holds less tissue than the square of a hotspot.
 const SQUARE_MM2: f64 = 2.0;
+/// Resolutions that differ by a smaller share are the same.
+const SAME_MPP: f64 = 1e-3;
+/// Logs that are not one reviewer's and decide numbers.
+const SHARED: [&str; 2] = [HOTSPOTS, SETTLED];
 /// Confidence of the intervals.
 const LEVEL: f64 = 0.95;
 
@@ -88,6 +94,38 @@ pub enum RecountError {
     /// A slide's tissue.
     #[error(transparent)]
     Tissue(#[from] JsonError),
+    /// A slide's regions.
+    #[error(transparent)]
+    Regions(#[from] SearchedError),
+    /// A placed hotspot of which nothing was searched.
+    #[error(
+        "{}: the hotspot that {} placed on {} ({}) is {outside}: place it in the viewer where the slide was \
+         searched, or take it back", Shown(path), spot.reviewer, spot.of.slide, places(&spot.centres_px)
+    )]
+    HotspotOutside {
+        /// The log of hotspots.
+        path: PathBuf,
+        /// The hotspot.
+        spot: Box<PlacedHotspot>,
+        /// Where it is.
+        outside: Outside,
+    },
+    /// A hotspot that was placed at another resolution, so that it would cover another part of the slide.
+    #[error(
+        "{}: {} placed the hotspot on {} ({}) at {placed} um/px, and this run has {run} um/px, at which it covers \
+         another part of the slide: place it again in the viewer", Shown(path), spot.reviewer, spot.of.slide,
+        places(&spot.centres_px)
+    )]
+    HotspotScale {
+        /// The log of hotspots.
+        path: PathBuf,
+        /// The hotspot.
+        spot: Box<PlacedHotspot>,
+        /// um/px when it was placed.
+        placed: f64,
+        /// um/px of the run on the same axis.
+        run: f64,
+    },
     /// The grading scheme.
     #[error(transparent)]
     Grade(#[from] outcome::Error),
@@ -341,6 +379,9 @@ pub fn recount(
     if folders.iter().any(|f| f == run) {
         return Err(OpenError::NoRun { path: run.to_owned() }.into());
     }
+    // Before they are counted: what is appended in between is a change.
+    let texts =
+        LogTexts::read(&run.join("reviews"), |n| n.ends_with(".jsonl") || SHARED.contains(&n))?;
     let (source, log) = Source::read(run, reviews)?;
     let (mut slides, mut counted, mut failed) = (Vec::new(), Vec::new(), BTreeMap::new());
     let (mut any, mut unsound) = (false, None);
@@ -363,6 +404,7 @@ pub fn recount(
             }
         }
     }
+    let used = plan.logs(&log);
     let RecountPlan { source, reviewer, grading, .. } = plan;
     if !any {
         // Nothing was asked of the reviews where no slide can be read.
@@ -380,7 +422,12 @@ pub fn recount(
         // A reviewer who placed a hotspot on a slide has looked at it.
         match row.judged == 0 && row.placed_hotspot.is_none() {
             true => Reviewed::forget(folder)?,
-            false => reviewed(&recount, row).write(folder)?,
+            false => {
+                let digest = &mithras::report::counts(folder)?.slide.digest;
+                let slide = SlideFile { name: &row.slide, digest };
+                let logs = Some(texts.digests(used.iter().map(String::as_str), slide));
+                Reviewed { logs, ..reviewed(&recount, row) }.write(folder)?;
+            }
         }
     }
     // A run whose tables were never made is under way, or its slides' folders were put together by hand.
@@ -409,6 +456,22 @@ fn name_of(folder: &Path) -> String {
 }
 
 impl RecountPlan {
+    /// The logs of the run, by name, that the numbers depend on, where `log` is what was named.
+    fn logs(&self, log: &Path) -> Vec<String> {
+        let place = |path: &Path| path.canonicalize().ok();
+        let own = || place(log).is_some_and(|log| log.parent() == place(&self.reviews).as_deref());
+        let mut all: Vec<String> = match &self.source {
+            Source::Together(_) => {
+                let logs = self.reviewer.split(TOGETHER).map(|name| format!("{name}.jsonl"));
+                logs.chain([SETTLED.to_owned()]).collect()
+            }
+            Source::Log(_) if own() => vec![format!("{}.jsonl", self.reviewer)],
+            _ => Vec::new(),
+        };
+        all.extend(self.placed.then(|| HOTSPOTS.to_owned()));
+        all
+    }
+
     /// A slide counted again.
     fn row(
         &self,
@@ -418,13 +481,9 @@ impl RecountPlan {
         mut about: Verdicts,
         mut remarks: Vec<String>,
     ) -> Result<RecountRow, RecountError> {
-        let regions = outlines(folder, found.counts.slide.bounds_offset)?;
+        let searched = SearchedArea::read(folder, &found.counts)?;
         remarks.extend(self.source.renamed(&found.counts, &self.names));
-        let outside = leave_out(&mut about, &regions);
-        if outside > 0 {
-            let n = Many(outside, "added figure");
-            remarks.push(format!("{n} outside the regions that were searched, left out"));
-        }
+        remarks.extend(leave_out(&mut about, &found.counts, &searched));
         let this = SlideFile { name: &name, digest: &found.counts.slide.digest };
         remarks.extend(about_signature(&self.reviews, folder, this, &self.reviewer)?);
         // A hotspot belongs to the reviewer who judged; objects of QuPath name nobody.
@@ -434,10 +493,15 @@ impl RecountPlan {
             true => desk::hotspot_on(&self.reviews, whose, this)?,
             false => None,
         };
-        let placed = spot.map(|spot| in_placed(&spot, found, &about)).transpose()?;
+        let placed = match spot {
+            Some(spot) => Some(self.in_placed(spot, found, &about, &searched)?),
+            None => None,
+        };
         if self.placed && placed.is_none() {
             let by = whose.map_or_else(String::new, |name| format!(" by {name}"));
-            remarks.push(format!("no hotspot was placed{by}: it is the densest 2 mm2"));
+            let other = desk::hotspot_on_another_file(&self.reviews, whose, this)?;
+            let other = other.map_or("", |_| " (one on another file of this name is left out)");
+            remarks.push(format!("no hotspot was placed{by}{other}: it is the densest 2 mm2"));
         }
         let mut row = row(name, folder, found, &about)?;
         row.placed_hotspot = placed;
@@ -446,6 +510,49 @@ impl RecountPlan {
             row.score(grading, &found.counts);
         }
         Ok(row)
+    }
+
+    /// The count in a hotspot that a reviewer placed.
+    fn in_placed(
+        &self,
+        spot: PlacedHotspot,
+        results: &Results,
+        about: &Verdicts,
+        searched: &SearchedArea,
+    ) -> Result<PlacedCount, RecountError> {
+        let Results { counts, rows } = results;
+        let resolution = counts.resolution().map_err(|source| RecountError::Resolution {
+            slide: counts.slide.name.clone(),
+            source,
+        })?;
+        let path = desk::hotspots_file(&self.reviews);
+        let run = [resolution.x.get(), resolution.y.get()];
+        let pairs = spot.mpp.into_iter().flat_map(|placed| placed.into_iter().zip(run));
+        let other = pairs.into_iter().find(|(placed, run)| (placed / run - 1.0).abs() >= SAME_MPP);
+        if let Some((placed, run)) = other {
+            return Err(RecountError::HotspotScale { path, spot: Box::new(spot), placed, run });
+        }
+        let centres: Vec<Point<Level0>> =
+            spot.centres_px.iter().map(|[x, y]| Point::new(*x, *y)).collect();
+        let area_mm2 = match searched.hotspot_mm2(&spot.rule, &centres, &resolution) {
+            Ok(mm2) => mm2,
+            Err(outside) => {
+                return Err(RecountError::HotspotOutside { path, spot: Box::new(spot), outside });
+            }
+        };
+        let figures = reviewed_figures(results, about);
+        let model: Vec<Point<Level0>> =
+            rows.iter().filter(|r| r.accepted).map(|r| Point::new(r.x_px, r.y_px)).collect();
+        Ok(PlacedCount {
+            figures: spot.rule.count(&figures, &centres, &resolution),
+            model_figures: spot.rule.count(&model, &centres, &resolution),
+            reviewer: spot.reviewer,
+            time: spot.time,
+            preset: spot.preset,
+            rule: spot.rule,
+            area_mm2,
+            centres_px: spot.centres_px,
+        })
     }
 }
 
@@ -494,6 +601,7 @@ fn reviewed(recount: &Recount, row: &RecountRow) -> Reviewed {
         model_mitotic_score: row.model.mitotic_score.clone(),
         mitotic_score: r.mitotic_score.clone(),
         placed: row.placed_hotspot.clone(),
+        logs: None,
     }
 }
 
@@ -588,50 +696,27 @@ fn row(
     })
 }
 
-/// The count in a hotspot that a reviewer placed.
-fn in_placed(
-    spot: &PlacedHotspot,
-    results: &Results,
-    about: &Verdicts,
-) -> Result<PlacedCount, RecountError> {
-    let Results { counts, rows } = results;
-    let resolution = counts
-        .resolution()
-        .map_err(|source| RecountError::Resolution { slide: counts.slide.name.clone(), source })?;
-    let centres: Vec<Point<Level0>> =
-        spot.centres_px.iter().map(|[x, y]| Point::new(*x, *y)).collect();
-    let size = [counts.slide.width as f64, counts.slide.height as f64];
-    let figures = reviewed_figures(results, about);
-    let model: Vec<Point<Level0>> =
-        rows.iter().filter(|r| r.accepted).map(|r| Point::new(r.x_px, r.y_px)).collect();
-    Ok(PlacedCount {
-        reviewer: spot.reviewer.clone(),
-        time: spot.time,
-        preset: spot.preset.clone(),
-        rule: spot.rule,
-        area_mm2: (spot.rule.on_slide_mm2(&centres, size, &resolution) * 1e6).round() / 1e6,
-        centres_px: spot.centres_px.clone(),
-        figures: spot.rule.count(&figures, &centres, &resolution),
-        model_figures: spot.rule.count(&model, &centres, &resolution),
-    })
-}
-
-/// Takes figures out that were added outside the regions of a slide, whose area they are not part of; gives how many
-/// counted.
-fn leave_out(about: &mut Verdicts, regions: &[RegionOutline]) -> usize {
-    if regions.is_empty() {
-        return 0;
-    }
-    let inside: Vec<_> = regions.iter().map(|r| r.area.index()).collect();
-    let mut lost = 0;
-    for verdicts in about.values_mut() {
-        verdicts.entries.retain(|_, e| {
-            let keep = !e.added || inside.iter().any(|i| i.contains(Point::new(e.x, e.y)));
-            lost += usize::from(!keep && e.verdict.and_then(Verdict::counts) == Some(true));
-            keep
+/// Takes figures out that were added where nothing was searched: they would be in the count and not in the area. Gives
+/// remarks on those that counted.
+fn leave_out(about: &mut Verdicts, counts: &CountsFile, searched: &SearchedArea) -> Vec<String> {
+    let mut lost: BTreeMap<Outside, Vec<[f64; 2]>> = BTreeMap::new();
+    // Verdicts on another file of this name are left out as a whole.
+    let own = about.iter_mut().filter(|(of, _)| of.slide_digest == counts.slide.digest);
+    for (_, verdicts) in own {
+        verdicts.entries.retain(|_, e| match searched.check([e.x, e.y]) {
+            Err(outside) if e.added => {
+                if e.verdict.and_then(Verdict::counts) == Some(true) {
+                    lost.entry(outside).or_default().push([e.x, e.y]);
+                }
+                false
+            }
+            _ => true,
         });
     }
-    lost
+    let remark = |(outside, all): (Outside, Vec<[f64; 2]>)| {
+        format!("{} {outside}, left out: {}", Many(all.len(), "added figure"), places(&all))
+    };
+    lost.into_iter().map(remark).collect()
 }
 
 /// Places of all that counts with a reviewer's verdicts on top.
@@ -666,7 +751,7 @@ pub fn figures_by(
     let Some(Together { verdicts, .. }) = together(reviews, reviewer)? else { return Ok(None) };
     let mut about: Verdicts =
         verdicts.into_iter().filter(|(of, _)| of.slide == results.counts.slide.name).collect();
-    leave_out(&mut about, regions);
+    leave_out(&mut about, &results.counts, &SearchedArea::new(&results.counts, regions));
     Ok(Some(reviewed_figures(results, &about)))
 }
 

@@ -1,12 +1,13 @@
 //! Answers the page's requests.
 
-use super::desk::{self, Drawn, DrawnRegion, PlacedHotspot, Signed};
+use super::desk::{self, Drawn, DrawnRegion, PlacedHotspot, Placement, Signed};
 use super::keep::keep_point;
 use super::logs::now;
 use super::open::{Item, Opened, run_of};
 use super::review::{
     Entry, LONGEST_COMMENT, ReviewError, SlideKey, Verdict, VerdictLog, Verdicts, agreement,
 };
+use super::searched::{Outside, SearchedArea, places};
 use super::settle::{self, Disagreement, disagreements};
 use super::tiles::{TILE, TileAddress, TileError, Tiles, max_level};
 use super::tissue::{self, Area, Rings};
@@ -397,6 +398,14 @@ impl Viewer {
         Some([r.x.get(), r.y.get()])
     }
 
+    /// um/px across and down, as the run has it; of a slide without a run as its file states it.
+    fn resolution(&self, id: usize, item: &Item) -> Option<[f64; 2]> {
+        match &item.counts {
+            Some(c) => Some([c.resolution.x, c.resolution.y]),
+            None => item.file.as_deref().and_then(|file| self.mpp(id, file)),
+        }
+    }
+
     fn index(&self) -> Index {
         let line = |(id, i): (usize, &Item)| {
             let (width, height) = if i.file.is_some() { i.size } else { (0, 0) };
@@ -617,8 +626,8 @@ impl Viewer {
     fn record_verdict(&self, s: NewVerdict) -> Result<Answer, Answer> {
         let wrong = |why: &str| Answer::refusal(400, why);
         let item = self.item(s.slide)?;
-        let (width, height) = item.size;
-        if !((0.0..=width as f64).contains(&s.x) && (0.0..=height as f64).contains(&s.y)) {
+        let place = [s.x, s.y];
+        if SearchedArea::whole(item.size).check(place).is_err() {
             return Err(wrong("the place is not on the slide"));
         }
         let key = Entry::key_of(s.x, s.y);
@@ -629,7 +638,7 @@ impl Viewer {
         if !s.added && !self.is_candidate(s.slide, &s.key)? {
             return Err(Answer::refusal(404, "no candidate there"));
         }
-        if s.added && self.is_outside_regions(item, [s.x, s.y])? {
+        if s.added && searched(item)?.check(place).is_err() {
             return Err(wrong(
                 "the place is outside the regions that were searched, and would not count",
             ));
@@ -713,10 +722,7 @@ impl Viewer {
             Some((by, drawn)) => (Some(by), drawn),
             None => (None, Vec::new()),
         };
-        let mpp = match &item.counts {
-            Some(c) => Some([c.resolution.x, c.resolution.y]),
-            None => item.file.as_deref().and_then(|file| self.mpp(id, file)),
-        };
+        let mpp = self.resolution(id, item);
         let areas: Vec<roi::Area> =
             drawn.iter().map(|d| roi::Area::polygon(&d.ring, &[])).collect();
         let union = |exclude: bool| {
@@ -773,16 +779,24 @@ impl Viewer {
         if !rule.is_sound() || p.centres_px.len() > most || p.preset.chars().count() > 40 {
             return Err(wrong("no such hotspot: 1 to 100 fields of 0.01 to 20 mm2"));
         }
-        let (w, h) = self.item(p.slide)?.size;
-        let on_slide =
-            |c: &[f64; 2]| (0.0..=w as f64).contains(&c[0]) && (0.0..=h as f64).contains(&c[1]);
-        if !p.centres_px.iter().all(on_slide) {
+        let item = self.item(p.slide)?;
+        let whole = SearchedArea::whole(item.size);
+        if !p.centres_px.iter().all(|c| whole.check(*c).is_ok()) {
             return Err(wrong("the place is not on the slide"));
+        }
+        if is_unsearched(item, &rule, &p.centres_px)? {
+            let at = places(&p.centres_px);
+            return Err(wrong(&format!(
+                "the place ({at}) is outside the regions that were searched: nothing was counted there"
+            )));
         }
         let ReviewPlace { folder, of } = self.change(p.slide)?;
         self.open_to_change(folder, &of)?;
         let _one = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
-        let placed = desk::place(folder, &p.reviewer, &of, &p.preset, rule, p.centres_px);
+        let mpp = self.resolution(p.slide, item);
+        let Place { reviewer, preset, centres_px, .. } = p;
+        let placement = Placement { preset, rule, centres_px, mpp };
+        let placed = desk::place(folder, &reviewer, &of, placement);
         Ok(Answer::json(200, &placed.map_err(|e| Answer::refusal(400, &e.to_string()))?))
     }
 
@@ -863,15 +877,6 @@ impl Viewer {
         Ok(Answer::json(200, &SignedSlides { slides }))
     }
 
-    /// Whether a place is outside all regions that were searched of a slide.
-    fn is_outside_regions(&self, item: &Item, [x, y]: [f64; 2]) -> Result<bool, Answer> {
-        let (Some(folder), Some(counts)) = (&item.folder, &item.counts) else { return Ok(false) };
-        let all = regions::outlines(folder, counts.slide.bounds_offset)
-            .map_err(|e| Answer::refusal(500, &e.to_string()))?;
-        let inside = |area: &roi::Area| area.index().contains(mitosis::Point::new(x, y));
-        Ok(!all.is_empty() && !all.iter().any(|r| inside(&r.area)))
-    }
-
     fn is_candidate(&self, id: usize, key: &str) -> Result<bool, Answer> {
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         let of_slide = match keys.entry(id) {
@@ -884,6 +889,24 @@ impl Viewer {
         };
         Ok(of_slide.contains(key))
     }
+}
+
+/// What was searched of a slide: all of one without a run.
+fn searched(item: &Item) -> Result<SearchedArea, Answer> {
+    let (Some(folder), Some(counts)) = (&item.folder, &item.counts) else {
+        return Ok(SearchedArea::whole(item.size));
+    };
+    SearchedArea::read(folder, counts).map_err(|e| Answer::refusal(500, &e.to_string()))
+}
+
+/// Whether a hotspot has no part in the regions that were searched.
+fn is_unsearched(item: &Item, rule: &HotspotRule, centres_px: &[[f64; 2]]) -> Result<bool, Answer> {
+    let Some(resolution) = item.counts.as_ref().and_then(|c| c.resolution().ok()) else {
+        return Ok(false);
+    };
+    let centres: Vec<_> = centres_px.iter().map(|[x, y]| mitosis::Point::new(*x, *y)).collect();
+    let mm2 = searched(item)?.hotspot_mm2(rule, &centres, &resolution);
+    Ok(!centres.is_empty() && mm2 == Err(Outside::Regions))
 }
 
 /// The candidates as places alone, in a neutral order: by their place on the slide.
@@ -1016,5 +1039,72 @@ mod tests {
         let regions = source.read_for(&slide, "s", &digest).unwrap();
         let bounds = regions.list[0].area.bounds().unwrap();
         assert_eq!(bounds, (ring[0], ring[2]), "the same corners of level 0");
+    }
+
+    /// A slide of 800 x 700 px in a run that searched the left half of it alone.
+    fn left_half(run: &Path) -> Item {
+        const REGIONS: &str = r#"{"regions": {"source": {"file": "r", "format": "geojson", "sha256": ""},
+            "area_mm2": 0.0175, "excluded_mm2": 0, "list": [{"name": "left", "class": "", "area_mm2": 0.0175,
+            "tissue_mm2": 0, "analysed_mm2": 0, "unread_mm2": 0, "figures": 0, "hotspot_count": 0,
+            "hotspot": null, "density_per_20_mm2": null}]},"#;
+        let text = include_str!("../../../cli/tests/golden/release-0.1.0/run/one/counts.json");
+        let counts = mithras::export::CountsFile::parse(&text.replacen('{', REGIONS, 1)).unwrap();
+        let outline = r#"{"features": [{"geometry": {"coordinates":
+            [[[[0, 0], [400, 0], [400, 700], [0, 700], [0, 0]]]]}, "properties": {"name": "left"}}]}"#;
+        std::fs::write(run.join(regions::FILE), outline).unwrap();
+        Item {
+            name: "one".into(),
+            folder: Some(run.to_owned()),
+            unsound: None,
+            size: (counts.slide.width, counts.slide.height),
+            counts: Some(counts),
+            file: None,
+            note: String::new(),
+            caveats: Vec::new(),
+            case: None,
+            reviews: Some(run.join("reviews")),
+        }
+    }
+
+    /// A hotspot that was not searched would be a count of 0 in its whole area.
+    #[test]
+    fn a_hotspot_is_not_placed_where_nothing_was_searched() {
+        let dir = tempfile::tempdir().unwrap();
+        let opened = Opened { items: vec![left_half(dir.path())], slides: None };
+        let viewer = Viewer::new(opened);
+        let log = desk::hotspots_file(&dir.path().join("reviews"));
+        let place = |centres_px: &[[f64; 2]]| {
+            let answer = viewer.place(Place {
+                reviewer: "anna".into(),
+                slide: 0,
+                preset: "own".into(),
+                shape: Shape::Circle,
+                fields: 2,
+                field_mm2: 0.01,
+                apart: true,
+                centres_px: centres_px.to_vec(),
+            });
+            let Answer { status, body, .. } = answer.unwrap_or_else(|refusal| refusal);
+            (status, String::from_utf8(body).unwrap())
+        };
+        // Circles with a radius of 226 px.
+        for places in [&[[640.0, 300.0]][..], &[[640.0, 300.0], [800.0, 700.0]]] {
+            let (status, text) = place(places);
+            assert_eq!(status, 400, "{text}");
+            assert!(
+                text.contains("x 640, y 300 px") && text.contains("regions that were searched")
+            );
+        }
+        assert!(place(&[[801.0, 300.0]]).1.contains("not on the slide") && !log.exists());
+        // One of two fields, a part of one, and none: taken back.
+        for places in [&[[200.0, 300.0], [640.0, 300.0]][..], &[[500.0, 300.0]], &[]] {
+            let (status, text) = place(places);
+            assert_eq!(status, 200, "{text}");
+            assert!(text.contains(r#""mpp":[0.25,0.25]"#), "{text}");
+        }
+        // Without the outlines it is not known what was searched.
+        std::fs::remove_file(dir.path().join(regions::FILE)).unwrap();
+        let (status, text) = place(&[[200.0, 300.0]]);
+        assert!(status == 500 && text.contains("regions.geojson"), "{text}");
     }
 }

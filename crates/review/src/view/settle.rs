@@ -3,6 +3,7 @@
 //! A decision is in `settled.log` next to the logs of reviewers. It names the verdicts that it was made about, and
 //! holds as long as these are the reviewers' verdicts: changing one opens the question again.
 
+use super::content::SETTLED as LOG;
 use super::logs::{append, lines, now};
 use super::review::{Entry, ReviewError, SlideKey, SlideVerdicts, Verdict, VerdictLog, Verdicts};
 use base::log::check_name;
@@ -68,7 +69,7 @@ pub struct PlaceKey {
 /// [`ReviewError`].
 pub fn settled(folder: &Path) -> Result<BTreeMap<PlaceKey, Settled>, ReviewError> {
     let mut all = BTreeMap::new();
-    for line in lines::<Settled>(&folder.join("settled.log"))? {
+    for line in lines::<Settled>(&folder.join(LOG))? {
         all.insert(PlaceKey { of: line.of.clone(), key: line.key.clone() }, line);
     }
     all.retain(|_, s| s.verdict.is_some());
@@ -128,7 +129,7 @@ pub fn settle(
         verdict,
         verdicts: about.verdicts.clone(),
     };
-    append(&folder.join("settled.log"), &line)?;
+    append(&folder.join(LOG), &line)?;
     Ok(line)
 }
 

@@ -157,7 +157,7 @@ pub fn sign(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::desk::{place, signed_slide};
+    use crate::view::desk::{Placement, place, signed_slide};
     use crate::view::{Entry, Verdict};
     use mitosis::hotspots::HotspotRule;
 
@@ -184,7 +184,9 @@ mod tests {
             VerdictLog::open(&reviews, who).unwrap().record(of, entry).unwrap();
         };
         let hotspot = |of: &SlideKey| {
-            place(&reviews, "anna", of, "paper", HotspotRule::PAPER, vec![[1.0, 2.0]]).unwrap();
+            let (preset, rule) = ("paper".to_owned(), HotspotRule::PAPER);
+            let placed = Placement { preset, rule, centres_px: vec![[1.0, 2.0]], mpp: None };
+            place(&reviews, "anna", of, placed).unwrap();
         };
         judge("anna", &of);
         judge("bert", &of);

@@ -60,6 +60,12 @@ impl Area {
         if holes.is_empty() { whole } else { whole.minus(&enclosed(holes)) }
     }
 
+    /// What any of these rings encloses: they may cross themselves and each other, and wind either way.
+    #[must_use]
+    pub fn enclosed(rings: &[Ring]) -> Self {
+        enclosed(rings)
+    }
+
     /// An upright rectangle.
     #[must_use]
     pub fn rectangle([x0, y0]: [f64; 2], [x1, y1]: [f64; 2]) -> Self {

@@ -180,9 +180,9 @@ fn same_resolution(slide: &Slide, copy: &Slide) -> Result<(), String> {
     match (slide.resolution(), copy.resolution()) {
         (Ok(a), Ok(b)) if (a.x.get() / b.x.get() - 1.0).abs() < 1e-3 => Ok(()),
         (Err(_), Err(_)) => Ok(()),
-        (Ok(a), Ok(b)) => Err(format!("the copy states {} um/px, the slide {}", b.x, a.x)),
+        (Ok(a), Ok(b)) => Err(format!("the copy states {}, the slide {}", b.x, a.x)),
         (Ok(a), Err(_)) => Err(format!("the copy states no um/px, the slide {}", a.x)),
-        (Err(_), Ok(b)) => Err(format!("the copy states {} um/px, the slide none", b.x)),
+        (Err(_), Ok(b)) => Err(format!("the copy states {}, the slide none", b.x)),
     }
 }
 

@@ -2,9 +2,10 @@
 //!
 //! One rule for every TIFF: all directories are looked at before any is believed. The slide is the
 //! largest image that is not a mask and not named label, macro or thumbnail, unless the others are
-//! shrunk copies of one that is so named. Shrunk copies of the slide are its levels. A second image that may be a slide as well (another scene, focal plane or channel)
-//! refuses the file, because a count of one of them would look like a count of all. Everything else is
-//! an associated image, whether it can be decoded or not. An image that is not declared to be reduced is a
+//! shrunk copies of one that is so named. Shrunk copies of the slide are its levels. A second image
+//! that may be a slide as well (another scene, focal plane or channel) refuses the file, because a count
+//! of one of them would look like a count of all. Everything else is an associated image, whether it
+//! can be decoded or not. An image that is not declared to be reduced is a
 //! level only where its own um/px, if it states one, is that of the slide times the step between them.
 
 use super::Probe;

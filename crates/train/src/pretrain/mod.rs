@@ -206,9 +206,9 @@ pub fn run(
     let set = CropSet::training(dir, p.needs_labels())?;
     let (digest, crops, classes) = (set.digest.clone(), set.len(), set.classes());
     // Without labels nothing is learnt of them that a threshold could profit from.
-    let seen = p
-        .needs_labels()
-        .then(|| TrainedOn { slides: set.slides.clone(), patients: set.patients.clone() });
+    let seen = TrainedOn { slides: set.slides.clone(), patients: set.patients.clone() };
+    let (seen, unlabelled) =
+        if p.needs_labels() { (seen, None) } else { (TrainedOn::default(), Some(seen)) };
     let sides = sides(p);
     let (seed, batch) = (p.train.seed, p.train.batch);
     let loader = PairLoader::new(set, p.views.clone(), sides, seed, batch, workers)?;
@@ -243,6 +243,8 @@ pub fn run(
         spec,
         about,
         random: vec![],
+        held_out_digest: None,
+        notes: vec![],
         lora: None,
         ranks: group.clone(),
     };
@@ -252,7 +254,8 @@ pub fn run(
     let mut handed = Spec::new(name, &config, size as u32)?;
     handed.corpus_digest = digest;
     handed.preset_hash = p.digest();
-    handed.trained_on = Some(seen.unwrap_or_default());
+    handed.trained_on = Some(seen);
+    handed.pretrained_on = unlabelled;
     handed.notes = value(&Handed { pretraining: p.method.name(), objective: p.objective });
     let stage = Pretrainer {
         preset: p,

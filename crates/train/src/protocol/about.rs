@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Result, TrainError};
 use crate::run::MODEL;
+use crate::text::write_text;
 
 /// File name in a run.
 pub(super) const FILE: &str = "protocol.json";
@@ -68,6 +69,44 @@ impl std::str::FromStr for Part {
 #[must_use]
 pub fn fold_dir(run: &Path, k: usize) -> PathBuf {
     run.join(format!("fold-{k}"))
+}
+
+/// Notes for the reader of a fold's metrics, in its folder.
+const NOTES: &str = "notes.json";
+/// Version of that file.
+const NOTES_SCHEMA: &str = "mithras.notes/1";
+
+/// `notes.json`.
+#[derive(Serialize, Deserialize)]
+struct Notes {
+    schema: String,
+    notes: Vec<String>,
+}
+
+/// Writes the notes on a fold into its folder, if there are any.
+pub(super) fn put_notes(fold: &Path, notes: &[String]) -> Result<()> {
+    if notes.is_empty() {
+        return Ok(());
+    }
+    let file = Notes { schema: NOTES_SCHEMA.into(), notes: notes.to_vec() };
+    write_text(&fold.join(NOTES), &serde_json::to_string_pretty(&file).expect("plain data"))
+}
+
+/// Notes on the held-out results of a fold, by its folder: what its starting weights had seen of it.
+///
+/// # Errors
+/// A file that was changed.
+pub fn notes_of(fold: &Path) -> Result<Vec<String>> {
+    let path = fold.join(NOTES);
+    if !path.is_file() {
+        return Ok(vec![]);
+    }
+    let text = base::file::read_string(&path).map_err(|e| TrainError::run(&path, e))?;
+    let file: Notes = serde_json::from_str(&text).map_err(|e| TrainError::run(&path, e))?;
+    if file.schema != NOTES_SCHEMA {
+        return Err(TrainError::run(&path, format!("schema `{}`", file.schema)));
+    }
+    Ok(file.notes)
 }
 
 /// What a run over folds is about, as later verbs need it.

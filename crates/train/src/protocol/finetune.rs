@@ -20,7 +20,7 @@ use tch::{Device, Kind, Tensor};
 
 use super::preset::{CropsPreset, Targets};
 use super::teacher::Teacher;
-use super::{reset_head, spec_of};
+use super::{Sides, reset_head, spec_of};
 use crate::batch::{normalised, samples};
 use crate::error::Result;
 use crate::preset::{Loop, Preset as _};
@@ -284,7 +284,7 @@ pub(super) fn fold(
     set: &TrainingSet,
     positive: Option<&str>,
     manifest: &Folds,
-    fold: &Fold,
+    Sides { part: model, fold }: &Sides,
     options: &RunOptions,
 ) -> Result<()> {
     let settings = preset.train.plan(fold.train.len());
@@ -322,6 +322,7 @@ pub(super) fn fold(
     }
     let mut spec = spec_of(&preset.model, set, manifest)?;
     start.note(&mut spec, super::trained_on(set, &fold.train));
+    let notes = start.notes(&model.to_string(), &super::names(set, &fold.validation));
     let opening = RunSetup {
         stage: "finetune",
         groups,
@@ -340,10 +341,16 @@ pub(super) fn fold(
             shortcuts,
         },
         random: start.random,
+        held_out_digest: None,
+        notes: notes.clone(),
         lora: preset.lora.clone(),
         ranks: ranks.clone(),
     };
     let mut session = Session::open(vs, opening, options)?;
+    // A resumed fold keeps those of the weights that it started from.
+    if ranks.is_first() && session.start == 0 {
+        super::about::put_notes(&options.out, &notes)?;
+    }
     let stage = Finetuning {
         settings: &settings,
         draws,

@@ -3,9 +3,11 @@
 //!
 //! ```text
 //! RUN/protocol.json          task, classes, crop, folds, digests
+//! RUN/items.csv              the items, with the digests of their pixels
 //! RUN/folds.json             which slide is held out by which fold
 //! RUN/fold-K/...             a run directory (see `run`)
 //! RUN/fold-K/predictions.csv the held-out items of the fold
+//! RUN/fold-K/notes.json      for the reader of its metrics, where there are any
 //! RUN/fold-K/predictions-ami-br.csv  of `ami-morph`: the same as typical or atypical
 //! RUN/final/model.safetensors  of fine-tuning: trained on all items (`--fold none`)
 //! RUN/shortcuts.json         probing: shortcuts that separate a class
@@ -17,6 +19,7 @@
 
 mod about;
 mod finetune;
+mod items;
 mod predict;
 mod preset;
 mod probe;
@@ -34,12 +37,15 @@ use tch::nn::VarStore;
 
 use crate::error::{Result, TrainError};
 use crate::port::TorchClassifier;
+use crate::preset::Preset;
 use crate::ranks;
 use crate::run::{MODEL, RunOptions};
+use crate::seen::Names;
 use crate::start::describe;
 use crate::text::write_text;
 
-pub use about::{About, FINAL, Part, fold_dir};
+pub use about::{About, FINAL, Part, fold_dir, notes_of};
+pub use items::Items;
 pub use predict::{Prediction, tables, write as write_predictions};
 use preset::Described as _;
 pub use preset::{Augment, CropsPreset, Epochs, ProtocolData, task_of};
@@ -57,6 +63,19 @@ pub fn folds_in(data: &ProtocolData) -> Result<usize> {
         Some(file) => Ok(FoldManifest::read(file)?.folds.len()),
         None => Ok(data.folds),
     }
+}
+
+/// Reads a preset; a file of folds given with it takes the place of its `data.folds_file`.
+///
+/// # Errors
+/// A preset that cannot be used, and a path of folds that is not UTF-8.
+pub fn load<P: Preset>(path: &Path, changes: &[String], folds: Option<&Path>) -> Result<P> {
+    let mut changes = changes.to_vec();
+    if let Some(file) = folds {
+        let text = file.to_str().ok_or_else(|| TrainError::run(file, "is not UTF-8"))?;
+        changes.push(format!("data.folds_file={}", toml::Value::String(text.into())));
+    }
+    Ok(P::load(path, &changes)?)
 }
 
 /// The models that a word asks for: those of `all` folds, of one by its number, or with `none` left out.
@@ -114,8 +133,9 @@ fn folds(run: &Path, set: &TrainingSet, data: &ProtocolData) -> Result<Folds> {
     Ok(made)
 }
 
-/// Writes `protocol.json`, or checks that the one that exists is of the same preset and data.
-fn begin(run: &Path, about: &About) -> Result<()> {
+/// Writes `protocol.json` and `items.csv`, or checks that the `protocol.json` that exists is of the same preset
+/// and data.
+fn begin(run: &Path, about: &About, set: &TrainingSet) -> Result<()> {
     let path = run.join(about::FILE);
     if path.is_file() {
         let found = About::read(run)?;
@@ -128,6 +148,7 @@ fn begin(run: &Path, about: &About) -> Result<()> {
         }
         return Ok(());
     }
+    items::write(run, set)?;
     write_text(&path, &serde_json::to_string_pretty(about).expect("plain data"))
 }
 
@@ -148,6 +169,17 @@ fn trained_on(set: &TrainingSet, items: &[usize]) -> TrainedOn {
         }
     }
     all
+}
+
+/// What some items may be listed by.
+fn names(set: &TrainingSet, items: &[usize]) -> Vec<Names> {
+    items.iter().map(|&i| Names::from(&set.items()[i])).collect()
+}
+
+/// A model of a run, and what it learns from and is judged on.
+struct Sides {
+    part: Part,
+    fold: Fold,
 }
 
 /// Zero weights and a constant bias, whatever the starting weights brought.
@@ -188,16 +220,17 @@ pub fn finetune(
     check_classes(&preset.model, set, "the task")?;
     let manifest = folds(&options.out, set, &preset.data)?;
     let about = preset.about(set, &manifest)?;
-    begin(&options.out, &about)?;
+    begin(&options.out, &about, set)?;
     let part = part.into();
     let fold = match part {
         Part::Fold(k) => manifest.fold(k)?,
         Part::Final => Fold { train: (0..set.items().len()).collect(), validation: vec![] },
     };
+    let sides = Sides { part, fold };
     let own = RunOptions { out: part.dir(&options.out), ..options.clone() };
-    finetune::fold(preset, set, about.positive.as_deref(), &manifest, &fold, &own)?;
+    finetune::fold(preset, set, about.positive.as_deref(), &manifest, &sides, &own)?;
     if part != Part::Final && ranks::is_first()? && own.out.join(MODEL).is_file() {
-        held_out(set, &fold, part, preset.data.crop, preset.symmetries, &own)?;
+        held_out(set, &sides, preset.data.crop, preset.symmetries, &own)?;
     }
     Ok(())
 }
@@ -233,8 +266,7 @@ fn classifier(path: &Path, device: &str) -> Result<TorchClassifier> {
 /// Predicts the held-out side with the weights that the fold hands on.
 fn held_out(
     set: &TrainingSet,
-    fold: &Fold,
-    part: Part,
+    &Sides { part, ref fold }: &Sides,
     crop: usize,
     symmetries: u8,
     options: &RunOptions,

@@ -202,7 +202,7 @@ impl<'a> Chain<'a> {
                 // Other processes may be at work on other folds.
                 let fold = step.kind.is_of_a_fold().then(|| self.folder(step.fold));
                 let _lock = fold.map(|f| Lock::take(&f)).transpose()?;
-                let files = steps::run(self, step)?;
+                let files = steps::run(self, step, listener)?;
                 self.mark(step, &files)?;
                 (spent, planned) =
                     (spent + started.elapsed().as_secs_f64(), planned + step.seconds);

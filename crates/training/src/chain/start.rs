@@ -61,18 +61,24 @@ pub(super) fn network(run: &Path, stage: &str) -> PathBuf {
 
 /// Writes both networks into the run: a bundled package has no folder.
 pub(super) fn unpack(package: &ModelPackage, run: &Path) -> Result<()> {
-    for (stage, bytes) in [("segmenter", package.segmenter()), ("classifier", package.classifier())]
-    {
-        put(run, stage, bytes.unwrap_or_default())?;
+    for stage in ["segmenter", "classifier"] {
+        put(package, run, stage)?;
     }
     Ok(())
 }
 
-fn put(run: &Path, stage: &str, bytes: &[u8]) -> Result<PathBuf> {
+fn put(package: &ModelPackage, run: &Path, stage: &str) -> Result<PathBuf> {
+    let bytes = match stage {
+        "segmenter" => package.segmenter(),
+        _ => package.classifier(),
+    };
+    let bytes = bytes.ok_or_else(|| refused(package, format!("has no {stage}")))?;
     let path = network(run, stage);
     let folder = run.join("start");
     std::fs::create_dir_all(&folder).map_err(TrainingError::io(&folder))?;
     base::file::write(&path, bytes)?;
+    // With it, training knows what the network was trained on before.
+    base::file::write(&folder.join("card.toml"), package.card.to_toml()?.as_bytes())?;
     Ok(path)
 }
 
@@ -86,8 +92,7 @@ pub fn classifier(init: &Path, run: &Path) -> Result<PathBuf> {
     }
     let package = ModelPackage::find(Some(init))
         .map_err(|e| TrainingError::Invalid(format!("no such file of weights, and {e}")))?;
-    let bytes = package.classifier().ok_or_else(|| refused(&package, "has no classifier"))?;
-    put(run, "classifier", bytes)
+    put(&package, run, "classifier")
 }
 
 /// The package's own point and way to take candidates, for a run that left nothing out to choose on.

@@ -7,7 +7,7 @@ use super::super::{Result, TrainingError, parity};
 use super::plan::StepKind;
 use super::{CLASSIFIER, Chain, PlannedStep, Second, first, part, points, start};
 use base::file;
-use base::progress::Silent;
+use base::progress::{Listener, Silent};
 use mitosis::{Mpp, Rect, RgbTile};
 use regions::folds::is_frame;
 use regions::task::TrainingSet;
@@ -25,7 +25,11 @@ const SECOND: &str = "two stages";
 const SAMPLE: usize = 4;
 
 /// Runs a step; gives the files it left.
-pub(super) fn run(chain: &Chain<'_>, step: &PlannedStep) -> Result<Vec<PathBuf>> {
+pub(super) fn run(
+    chain: &Chain<'_>,
+    step: &PlannedStep,
+    listener: &mut dyn Listener,
+) -> Result<Vec<PathBuf>> {
     let folder = chain.folder(step.fold);
     match step.kind {
         StepKind::Folds => {
@@ -63,7 +67,7 @@ pub(super) fn run(chain: &Chain<'_>, step: &PlannedStep) -> Result<Vec<PathBuf>>
             let mined = read_mined(&folder.join("mined.csv"))?;
             second_stage(chain, &data, &mined, folder.join("finetune"))
         }
-        StepKind::Calibrate => calibrate(chain),
+        StepKind::Calibrate => calibrate(chain, listener),
         StepKind::Package => package(chain),
     }
 }
@@ -137,7 +141,7 @@ fn options(chain: &Chain<'_>, out: PathBuf, stage: &str) -> RunOptions {
 }
 
 /// One threshold pair over every held-out frame.
-fn calibrate(chain: &Chain<'_>) -> Result<Vec<PathBuf>> {
+fn calibrate(chain: &Chain<'_>, listener: &mut dyn Listener) -> Result<Vec<PathBuf>> {
     let p = chain.preset;
     let folds = || 0..chain.source.folds.folds.len();
     let what = Calibrate {
@@ -153,7 +157,8 @@ fn calibrate(chain: &Chain<'_>) -> Result<Vec<PathBuf>> {
         allow_seen: true,
     };
     let folder = chain.options.out.join("calibration");
-    folds::calibrate(&chain.source, &what, &folder, &mut Silent)?;
+    let report = folds::calibrate(&chain.source, &what, &folder, &mut Silent)?;
+    report.calibration.seen.iter().for_each(|note| listener.note(note));
     let mut files = vec![folder.join("calibration.json"), folder.join("candidates.csv")];
     if let Some(grid) = p.calibrate.grid {
         files.push(points::choose(chain, grid)?);

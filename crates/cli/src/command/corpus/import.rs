@@ -206,8 +206,8 @@ fn regions(a: &Args, annotations: &ImportOptions, given: &Given) -> anyhow::Resu
     let (format, file, images) = (a.format.as_str(), a.file.as_path(), a.images.as_deref());
     if format == REVIEWS.0 {
         anyhow::ensure!(
-            annotations.select.is_all(),
-            "--only-type, --only-images and --splits belong to formats of annotations"
+            annotations.is_whole(),
+            "--only-type, --only-images, --splits, --map and --assume belong to formats of annotations"
         );
         return show::result(
             a.json,

@@ -2,7 +2,9 @@
 
 use super::{Columns, all, words};
 use anyhow::{Context, Result};
-use outcome::{Counts, CutPoints, PatientRule, StudyPlan, Table, Ties, pair};
+use outcome::{
+    Counts, CutPoints, PatientRule, StudyPlan, Table, Ties, column_name, joined_columns, pair,
+};
 use std::path::PathBuf;
 
 /// The paper's survival analysis of a detection run, as a report
@@ -19,10 +21,10 @@ pub struct Args {
     #[arg(long, value_name = "COLUMN=COLUMN")]
     join: String,
     /// Clinical column of times
-    #[arg(long, value_name = "COLUMN")]
+    #[arg(long, value_name = "COLUMN", value_parser = column_name)]
     time: String,
     /// Clinical column of events: 1/0, true/false, or 2/1 as R has it
-    #[arg(long, value_name = "COLUMN")]
+    #[arg(long, value_name = "COLUMN", value_parser = column_name)]
     event: String,
     /// The value of the event column that means the event
     #[arg(long, value_name = "VALUE")]
@@ -34,7 +36,7 @@ pub struct Args {
     #[arg(long, visible_alias = "grade", value_name = "COLUMNS")]
     boxes: Vec<Columns>,
     /// Clinical column of the patient (default: the join column)
-    #[arg(long, value_name = "COLUMN")]
+    #[arg(long, value_name = "COLUMN", value_parser = column_name)]
     patient: Option<String>,
     /// Rows of the training subset, on whose medians the cut-points are fixed
     #[arg(long, value_name = "COLUMN=VALUE", conflicts_with = "cut")]
@@ -49,10 +51,10 @@ pub struct Args {
     #[arg(long, default_value = "MiTHras")]
     name: String,
     /// Column of hotspot counts (default: hotspot_count)
-    #[arg(long, value_name = "COLUMN")]
+    #[arg(long, value_name = "COLUMN", value_parser = column_name)]
     hotspot_column: Option<String>,
     /// Column of densities (default: density_per_20mm2)
-    #[arg(long, value_name = "COLUMN")]
+    #[arg(long, value_name = "COLUMN", value_parser = column_name)]
     density_column: Option<String>,
     /// How the slides of a patient become one count in patient-level results
     #[arg(long, default_value = "max", value_parser = words::<PatientRule>(PatientRule::WORDS))]
@@ -79,7 +81,7 @@ pub struct Args {
     #[arg(long, value_name = "COLUMNS")]
     categorical: Vec<Columns>,
     /// Further cell texts that mean "missing"
-    #[arg(long, value_name = "TEXTS")]
+    #[arg(long, value_name = "TEXTS", allow_negative_numbers = true)]
     missing: Vec<Columns>,
     /// Folder of the report: report.html, results.json, cohort tables, pictures
     #[arg(long, value_name = "FOLDER")]
@@ -91,10 +93,6 @@ pub struct Args {
 
 impl Args {
     fn plan(&self) -> Result<StudyPlan> {
-        let join = match self.join.contains('=') {
-            true => pair(&self.join).context("--join")?,
-            false => (self.join.clone(), self.join.clone()),
-        };
         let mut methods = vec![Counts::new(&self.name, Table::read(&self.counts, &[])?)];
         for m in &self.method {
             let (name, file) = pair(m).context("--method")?;
@@ -102,7 +100,7 @@ impl Args {
         }
         Ok(StudyPlan {
             methods,
-            join,
+            join: joined_columns(&self.join).context("--join")?,
             time: self.time.clone(),
             event: self.event.clone(),
             event_value: self.event_value.clone(),

@@ -18,9 +18,9 @@ pub struct Common {
     /// Regions dataset; for presets with a `task` its data
     #[arg(long, value_name = "DIR")]
     pub(super) data: PathBuf,
-    /// Folds of the regions dataset, as `mithras corpus split` writes them
+    /// Folds, as `mithras corpus split` writes them; with a `task` they replace the preset's data.folds_file
     #[arg(long, value_name = "FILE")]
-    folds: Option<PathBuf>,
+    pub(super) folds: Option<PathBuf>,
     /// Run directory; with --fold all one folder per fold inside it
     #[arg(long, value_name = "RUN")]
     pub(super) out: PathBuf,

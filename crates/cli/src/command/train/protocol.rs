@@ -2,14 +2,13 @@
 
 use super::learn::Common;
 use super::machine::Machine;
-use crate::progress::print_message;
+use crate::progress::{print_message, print_progress};
 use anyhow::{Context, Result};
 use regions::task::TrainingSet;
 use std::path::{Path, PathBuf};
-use train::preset::Preset as _;
-use train::protocol::{About, CropsPreset, ProbePreset, folds_in, folds_of, probed_fold};
+use train::protocol::{About, CropsPreset, ProbePreset, folds_in, folds_of, load, probed_fold};
 use training::chain::start;
-use training::protocol::{self, in_words};
+use training::protocol::{self, Judged, in_words};
 
 /// Probe a frozen encoder over folds of whole slides: linear head, nearest neighbours, regression
 ///
@@ -47,13 +46,16 @@ pub struct TestArgs {
     /// Score a set that was scored before
     #[arg(long)]
     again: bool,
+    /// Score a set with slides or images that the models were trained on; the metrics record it
+    #[arg(long)]
+    allow_seen: bool,
     #[command(flatten)]
     machine: Machine,
 }
 
 pub fn finetune(c: &Common) -> Result<()> {
     let device = c.machine.set_up();
-    let preset = CropsPreset::load(&c.preset, &c.set)?;
+    let preset: CropsPreset = load(&c.preset, &c.set, c.folds.as_deref())?;
     let set = TrainingSet::open(preset.task, &c.data)?;
     let mut options = c.options(&c.out, device);
     if let Some(init) = options.init {
@@ -70,7 +72,7 @@ pub fn finetune(c: &Common) -> Result<()> {
 pub fn probe(args: ProbeArgs) -> Result<()> {
     let c = &args.common;
     let device = c.machine.set_up();
-    let preset = ProbePreset::load(&c.preset, &c.set)?;
+    let preset: ProbePreset = load(&c.preset, &c.set, c.folds.as_deref())?;
     let set = TrainingSet::open(preset.task, &c.data)?;
     let only = probed_fold(&c.fold, folds_in(&preset.data)?)?;
     let (cache, options) = (args.features.as_deref(), c.options(&c.out, device));
@@ -88,15 +90,10 @@ pub fn probe(args: ProbeArgs) -> Result<()> {
 /// Judges the folds that are there.
 fn finish(run: &Path) -> Result<()> {
     let folds = About::read(run)?.folds;
-    for judged in protocol::finish(run)? {
-        match &judged.figures {
-            Some(figures) => {
-                crate::show::text(&(in_words(&judged.name, folds, figures)).to_string())
-            }
-            None => crate::progress::print_progress(&format!(
-                "{}: {} of {folds} folds are done",
-                judged.name, judged.done
-            )),
+    for Judged { name, done, figures } in protocol::finish(run)? {
+        match figures {
+            Some(figures) => crate::show::text(&in_words(&name, folds, &figures)),
+            None => print_progress(&format!("{name}: {done} of {folds} folds are done")),
         }
     }
     Ok(())
@@ -105,10 +102,11 @@ fn finish(run: &Path) -> Result<()> {
 pub fn test(args: TestArgs) -> Result<()> {
     let device = args.machine.set_up();
     let folds = About::read(&args.run)?.folds;
-    let TestArgs { run, data, again, out, .. } = args;
-    let scored = protocol::test(&protocol::Test { run, data, out, again, device })?;
+    let TestArgs { run, data, again, allow_seen, out, .. } = args;
+    let scored = protocol::test(&protocol::Test { run, data, out, again, allow_seen, device })?;
+    scored.notes.iter().for_each(|note| print_message("warning", note));
     for (name, figures) in scored.figures {
-        crate::show::text(&(in_words(&name, folds, &figures)).to_string());
+        crate::show::text(&in_words(&name, folds, &figures));
     }
     outln!("written to {}", scored.out.display());
     Ok(())

@@ -14,20 +14,19 @@ const UNRESOLVED_PX: f64 = 50.0;
 
 /// A dataset of the images that annotations name, found by name at any depth below `images`.
 ///
-/// Annotations without an agreed label become ignore areas. Images that the source lists without a
-/// single label are taken where they are found, but their labels do not count as exhaustive.
+/// Annotations without an agreed label become ignore areas; exact repeats are left out and named. Images that the
+/// source lists without a single label are taken where they are found, but their labels do not count as exhaustive.
 ///
 /// # Errors
 /// Images that are missing (unless lenient, or unlabelled), ambiguous, of two names, unreadable or without um/px;
 /// labels outside their image; an image that is partly test data.
 pub fn annotated(all: &Annotations, images: &Path, o: &Options) -> Result<Imported> {
-    let found = ImageIndex::below(images)?;
-    let mut labels: Vec<Vec<&Annotation>> = vec![vec![]; all.images.len()];
-    for a in &all.annotations {
-        labels[a.image].push(a);
-    }
-    let mut dataset = o.builder();
+    let index = ImageIndex::below(images)?;
+    let found = index.named(all.images.iter().map(|i| i.name.as_str()));
     let mut left_out = vec![];
+    let labels = by_image(all, &mut left_out);
+    let repeats = left_out.len();
+    let mut dataset = o.builder();
     let mut missing = vec![];
     let mut wanted = vec![];
     let mut name_of = HashMap::new();
@@ -42,10 +41,7 @@ pub fn annotated(all: &Annotations, images: &Path, o: &Options) -> Result<Import
                         format!("is {}, and so is `{other}`: one name each", file.display());
                     return Err(RegionsError::image(&entry.name, reason));
                 }
-                let mut names = vec![entry.name.as_str()];
-                names.extend(file.file_name().and_then(|n| n.to_str()));
-                names.extend(entry.scanner.as_deref());
-                let given = o.given.lookup(&names);
+                let given = o.given.lookup(&entry.names_of(file));
                 wanted.push(Wanted { file: file.clone(), given, what: number });
             }
             None if labels[number].is_empty() => {}
@@ -86,6 +82,9 @@ pub fn annotated(all: &Annotations, images: &Path, o: &Options) -> Result<Import
     }
     some(dataset.images(), images)?;
     dataset.note("format", all.format);
+    if repeats > 0 {
+        dataset.note("repeats", format!("{} left out", Many(repeats, "repeated annotation")));
+    }
     if moved > 0 {
         dataset.note(
             "bounds",
@@ -96,6 +95,22 @@ pub fn annotated(all: &Annotations, images: &Path, o: &Options) -> Result<Import
         dataset.note("annotations", name.to_string_lossy());
     }
     Ok(Imported { dataset, left_out })
+}
+
+/// Annotations of each image; what repeats another one teaches nothing new and counts as a second figure.
+fn by_image<'a>(all: &'a Annotations, left_out: &mut Vec<Problem>) -> Vec<Vec<&'a Annotation>> {
+    let mut labels = vec![vec![]; all.images.len()];
+    let repeats = all.repeats();
+    for (number, a) in all.annotations.iter().enumerate() {
+        match repeats.get(&number) {
+            None => labels[a.image].push(a),
+            Some(&first) => left_out.push(Problem {
+                record: format!("{}, {}", all.images[a.image].name, a.record),
+                reason: format!("repeats {}", all.annotations[first].record),
+            }),
+        }
+    }
+    labels
 }
 
 fn image(
@@ -110,7 +125,7 @@ fn image(
     let source = entry.cohort.clone().or_else(|| o.source.clone());
     let source = source.unwrap_or_else(|| all.format.to_owned());
     let offset = all.offset(probe.bounds_offset);
-    let mut image = probe.image(&entry.name, &entry.name, &source);
+    let mut image = probe.image(&entry.name, entry.slide_name(), &source);
     image.patient.clone_from(&entry.patient);
     image.scanner.clone_from(&entry.scanner);
     image.exhaustive = o.is_exhaustive(!labels.is_empty());

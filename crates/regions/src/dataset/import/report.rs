@@ -47,10 +47,10 @@ impl RegionsPlan<'_> {
     /// [`RegionsError`]; annotations without a folder of images among them.
     pub fn run(&self) -> Result<ImportedRegions> {
         let Imported { dataset, left_out } = match folder_importer(self.format) {
-            Some(_) if !self.annotations.select.is_all() => {
+            Some(_) if !self.annotations.is_whole() => {
                 return Err(RegionsError::Invalid(format!(
-                    "`{}` is a folder that is taken whole; types, lists of images and tables of splits belong to \
-                     formats of annotations",
+                    "`{}` is a folder that is taken whole; types, lists of images, tables of splits, meanings of \
+                     categories and an assumed class belong to formats of annotations",
                     self.format
                 )));
             }

@@ -151,33 +151,66 @@ export function reach(rule) {
 /** Strips by which circles that overlap or are cut are measured, as in the program. */
 const STRIPS = 16384;
 
+/** Strips where regions cut a hotspot, too: fewer, because every region is looked at in each. */
+const REGION_STRIPS = 1024;
+
+/** Edges of regions, um, of each region those that reach into these heights. */
+function regionEdges(regions, mpp, top, below) {
+  const edge = (a, b) => [a[0] * mpp[0], a[1] * mpp[1], b[0] * mpp[0], b[1] * mpp[1]];
+  const near = ([, ay, , by]) => Math.min(ay, by) <= below && Math.max(ay, by) >= top;
+  return regions.map(({ rings }) => rings.flatMap((ring) => ring.slice(1).map((p, k) => edge(ring[k], p))).filter(near));
+}
+
+/** The parts of a line across that are inside any region, um. */
+function regionSpans(edges, y) {
+  return merged(edges.flatMap((of) => {
+    const xs = of.filter(([, ay, , by]) => (ay > y) !== (by > y)).map(([ax, ay, bx, by]) => ax + ((y - ay) / (by - ay)) * (bx - ax));
+    xs.sort((a, b) => a - b);
+    return xs.flatMap((x, k) => (k % 2 ? [[xs[k - 1], x]] : []));
+  }));
+}
+
+/** Spans without those parts that several of them share. */
+function merged(spans) {
+  const all = [];
+  for (const [from, to] of spans.sort((a, b) => a[0] - b[0])) {
+    const last = all.at(-1);
+    if (last && from <= last[1]) last[1] = Math.max(last[1], to);
+    else if (to > from) all.push([from, to]);
+  }
+  return all;
+}
+
 /**
  * The part of a hotspot on a slide of this size in px, mm2: what hangs over the edge was not looked at, and what two fields share counts
- * once. As the program measures (`mitosis::hotspots`).
+ * once. With regions only what is in one of them was. As the program measures (`mitosis::hotspots`, `view::searched`).
  */
-export function onSlideMm2(rule, centres, mpp, [width, height]) {
+export function onSlideMm2(rule, centres, mpp, [width, height], regions = []) {
   const far = reach(rule);
   const [w, h] = [width * mpp[0], height * mpp[1]];
   const um = centres.map(([x, y]) => [x * mpp[0], y * mpp[1]]);
   if (!um.length) return 0;
   const clipped = (at, most) => Math.max(Math.min(at + far, most) - Math.max(at - far, 0), 0);
-  if (um.length === 1 && rule.shape === 'square') return clipped(um[0][0], w) * clipped(um[0][1], h) * 1e-6;
+  if (!regions.length && um.length === 1 && rule.shape === 'square') return clipped(um[0][0], w) * clipped(um[0][1], h) * 1e-6;
   const whole = ([x, y]) => x >= far && y >= far && x + far <= w && y + far <= h;
   const meet = (a, b) => (rule.shape === 'square'
     ? Math.max(Math.abs(a[0] - b[0]), Math.abs(a[1] - b[1])) < 2 * far
     : Math.hypot(a[0] - b[0], a[1] - b[1]) < 2 * far);
   const met = um.some((a, i) => um.slice(i + 1).some((b) => meet(a, b)));
-  if (!met && um.every(whole)) return (rule.apart ? rule.field_mm2 : rule.fields * rule.field_mm2) * um.length;
+  if (!regions.length && !met && um.every(whole)) return (rule.apart ? rule.field_mm2 : rule.fields * rule.field_mm2) * um.length;
   const top = Math.max(Math.min(...um.map((p) => p[1] - far)), 0);
   const below = Math.min(Math.max(...um.map((p) => p[1] + far)), h);
   const high = Math.max(below - top, 0);
   // Between the edges of squares all lines are alike.
-  const edges = rule.shape === 'square'
-    ? um.flatMap((p) => [p[1] - far, p[1] + far])
-    : Array.from({ length: STRIPS + 1 }, (_, k) => top + (high * k) / STRIPS);
+  const borders = regionEdges(regions, mpp, top, below);
+  const cutInto = (n) => Array.from({ length: n + 1 }, (_, k) => top + (high * k) / n);
+  const level = rule.shape === 'square' ? um.flatMap((p) => [p[1] - far, p[1] + far]) : [];
+  const fine = regions.length ? cutInto(REGION_STRIPS) : rule.shape === 'square' ? [] : cutInto(STRIPS);
+  const edges = [...level, ...fine, ...borders.flat().map((e) => e[1])];
   const strips = Float64Array.from(edges, (y) => Math.min(Math.max(y, top), top + high)).sort();
   let sum = 0;
   for (let k = 0; k + 1 < strips.length; k++) {
+    if (strips[k + 1] <= strips[k]) continue;
     const y = (strips[k] + strips[k + 1]) / 2;
     const spans = [];
     for (const p of um) {
@@ -185,15 +218,16 @@ export function onSlideMm2(rule, centres, mpp, [width, height]) {
       const half = rule.shape === 'square' ? far : Math.sqrt(far * far - (y - p[1]) ** 2);
       spans.push([Math.max(p[0] - half, 0), Math.min(p[0] + half, w)]);
     }
-    spans.sort((a, b) => a[0] - b[0]);
-    let [covered, end] = [0, 0];
-    for (const [from, to] of spans) {
-      covered += Math.max(to - Math.max(from, end), 0);
-      end = Math.max(to, end);
+    const parts = merged(spans);
+    const searched = regions.length ? regionSpans(borders, y) : [[0, w]];
+    let covered = 0;
+    for (const [from, to] of parts) {
+      for (const [left, right] of searched) covered += Math.max(Math.min(to, right) - Math.max(from, left), 0);
     }
     sum += (strips[k + 1] - strips[k]) * covered;
   }
-  return sum * 1e-6;
+  const mm2 = sum * 1e-6;
+  return regions.length ? Math.min(mm2, onSlideMm2(rule, centres, mpp, [width, height])) : mm2;
 }
 
 /** An area in mm2 without zeros at its end. */

@@ -112,7 +112,7 @@ function refresh() {
   const area = figures.analysed;
   const parts = [`${n} ${n === 1 ? 'figure' : 'figures'}${figures.searched ? '' : ' by the reviewer; the network has not searched this slide'}`];
   if (spot) parts.push(`hotspot ${spot.count} in ${hotspotArea(PAPER_RULE, spot.centres)}`);
-  if (state.spot?.placed) parts.push(`placed by hand ${countOf(counted, figures.mpp, state.rule, state.spot.centres)} in ${hotspotArea(state.rule, state.spot.centres)}`);
+  if (state.spot?.placed) parts.push(`placed by hand ${countOf(counted, figures.mpp, state.rule, state.spot.centres)} in ${hotspotArea(state.rule, state.spot.centres, detail.regions)}`);
   if (area > 0) parts.push(`${((20 * n) / area).toFixed(1)} per 20 mm² on ${area.toFixed(2)} mm²${area < 2 ? ' (less than a hotspot)' : ''}`);
   // Counts that mean nothing are never shown without saying so.
   const warned = shownCaveats(state.index.slides[state.slide]);
@@ -224,15 +224,15 @@ function setRule(rule, spot = null) {
 const same = (a, b) => a.length === b.length && a.every((p, i) => p[0] === b[i][0] && p[1] === b[i][1]);
 
 /**
- * The area of a hotspot: the part on the slide, with all of it where some hangs over the edge. Fields that may be apart are as many as have
- * a figure to be centred on.
+ * The area of a hotspot: the part on the slide, of one that was placed in the regions that were searched, with all of it where that is
+ * more. Fields that may be apart are as many as have a figure to be centred on.
  */
-function hotspotArea(rule, centres) {
-  const part = mm2Text(onSlideMm2(rule, centres, state.figures.mpp, slideSize()));
+function hotspotArea(rule, centres, regions = []) {
+  const part = mm2Text(onSlideMm2(rule, centres, state.figures.mpp, slideSize(), regions));
   const n = rule.apart ? centres.length : rule.fields;
   const whole = mm2Text(n * rule.field_mm2);
   const fields = n < rule.fields ? `, ${n} of ${rule.fields} fields` : '';
-  return `${part === whole ? `${whole} mm²` : `${part} mm² on the slide (the rule has ${whole} mm²)`}${fields}`;
+  return `${part === whole ? `${whole} mm²` : `${part} mm² ${regions.length ? 'searched' : 'on the slide'} (the rule has ${whole} mm²)`}${fields}`;
 }
 
 /** The hotspot that is shown: where the reviewer put it, else the densest place; its count follows the figures. */
@@ -243,7 +243,7 @@ function hotspotNow(counted) {
   else if (!state.spot || !state.spot.placed) state.spot = best ? { centres: best.centres, placed: false } : null;
   const spot = state.spot;
   const n = spot ? countOf(counted, figures.mpp, state.rule, spot.centres) : 0;
-  const mm2 = spot ? hotspotArea(state.rule, spot.centres) : '';
+  const mm2 = spot ? hotspotArea(state.rule, spot.centres, spot.placed ? state.detail.regions : []) : '';
   $('hotspot-count').textContent = spot ? `${n} ${n === 1 ? 'figure' : 'figures'} in ${mm2}${spot.placed ? ', placed by hand' : ', the densest place'}` : 'no figure';
   $('proposals').replaceChildren(...state.proposals.map((p, k) => {
     const b = document.createElement('button');

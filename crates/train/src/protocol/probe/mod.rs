@@ -17,7 +17,7 @@ use tch::{Kind as Dtype, Tensor};
 
 use self::cache::{Cache, Source};
 use self::preset::One;
-use super::about::{About, Part};
+use super::about::{About, Part, put_notes};
 use super::preset::Described as _;
 use super::{PREDICTIONS, begin, fold_dir, predict, spec_of};
 use crate::error::{Result, TrainError};
@@ -191,6 +191,8 @@ pub(super) fn run(
     let folds: Vec<NumberedFold> =
         wanted.map(|k| Ok(NumberedFold { k, fold: manifest.fold(k)? })).collect::<Result<_>>()?;
     let model = frozen(preset, spec_of(&preset.model, set, manifest)?, options)?;
+    let notes = folds.iter().flat_map(|f| notes_on(&model, set, f.k, &f.fold));
+    notes.for_each(|note| options.reporter.note(&note));
     let source = Source {
         net: model.net.as_ref(),
         model: &preset.model,
@@ -214,7 +216,7 @@ pub(super) fn run(
     }
     for (one, run) in &runs {
         std::fs::create_dir_all(run).map_err(|e| TrainError::run(run, e))?;
-        begin(run, &about(one, set, manifest, &cache)?)?;
+        begin(run, &about(one, set, manifest, &cache)?, set)?;
         write_text(&run.join("preset.toml"), &one.preset.to_toml())?;
     }
     write_text(&options.out.join("preset.toml"), &preset.to_toml())?;
@@ -292,8 +294,14 @@ fn predict_fold(
         model.start.note(&mut spec, super::trained_on(set, &fold.train));
         save(model, head, &dir.join(MODEL), &spec)?;
     }
+    put_notes(&dir, &notes_on(model, set, k, fold))?;
     predict::write(&dir, PREDICTIONS, set, &rows)?;
     Ok(learnt.warning)
+}
+
+/// Notes on a fold whose held-out slides the encoder was trained on.
+fn notes_on(model: &Model, set: &TrainingSet, k: usize, fold: &Fold) -> Vec<String> {
+    model.start.notes(&k.to_string(), &super::names(set, &fold.validation))
 }
 
 /// Encoder and probe as one classifier, for the test part and for export.

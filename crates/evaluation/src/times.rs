@@ -1,7 +1,7 @@
 //! Seconds that the second stage really took, from the records of detection runs.
 
-use crate::batch::StageTime;
 use base::file::ReadError;
+use mithras::batch::StageTime;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
