@@ -212,6 +212,11 @@ const PROSE: &[(&str, &str, How)] = &[
     ),
     ("put them into folders of their own, or run one again", "mithras", Case),
     ("rename one of the files and run it again", "mithras", Case),
+    (
+        "rename {place} to cx and cy",
+        "evaluation",
+        MayNot("the position may be the corner of the box after all"),
+    ),
     ("run both stages", "evaluation", MayNot("a package of one stage has no second one")),
     (
         "check coordinates and um/px, or train further",

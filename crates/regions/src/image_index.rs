@@ -27,7 +27,14 @@ fn text(name: Option<&std::ffi::OsStr>) -> String {
 
 /// Folders and file name of a path in annotations.
 fn parts(name: &str) -> Vec<&str> {
-    let parts: Vec<&str> = name.split('/').filter(|p| !p.is_empty() && *p != ".").collect();
+    let mut parts: Vec<&str> = Vec::new();
+    for part in name.split('/').filter(|p| !p.is_empty() && *p != ".") {
+        if part == ".." {
+            parts.pop();
+        } else {
+            parts.push(part);
+        }
+    }
     if parts.is_empty() { vec![name] } else { parts }
 }
 
@@ -131,10 +138,20 @@ impl NamedImages<'_> {
             Outside::First(folders) => folders,
             Outside::Each => self.index.first_folder(&parts)?,
         };
-        match outside < last {
+        let exact = match outside < last {
             true => by_key.get(&parts[outside..].join("/")),
             false => by_key.get(&format!("/{}", parts[last])),
-        }
+        };
+        exact.or_else(|| self.deeper(&parts[outside..last], parts[last]))
+    }
+
+    /// The only file of a name, where it is somewhere below the folders that are named.
+    fn deeper(&self, folders: &[&str], name: &str) -> Option<&(PathBuf, Option<PathBuf>)> {
+        let only = self.index.by_key.get(name).filter(|(_, other)| other.is_none())?;
+        let below = only.0.strip_prefix(&self.index.root).unwrap_or(&only.0);
+        let mut path = below.parent()?.iter();
+        let is_below = folders.iter().all(|folder| path.any(|part| part.to_str() == Some(folder)));
+        (!folders.is_empty() && is_below).then_some(only)
     }
 
     pub fn get(&self, name: &str) -> Option<&PathBuf> {

@@ -463,6 +463,8 @@ fn a_column_of_slides_is_read_next_to_the_image() {
     }
     let midog = "filename,slide,x,y,majority\na.png,S1,10,20,NMF\n";
     assert_eq!(slides("midog25-csv", midog).unwrap().0, one);
+    let suffix = "file,x,y,label,slide\na.png,1,2,mf,S1\na.png,9,9,mf,S1.svs\n";
+    assert_eq!(slides("csv", suffix).unwrap().0, one);
     // Without another column the slide is the image.
     let (alone, table) = slides("csv", "slide,x,y,label\na.png,10,20,mf\n").unwrap();
     assert_eq!(alone, [("a.png".to_owned(), "a.png".to_owned())]);
@@ -492,6 +494,11 @@ fn meanings_of_categories_that_the_file_lacks_are_refused() {
     let e = import("csv", "a.csv", csv, &["Hard negatives=ignore"]).unwrap_err();
     assert!(e.contains("`hard negatives`") && e.contains("`hard negative`, `mitosis`"), "{e}");
     import("csv", "a.csv", csv, &["Hard Negative =ignore"]).unwrap();
+    // One mapping for many files, of which one lacks a category.
+    import("csv", "a.csv", csv, &["Apoptosis=other", "mitosis=mf"]).unwrap();
+    for typed in ["mitoses=mf", "mitoiss=mf", "mitotsis=mf", "hard-negatives=ignore"] {
+        assert!(import("csv", "a.csv", csv, &[typed]).is_err(), "{typed}");
+    }
     // A category that the file lists and no annotation has.
     let json = r#"{"images":[{"id":1,"file_name":"a","width":900,"height":900}],
         "categories":[{"id":1,"name":"MF"},{"id":2,"name":"odd"}],
@@ -523,6 +530,9 @@ fn a_class_is_assumed_for_tables_without_labels_alone() {
         let e = text(format, "a.csv", content, &assumed).unwrap_err().to_string();
         assert!(e.contains(part) && e.contains("a.csv"), "{e}");
     }
+    // A column without any label states none.
+    let open = "image,x,y,label\na,10,20,\na,30,40,\n";
+    assert_eq!(text("csv", "a.csv", open, &assumed).unwrap().mimickers, 2);
     // The words of one annotator are labels.
     let experts = "image,x,y,expert1\na,10,20,mf\n";
     let labels = LabelSource::Annotator("expert1".into());

@@ -3,6 +3,9 @@
 use base::table::{Table, TableError};
 use regions::annotations::columns::{H, W, X0, X1, Y0, Y1};
 
+/// Smallest side of an image, px: boxes around figures are far smaller.
+const IMAGE: f64 = 256.0;
+
 /// The columns that give each row a box.
 pub(super) enum Boxes {
     /// Left and upper edge, right and lower edge.
@@ -67,14 +70,15 @@ impl Boxes {
                 };
                 let [x, y] = [table.number(row, at[0])?, table.number(row, at[1])?];
                 format!(
-                    "{x}, {y}, but the box of the columns {own} has its centre at {}, {}; write its centre as {place}",
+                    "{x}, {y}, but the box of the columns {own} has its centre at {}, {}; rename {place} to cx and cy if they are the figure's centre",
                     centre[0], centre[1]
                 )
             }
             Self::End(_) => format!(
                 "{place} are the corner of a box that ends at {own}; write its centre as {place}, and remove {own}"
             ),
-            Self::Size(_) if sides == [0.0, 0.0] => return Ok(()),
+            // `x_px` and `x_um` are the names of centres everywhere else.
+            Self::Size(_) if !names_no_unit(table, at) || sides == [0.0, 0.0] => return Ok(()),
             Self::Size(_) => format!(
                 "{place} may be the corner of a box with the sides {own}, or its centre; write its centre as {place}, \
                  and remove {own}"
@@ -83,7 +87,19 @@ impl Boxes {
         Err(table.wrong(row, at[0], reason))
     }
 
-    /// The centre of a box, unless the row's position is there, rounding aside.
+    /// Whether width and height are those of images: of at least so many px, and larger than any position.
+    pub(super) fn are_of_images(&self, table: &Table, at: [usize; 2]) -> bool {
+        let Self::Size(sides) = self else { return false };
+        let larger = |row: usize, axis: usize| {
+            let side = table.number(row, sides[axis]).unwrap_or(0.0);
+            side >= IMAGE && table.number(row, at[axis]).is_ok_and(|v| v <= side)
+        };
+        let placed = |row: &usize| at.iter().all(|&c| !table.cell(*row, c).is_empty());
+        let mut rows = (0..table.len()).filter(placed).peekable();
+        rows.peek().is_some() && rows.all(|row| larger(row, 0) && larger(row, 1))
+    }
+
+    /// The centre of a box, unless the row's position is in its middle half: annotators mark a figure's own centre.
     fn centre_unless_near(
         &self,
         table: &Table,
@@ -101,10 +117,17 @@ impl Boxes {
             let cells = [at[axis], columns[axis], columns[axis + 2]];
             let rounding: f64 =
                 cells.map(|c| step(table.cell(row, c))).into_iter().fold(0.0, f64::max);
-            table.number(row, at[axis]).is_ok_and(|v| (v - centre[axis]).abs() <= rounding)
+            let quarter = (centre[axis] - sides[axis]).abs() / 2.0;
+            let most = rounding.max(quarter);
+            table.number(row, at[axis]).is_ok_and(|v| (v - centre[axis]).abs() <= most)
         };
         (!(near(0) && near(1))).then_some(centre)
     }
+}
+
+/// Whether a position is in columns called `x` and `y` alone.
+fn names_no_unit(table: &Table, at: [usize; 2]) -> bool {
+    at.iter().all(|&c| matches!(table.names()[c].to_lowercase().as_str(), "x" | "y"))
 }
 
 /// The unit of a number's last written decimal place.

@@ -8,9 +8,11 @@ use std::collections::BTreeSet;
 /// Words for a mitotic figure; compared without case, blanks, hyphens and underscores.
 const FIGURE: [&str; 5] = ["mf", "mitotic", "mitoticfigure", "mitosis", "figure"];
 /// Words for everything else that annotators label; never counted.
-const OTHER: [&str; 8] = [
+const OTHER: [&str; 10] = [
     "mimicker",
     "imposter",
+    "notmitotic",
+    "notmitoticfigure",
     "nonmitotic",
     "nonmitoticfigure",
     "nonmitosis",
@@ -40,6 +42,12 @@ pub(super) struct Labels<'a> {
     figures: &'a [String],
     /// The same in plain letters.
     own: Vec<String>,
+}
+
+/// Whether a column has numbers or yes and no alone.
+fn is_coded(table: &Table, column: usize) -> bool {
+    let cells = (0..table.len()).map(|row| table.cell(row, column)).filter(|c| !c.is_empty());
+    cells.into_iter().all(|c| c.parse::<u64>().is_ok() || yes_no(c).is_some())
 }
 
 fn plain(word: &str) -> String {
@@ -111,12 +119,17 @@ impl<'a> Labels<'a> {
     fn guess(&self, table: &Table) -> Result<Option<usize>, EvaluateError> {
         let names = LABEL.iter().chain(FLAG).chain(&CODES);
         let columns: BTreeSet<usize> = names.filter_map(|name| table.find(&[name])).collect();
-        let found =
-            columns.into_iter().map(|c| self.look(table, c).map(|seen| seen.map(|row| (c, row))));
-        let found: Vec<(usize, usize)> =
-            found.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
+        let (mut found, mut coded) = (Vec::new(), None);
+        for c in columns {
+            match self.look(table, c) {
+                Ok(seen) => found.extend(seen.map(|row| (c, row))),
+                // Next to a column of words it is another form of the same.
+                Err(e) if is_coded(table, c) => coded = coded.or(Some(e)),
+                Err(e) => return Err(e),
+            }
+        }
         match found[..] {
-            [] => Ok(None),
+            [] => coded.map_or(Ok(None), Err),
             [(column, _)] => Ok(Some(column)),
             [(first, row), (second, _), ..] => Err(EvaluateError::Word {
                 place: table.place(row, first),

@@ -98,7 +98,10 @@ impl Columns {
         if px.is_empty() && um.is_none() {
             return Err(table.missing(&["x_px", "x", "cx", "x_um"]));
         }
-        Ok(Self { px, um, centre, boxes: Boxes::find(table) })
+        let first = px.first().copied();
+        let of_images = |b: &Boxes| first.is_some_and(|at| b.are_of_images(table, at));
+        let boxes = Boxes::find(table).filter(|b| !of_images(b));
+        Ok(Self { px, um, centre, boxes })
     }
 
     /// The pairs that have a cell in a row, those in px first.

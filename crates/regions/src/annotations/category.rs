@@ -77,10 +77,17 @@ impl Mapping {
         self.0.is_empty()
     }
 
-    /// The names that none of these categories has, in lower case.
-    pub(super) fn unmatched(&self, categories: &BTreeSet<String>) -> Vec<String> {
+    /// The names, in lower case, that these categories have in another spelling alone, or all where the format fixes
+    /// the classes.
+    pub(super) fn unmatched(&self, categories: &BTreeSet<String>, is_fixed: bool) -> Vec<String> {
         let there: BTreeSet<String> = categories.iter().map(|c| folded(c)).collect();
-        self.0.keys().filter(|name| !there.contains(*name)).cloned().collect()
+        // One mapping may serve many files, some of which lack a category; where the format fixes them, it serves none.
+        let is_meant = |name: &&String| {
+            let mut others = there.iter().filter(|known| !self.0.contains_key(*known));
+            is_fixed || others.any(|known| is_spelling(known, name))
+        };
+        let missing = self.0.keys().filter(|name| !there.contains(*name));
+        missing.filter(is_meant).cloned().collect()
     }
 
     /// The meaning of a category name, or `None` when nobody knows it.
@@ -91,6 +98,24 @@ impl Mapping {
             None => known(name),
         }
     }
+}
+
+/// Whether two names differ as a typing error does: by what parts words, an ending, or one letter or two neighbours.
+fn is_spelling(a: &str, b: &str) -> bool {
+    let letters = |s: &str| s.chars().filter(|c| c.is_alphanumeric()).collect::<Vec<char>>();
+    let (a, b) = (letters(a), letters(b));
+    let (short, long) = if a.len() <= b.len() { (&a, &b) } else { (&b, &a) };
+    let same = short.iter().zip(long).take_while(|(x, y)| x == y).count();
+    let behind = |skip: usize| short.get(same + skip..);
+    // The rest is the same behind one letter more, another letter, or two that changed places.
+    let one_more = behind(0) == long.get(same + 1..);
+    let another = short.len() == long.len() && behind(1) == long.get(same + 1..);
+    let swapped =
+        short.len() == long.len() && behind(2).is_some() && behind(2) == long.get(same + 2..);
+    let more = long.len() - short.len();
+    let is_word = short.len() >= 5;
+    let ending = same == short.len() && more <= if is_word { 3 } else { 1 };
+    short.len() >= 3 && (ending || (is_word && (one_more || another || swapped)))
 }
 
 /// A mapping that is not clear.

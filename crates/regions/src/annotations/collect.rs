@@ -3,6 +3,7 @@
 use super::category::Meaning;
 use super::error::{ImportError, Problem};
 use super::{Annotation, Annotations, Class, ImageEntry, ImportOptions, LabelSource};
+use crops::slide_name::bare;
 use mitosis::Point;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Read;
@@ -113,7 +114,7 @@ impl<'a> Collector<'a> {
         let both = [("slide", slide, stated.slide), ("patient", patient, stated.patient)];
         for (what, known, stated) in both {
             match (known.as_deref(), stated) {
-                (Some(first), Some(other)) if first != other => {
+                (Some(first), Some(other)) if bare(first) != bare(&other) => {
                     return Err(format!(
                         "image `{name}` is of the {what} `{first}` in an earlier record and of `{other}` here; \
                          correct one of them"

@@ -85,7 +85,8 @@ impl Importer {
         options: &ImportOptions,
     ) -> Result<Annotations, ImportError> {
         let all = (self.read)(path, options)?;
-        let names = options.mapping.unmatched(&all.categories);
+        let is_fixed = all.categories.is_empty() && !all.annotations.is_empty();
+        let names = options.mapping.unmatched(&all.categories, is_fixed);
         if !names.is_empty() {
             let (file, known) = (path.into(), all.categories.into_iter().collect());
             return Err(ImportError::Mapped { file, names, known });

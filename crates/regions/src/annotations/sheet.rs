@@ -75,6 +75,11 @@ impl Sheet {
         self.table.find(names)
     }
 
+    /// Whether any row has a value in a column.
+    pub fn has_values(&self, column: usize) -> bool {
+        self.rows.iter().any(|(_, cells)| cells.get(column).is_some_and(|c| !c.trim().is_empty()))
+    }
+
     /// The column of the slides that images were cut from; `None` where the slide is the image.
     pub fn slide(&self, image: usize) -> Option<usize> {
         let own = SLIDE.iter().any(|name| self.find(&[name]) == Some(image));

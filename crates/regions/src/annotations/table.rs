@@ -90,8 +90,10 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
     let sheet = Sheet::read(file)?;
     let [image] = sheet.need([("the image", IMAGE)])?;
     let place = Where::find(&sheet, options.boxes)?;
-    let label = sheet.find(LABEL);
-    let flag = sheet.find(FLAG);
+    // A class that is assumed for all records takes the place of columns without any value.
+    let stated = |c: &usize| options.assume.is_none() || sheet.has_values(*c);
+    let label = sheet.find(LABEL).filter(stated);
+    let flag = sheet.find(FLAG).filter(stated);
     let agreed = options.labels == LabelSource::Agreed;
     if let (Some(column), Some(_)) = (label.or(flag), options.assume) {
         let states = format!("the column `{}` states", sheet.headers[column]);

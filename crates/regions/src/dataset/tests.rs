@@ -323,6 +323,11 @@ fn an_image_of_another_folder_is_not_the_missing_one() {
     for names in [["A/y.png", "B/x.png"], ["y.png", "x.png"], ["old/A/y.png", "old/B/x.png"]] {
         assert_eq!(run(&names), [Ok(2), Ok(2)], "{names:?}");
     }
+    // The folder itself by a way around, and a folder deeper below the one that is named.
+    assert_eq!(run(&["../images/A/y.png", "../images/B/x.png"]), [Ok(2), Ok(2)]);
+    png(&images.join("B/raw/z.png"), 102);
+    assert_eq!(run(&["A/y.png", "B/z.png"]), [Ok(2), Ok(2)]);
+    assert!(run(&["A/y.png", "A/z.png"]).iter().all(Result::is_err));
     // What is next to B is not in A.
     assert!(run(&["old/y.png", "old/B/x.png"]).iter().all(Result::is_err));
     // Folders that are elsewhere: file names decide.

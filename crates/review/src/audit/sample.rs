@@ -278,8 +278,11 @@ impl Surroundings {
         let place = meta
             .centroid
             .ok_or_else(|| gone(format!("the corpus has no place for its crop {}", meta.path)))?;
-        let known = [meta.slide.clone(), stem(Path::new(&meta.slide))];
-        let file = known.iter().find_map(|n| self.files.get(n)).cloned();
+        // The place is in the image of the crop, which may be a part of the slide.
+        let image = Path::new(&meta.path).parent().unwrap_or(Path::new(""));
+        let image = [image.to_string_lossy().into_owned(), stem(image)];
+        let known = image.into_iter().chain([meta.slide.clone(), stem(Path::new(&meta.slide))]);
+        let file = known.into_iter().find_map(|n| self.files.get(&n)).cloned();
         let file = file.ok_or_else(|| gone(format!("not in {}", Shown(&self.folder))))?;
         let fail = |reason| SampleError::Slide { slide: meta.slide.clone(), reason };
         let slide = match self.open.take() {
