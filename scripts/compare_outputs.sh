@@ -148,8 +148,10 @@ with open("counts.csv", "w") as counts, open("clinical.csv", "w") as clinical:
     for i in range(60):
         n = random.randint(0, 40)
         counts.write(f"s{i},done,{n},{n * 3.7 + random.random():.3f}\n")
-        clinical.write(f"s{i},p{i // 2},{random.expovariate(0.01 + n / 900):.2f},{random.random() < 0.6:d},"
-                       f"{random.randint(30, 80)},{1 + (n > 10) + (n > 25)}\n")
+        if i % 2 == 0:
+            follow_up = (f"{random.expovariate(0.01 + n / 900):.2f},{random.random() < 0.6:d},"
+                         f"{random.randint(30, 80)},{1 + (n > 10) + (n > 25)}")
+        clinical.write(f"s{i},p{i // 2},{follow_up}\n")
 P
 job study survival study --counts counts.csv --clinical clinical.csv --join slide=slide --patient patient \
     --time months --event dead --covariates age --boxes grade --replicates 200 --out study

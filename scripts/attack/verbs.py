@@ -89,7 +89,7 @@ def resumable(tool):
 
 
 def tables(tool):
-    """Counts and follow-up of sixty made-up patients."""
+    """Counts of sixty slides, and the follow-up of thirty made-up patients."""
     r = tool.random
 
     def counts(out):
@@ -97,7 +97,8 @@ def tables(tool):
         Path(out).write_text("slide,status,hotspot_count,density_per_20mm2\n" + "".join(rows))
 
     def clinical(out):
-        rows = (f"s{k},p{k // 2},{r.randrange(1, 99)},{k % 2},{r.randrange(30, 80)}\n" for k in range(60))
+        people = [f"p{p},{r.randrange(1, 99)},{p % 2},{r.randrange(30, 80)}" for p in range(30)]
+        rows = (f"s{k},{people[k // 2]}\n" for k in range(60))
         Path(out).write_text("slide,patient,months,dead,age\n" + "".join(rows))
 
     return tool.once("counts.csv", counts), tool.once("clinical.csv", clinical)
