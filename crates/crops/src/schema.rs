@@ -130,7 +130,8 @@ pub struct CropMeta {
     /// The object's box in crop pixels.
     #[serde(rename = "box")]
     pub bbox: Option<CropBox>,
-    /// The object's centre in level-0 pixels of `slide`.
+    /// The object's centre in level-0 pixels of `slide`; of a crop that was imported from an image of a slide, in
+    /// pixels of that image, which the folder in `path` names.
     pub centroid: Option<Point<Level0>>,
     /// Slide or source image.
     pub slide: String,

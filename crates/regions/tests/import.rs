@@ -499,6 +499,7 @@ fn meanings_of_categories_that_the_file_lacks_are_refused() {
     for typed in ["mitoses=mf", "mitoiss=mf", "mitotsis=mf", "hard-negatives=ignore"] {
         assert!(import("csv", "a.csv", csv, &[typed]).is_err(), "{typed}");
     }
+    import("csv", "a.csv", &csv.replace("mitosis", "atypical mf"), &["typical mf=mf"]).unwrap();
     // A category that the file lists and no annotation has.
     let json = r#"{"images":[{"id":1,"file_name":"a","width":900,"height":900}],
         "categories":[{"id":1,"name":"MF"},{"id":2,"name":"odd"}],

@@ -13,10 +13,10 @@ struct Rule {
 const RULES: &[Rule] = &[
     Rule { name: "ignoring upper and lower case", apply: |k| k.to_lowercase() },
     Rule { name: "without the file's ending", apply: |k| without_ending(k).to_owned() },
-    Rule { name: "without the folder", apply: |k| file(k).to_owned() },
+    Rule { name: "without the folder", apply: |k| file_name(k).to_owned() },
     Rule {
         name: "without the folder and the file's ending",
-        apply: |k| without_ending(file(k)).to_owned(),
+        apply: |k| without_ending(file_name(k)).to_owned(),
     },
     Rule { name: "without leading zeros", apply: zeros },
     Rule { name: "ignoring blanks, hyphens and underscores", apply: letters },
@@ -28,12 +28,15 @@ const RULES: &[Rule] = &[
     },
 ];
 
-fn file(key: &str) -> &str {
+/// The last part of a path.
+#[must_use]
+pub fn file_name(key: &str) -> &str {
     key.rsplit(['/', '\\']).next().unwrap_or(key)
 }
 
 /// Up to two short endings off, as in `a.ome.tif`; numbers such as `1.5` keep theirs.
-fn without_ending(key: &str) -> &str {
+#[must_use]
+pub fn without_ending(key: &str) -> &str {
     let once = |k: &'_ str| -> Option<usize> {
         let (stem, ending) = k.rsplit_once('.')?;
         let short = (2..=8).contains(&ending.len());
@@ -74,7 +77,7 @@ fn number(key: &str) -> String {
 }
 
 fn patient(key: &str) -> String {
-    let file = file(key);
+    let file = file_name(key);
     if file.len() >= 12 && file.starts_with("TCGA-") && file.is_char_boundary(12) {
         return file[..12].to_owned();
     }
@@ -82,7 +85,7 @@ fn patient(key: &str) -> String {
 }
 
 fn loose(key: &str) -> String {
-    zeros(&letters(without_ending(file(key)))).to_lowercase()
+    zeros(&letters(without_ending(file_name(key)))).to_lowercase()
 }
 
 /// What two sets of keys do not share.

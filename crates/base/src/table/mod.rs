@@ -9,7 +9,7 @@ mod words;
 mod write;
 
 pub use cell::{cell, uncell};
-pub use join::Unmatched;
+pub use join::{Unmatched, file_name, without_ending};
 pub use words::{
     EventCell, MISSING, bare, event, is_missing, may_be_code, may_mean_missing, yes_no,
 };

@@ -42,7 +42,7 @@ impl Boxes {
         }
     }
 
-    /// Refuses a position, in the columns `at`, that is not the centre of the row's box, or may not be.
+    /// Refuses a position, in the columns `at`, that is not near the centre of the row's box, or may not be.
     pub(super) fn check(
         &self,
         table: &Table,
@@ -70,7 +70,8 @@ impl Boxes {
                 };
                 let [x, y] = [table.number(row, at[0])?, table.number(row, at[1])?];
                 format!(
-                    "{x}, {y}, but the box of the columns {own} has its centre at {}, {}; rename {place} to cx and cy if they are the figure's centre",
+                    "{x}, {y}, but the box of the columns {own} has its centre at {}, {}; rename {place} to cx and cy if \
+                     they are the figure's centre",
                     centre[0], centre[1]
                 )
             }

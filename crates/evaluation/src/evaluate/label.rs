@@ -46,8 +46,8 @@ pub(super) struct Labels<'a> {
 
 /// Whether a column has numbers or yes and no alone.
 fn is_coded(table: &Table, column: usize) -> bool {
-    let cells = (0..table.len()).map(|row| table.cell(row, column)).filter(|c| !c.is_empty());
-    cells.into_iter().all(|c| c.parse::<u64>().is_ok() || yes_no(c).is_some())
+    let mut cells = (0..table.len()).map(|row| table.cell(row, column)).filter(|c| !c.is_empty());
+    cells.all(|c| c.parse::<u64>().is_ok() || yes_no(c).is_some())
 }
 
 fn plain(word: &str) -> String {

@@ -5,6 +5,7 @@ use super::{FEATURES, StudyPlan, c_result, model};
 use crate::cohort::{Cohort, Slide};
 use crate::error::Error;
 use crate::frame::Frame;
+use base::table::{file_name, without_ending};
 use base::text::Many;
 use std::collections::{BTreeSet, HashMap};
 
@@ -46,21 +47,11 @@ pub(super) fn methods<'a>(
 type Key = fn(&Slide) -> &str;
 
 fn file(slide: &Slide) -> &str {
-    slide.slide.rsplit(['/', '\\']).next().unwrap_or(&slide.slide)
+    file_name(&slide.slide)
 }
 
-/// The file without a short ending, as in `a.svs` and `a.ome.tif`.
 fn stem(slide: &Slide) -> &str {
-    let name = file(slide);
-    let short = |e: &str| {
-        (2..=5).contains(&e.len()) && e.starts_with(char::is_alphabetic) && !e.contains(' ')
-    };
-    match name.rsplit_once('.') {
-        Some((stem, ending)) if !stem.is_empty() && short(ending) => {
-            stem.strip_suffix(".ome").unwrap_or(stem)
-        }
-        _ => name,
-    }
+    without_ending(file(slide))
 }
 
 /// The rows of each method that all methods have, in the order of the first; none for a method that shares no slide

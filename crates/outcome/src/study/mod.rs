@@ -517,16 +517,7 @@ mod tests {
                 counts += &format!("p{p:02}-{s},{n},{}\n", 3.0 * n + (p % 5) as f64);
             }
         }
-        let plan = StudyPlan {
-            methods: vec![Counts::new("M", table("counts.csv", &counts))],
-            join: ("slide".into(), "id".into()),
-            time: "months".into(),
-            event: "died".into(),
-            covariates: vec!["age".into()],
-            cut: CutPoints::Training { column: "part".into(), value: "train".into() },
-            replicates: 20,
-            ..StudyPlan::default()
-        };
+        let plan = StudyPlan::of_tests(table("counts.csv", &counts));
         study(&table("clinical.csv", &clinical), &plan).unwrap()
     }
 
@@ -619,16 +610,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("clinical.csv");
         std::fs::write(&path, clinical).unwrap();
-        let mut plan = StudyPlan {
-            methods: vec![Counts::new("M", table("counts.csv", &counts))],
-            join: ("slide".into(), "id".into()),
-            time: "months".into(),
-            event: "died".into(),
-            covariates: vec!["age".into()],
-            cut: CutPoints::Training { column: "part".into(), value: "train".into() },
-            replicates: 20,
-            ..StudyPlan::default()
-        };
+        let mut plan = StudyPlan::of_tests(table("counts.csv", &counts));
         change(&mut plan);
         let missing: Vec<String> = missing.iter().map(|&m| m.to_owned()).collect();
         study(&Table::read(&path, &missing)?, &plan)

@@ -67,8 +67,8 @@ pub(super) fn agreed(
 
 #[cfg(test)]
 mod tests {
-    use crate::study::{Counts, Study, StudyPlan, study};
-    use crate::{CutPoints, Table};
+    use crate::Table;
+    use crate::study::{Study, StudyPlan, study};
     use std::path::Path;
 
     fn table(name: &str, text: &str) -> Table {
@@ -101,15 +101,8 @@ mod tests {
         }
         let counts = format!("slide,hotspot_count,density\n{}", rows.concat());
         let plan = StudyPlan {
-            methods: vec![Counts::new("M", table("counts.csv", &counts))],
-            join: ("slide".into(), "id".into()),
             patient: Some("who".into()),
-            time: "months".into(),
-            event: "died".into(),
-            covariates: vec!["age".into()],
-            cut: CutPoints::Training { column: "part".into(), value: "train".into() },
-            replicates: 20,
-            ..StudyPlan::default()
+            ..StudyPlan::of_tests(table("counts.csv", &counts))
         };
         study(&table("clinical.csv", &clinical), &plan).map_err(|e| e.to_string())
     }

@@ -252,6 +252,23 @@ impl StudyPlan {
 }
 
 #[cfg(test)]
+impl StudyPlan {
+    /// Of made-up patients, in the columns of the tests' clinical tables.
+    pub(super) fn of_tests(counts: Table) -> Self {
+        Self {
+            methods: vec![Counts::new("M", counts)],
+            join: ("slide".into(), "id".into()),
+            time: "months".into(),
+            event: "died".into(),
+            covariates: vec!["age".into()],
+            cut: CutPoints::Training { column: "part".into(), value: "train".into() },
+            replicates: 20,
+            ..Self::default()
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

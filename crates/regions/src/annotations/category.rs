@@ -115,7 +115,8 @@ fn is_spelling(a: &str, b: &str) -> bool {
     let more = long.len() - short.len();
     let is_word = short.len() >= 5;
     let ending = same == short.len() && more <= if is_word { 3 } else { 1 };
-    short.len() >= 3 && (ending || (is_word && (one_more || another || swapped)))
+    // The first letters agree: `atypical` is not a spelling of `typical`.
+    short.len() >= 3 && same > 0 && (ending || (is_word && (one_more || another || swapped)))
 }
 
 /// A mapping that is not clear.

@@ -66,7 +66,8 @@ pub enum ImportError {
         /// Name and number of annotations.
         categories: Vec<(String, u64)>,
     },
-    /// Categories that were given a meaning and that the file does not have.
+    /// Categories that were given a meaning and that the file has in another spelling alone, or not at all where its
+    /// format fixes the classes.
     #[error(
         "{file}: no category is named {}, but a meaning is given for it; {}", quoted(names),
         match known[..] {

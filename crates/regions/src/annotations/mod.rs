@@ -77,8 +77,7 @@ impl Importer {
     /// The annotations of a file, or the part of them that the options select.
     ///
     /// # Errors
-    /// What the reader refuses, a mapping of categories that the file does not have, and what
-    /// [`Annotations::select`] refuses.
+    /// What the reader refuses, [`ImportError::Mapped`], and what [`Annotations::select`] refuses.
     pub fn annotations(
         &self,
         path: &Path,

@@ -281,8 +281,8 @@ impl Surroundings {
         // The place is in the image of the crop, which may be a part of the slide.
         let image = Path::new(&meta.path).parent().unwrap_or(Path::new(""));
         let image = [image.to_string_lossy().into_owned(), stem(image)];
-        let known = image.into_iter().chain([meta.slide.clone(), stem(Path::new(&meta.slide))]);
-        let file = known.into_iter().find_map(|n| self.files.get(&n)).cloned();
+        let slide = [meta.slide.clone(), stem(Path::new(&meta.slide))];
+        let file = image.into_iter().chain(slide).find_map(|n| self.files.get(&n)).cloned();
         let file = file.ok_or_else(|| gone(format!("not in {}", Shown(&self.folder))))?;
         let fail = |reason| SampleError::Slide { slide: meta.slide.clone(), reason };
         let slide = match self.open.take() {
