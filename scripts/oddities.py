@@ -153,6 +153,25 @@ def ome_macro_first(d):
     return reads(p, info=whole(images=["macro"], mpp=MPP), pixels=True)
 
 
+@case("tools that write all pages alike", "a slide that is flagged as a reduced copy")
+def flagged(d):
+    p = d / "flagged.tif"
+    small = dict(TILED, resolution=(1e4 / (4 * MPP),) * 2, resolutionunit="CENTIMETER")
+    pages(p, (LEVELS[2], small), (BASE, dict(TILED, **RESOLVED, subfiletype=1)))
+    return reads(p, info=whole(levels=2, mpp=MPP))
+
+
+@case("Bio-Formats, OME-TIFF in several files", "an image of another file in the OME-XML")
+def ome_of_two_files(d):
+    p = d / "two_files.ome.tif"
+    size = f'SizeX="{SIDE}" SizeY="{SIDE}" SizeC="3" SizeZ="1" SizeT="1"'
+    data = lambda uuid: f'<TiffData IFD="0"><UUID FileName="{uuid}.ome.tif">urn:uuid:{uuid}</UUID></TiffData>'
+    image = lambda uuid, um: f'<Image><Pixels {size} PhysicalSizeX="{um}">{data(uuid)}</Pixels></Image>'
+    xml = f'<OME UUID="urn:uuid:two">{image("one", 4 * MPP)}{image("two", MPP)}</OME>'
+    pages(p, (BASE, dict(TILED, description=xml)))
+    return reads(p, info=whole(mpp=MPP))
+
+
 @case("names of cases and blocks", "a slide called after a label")
 def named_slide(d):
     p = d / "named.tif"
@@ -918,6 +937,14 @@ def dicom_holes(d):
     return in_folder(p, reads(p, values=holed))
 
 
+@dicom_case("cut transfers", "a missing file of a sparse DICOM image")
+def dicom_part(d):
+    p = d / "dicom_part/part.dcm"
+    part = dict(ConcatenationUID="1.2.3.4", ConcatenationFrameOffsetNumber=0, InConcatenationNumber=1)
+    dicom(p, left_out=[(1, 0)], **part, InConcatenationTotalNumber=2)
+    return in_folder(p, refuses(p, "in 2 files", "a file is missing", remedy=alone(p)))
+
+
 @dicom_case("converters", "a size in millimetres against the spacing in DICOM")
 def dicom_volume(d):
     p = d / "dicom_volume/volume.dcm"
@@ -950,8 +977,10 @@ def dicom_label(d):
 @dicom_case("de-identification", "free text in technical attributes of DICOM")
 def says_more_dicom(d):
     p = d / "dicom_words/words.dcm"
-    dicom(p, Occupation="Judge", ProtocolName="of Jane Doe", Manufacturer="Jane Doe")
-    return in_folder(p, reads(p, names=["dicom.Occupation", "dicom.ProtocolName", "dicom.Manufacturer"]))
+    words = dict(ProtocolName="of Jane Doe", Manufacturer="Jane Doe", EncapsulatedDocument=b"for Jane Doe")
+    dicom(p, Occupation="Judge", **words)
+    names = ["Occupation", "ProtocolName", "Manufacturer", "EncapsulatedDocument"]
+    return in_folder(p, reads(p, names=[f"dicom.{name}" for name in names]))
 
 
 @dicom_case("de-identification", "private groups of DICOM")

@@ -30,6 +30,23 @@ pub enum SourceError {
         /// Sizes of the slide images that are there.
         others: Vec<(u64, u64)>,
     },
+    /// Images of several series have this size: they may be of other patients.
+    #[error(
+        "{} and {} are of different series, and both have an image of {width} x {height} px, so leave the files of \
+         one slide in the folder",
+        .first.display(),
+        .second.display()
+    )]
+    Several {
+        /// A file of one series.
+        first: PathBuf,
+        /// A file of another one.
+        second: PathBuf,
+        /// Wanted width, px.
+        width: u64,
+        /// Wanted height, px.
+        height: u64,
+    },
     /// A field that the standard requires is missing.
     #[error("{}: the header lacks {field}", .path.display())]
     Field {
@@ -132,7 +149,7 @@ impl Source {
     /// those of a folder.
     ///
     /// # Errors
-    /// [`SourceError`].
+    /// [`SourceError`]; also where two series of a folder have such an image.
     pub fn find(path: &Path, (width, height): (u64, u64)) -> Result<Self, SourceError> {
         let mut series = None;
         let mut others = Vec::new();
@@ -157,15 +174,29 @@ impl Source {
             files.push(entry.map_err(fail)?.path());
         }
         files.sort();
+        let mut found: Option<(Self, &Path)> = None;
         for file in files.iter().filter(|f| f.as_path() != path && is_dicom(f)) {
             // A broken neighbour is nobody's image.
             let Ok(header) = header(file) else { continue };
             let same = series.is_none() || series == field(&header, tags::SERIES_INSTANCE_UID);
             match size(&header).filter(|_| same) {
-                Some(s) if s == (width, height) => return Self::from_header(&header, file),
+                Some(s) if s == (width, height) => {
+                    let source = Self::from_header(&header, file)?;
+                    match &found {
+                        Some((one, first)) if one.series != source.series => {
+                            let (first, second) = (first.to_path_buf(), file.clone());
+                            return Err(SourceError::Several { first, second, width, height });
+                        }
+                        Some(_) => {}
+                        None => found = Some((source, file)),
+                    }
+                }
                 Some(s) => others.push(s),
                 None => {}
             }
+        }
+        if let Some((source, _)) = found {
+            return Ok(source);
         }
         others.sort_unstable();
         others.dedup();

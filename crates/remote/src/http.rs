@@ -66,12 +66,14 @@ impl Client {
         })
     }
 
-    /// Asks for `n` bytes from `from` on; of the content with this ETag, where there is one.
+    /// Asks for `n` bytes from `from` on; of the content with this ETag, where there is one. `len` is the object's
+    /// length, where it is known.
     pub(crate) fn fetch_range(
         &self,
         address: &Address,
         (from, n): (u64, u64),
         etag: Option<&str>,
+        len: Option<u64>,
     ) -> Result<Answer, Miss> {
         let range = format!("bytes={from}-{}", from + n - 1);
         let Request { url, mut headers, stays } = self.request(address, &range)?;
@@ -88,9 +90,21 @@ impl Client {
         let request = request.header("accept-encoding", "identity");
         let mut answer = request.config().max_redirects(0).build().call().map_err(failed)?;
         if !stays {
-            answer = self.follow(url, &range, answer)?;
+            answer = self.follow(url.clone(), &range, answer)?;
         }
-        self.check_answer(address, answer, from)
+        let is_open = answer.status() == 206
+            && header(answer.headers(), "content-range").is_some_and(|r| r.ends_with("/*"));
+        let len = if is_open && len.is_none() { self.length(&url) } else { len };
+        self.check_answer(address, answer, from, len)
+    }
+
+    /// The length of an object by its headers alone, for a server whose ranges do not state it.
+    fn length(&self, url: &str) -> Option<u64> {
+        self.count(1, 0);
+        let request = self.agent(url.starts_with("https:")).head(url);
+        let request = request.header("accept-encoding", "identity");
+        let answer = request.config().max_redirects(0).build().call().ok()?;
+        header(answer.headers(), "content-length").filter(|_| answer.status() == 200)?.parse().ok()
     }
 
     /// Goes where a server sends its reader. Not from elsewhere to this machine or its network: what
@@ -167,6 +181,7 @@ impl Client {
         address: &Address,
         mut answer: Response<Body>,
         from: u64,
+        len: Option<u64>,
     ) -> Result<Answer, Miss> {
         let status = answer.status().as_u16();
         let headers = answer.headers();
@@ -189,7 +204,9 @@ impl Client {
         }
         match status {
             206 if range.starts_with(&format!("bytes {from}-")) => {
-                let Some(len) = total else { return Err(RemoteError::NoRanges { status }.into()) };
+                let Some(len) = total.or(len.filter(|_| range.ends_with("/*"))) else {
+                    return Err(RemoteError::NoRanges { status }.into());
+                };
                 let last = range.split(['-', '/']).nth(1).and_then(|n| n.parse::<u64>().ok());
                 let last = last.filter(|last| (from..len).contains(last));
                 let Some(last) = last else {

@@ -59,7 +59,7 @@ impl Object {
         let n = if client.knows(address) { 1 } else { block };
         client.persist(|| {
             let Answer { len, etag, modified, body, given, .. } =
-                client.fetch_range(address, (0, n), None)?;
+                client.fetch_range(address, (0, n), None, None)?;
             let word = etag.clone().or_else(|| modified.map(|m| m.to_string()));
             let number = client.number(address, word.as_deref(), len);
             if let Some(mut body) = body {
@@ -190,6 +190,7 @@ impl Object {
                     &self.address,
                     (from, end - from),
                     self.etag.as_deref(),
+                    Some(self.len),
                 )?;
                 self.unchanged(&answer)?;
                 let Some(body) = &mut answer.body else {

@@ -274,3 +274,46 @@ fn a_bucket_whose_reader_pays_is_asked_so() {
     let e = open(&client, "s3://bucket/c.svs").unwrap_err().to_string();
     assert!(e.contains("may not read it") && !e.contains("requester pays"), "{e}");
 }
+
+/// A server may leave the whole length out of its ranges (RFC 9110, 14.4): then its headers alone state it.
+#[test]
+fn ranges_without_the_whole_length_are_read() {
+    use std::io::{BufRead, BufReader, Write};
+    for states_length in [true, false] {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/a.svs", listener.local_addr().unwrap());
+        let all = bytes(5000);
+        let served = all.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let lines = BufReader::new(&stream).lines().map_while(Result::ok);
+                let head: Vec<String> = lines.take_while(|l| !l.is_empty()).collect();
+                let range = head.iter().find_map(|l| l.strip_prefix("range: bytes="));
+                let answer = match range.and_then(|r| r.split_once('-')) {
+                    Some((from, to)) => {
+                        let [from, to] = [from, to].map(|n| n.parse::<usize>().unwrap());
+                        let to = to.min(served.len() - 1);
+                        let length = format!("content-length: {}", to + 1 - from);
+                        let head =
+                            format!("206 X\r\n{length}\r\ncontent-range: bytes {from}-{to}/*");
+                        (head, &served[from..=to])
+                    }
+                    None if states_length => {
+                        (format!("200 X\r\ncontent-length: {}", served.len()), &[][..])
+                    }
+                    None => ("404 X".to_owned(), &[][..]),
+                };
+                let head = format!("HTTP/1.1 {}\r\nconnection: close\r\n\r\n", answer.0);
+                let _ = (&stream).write_all(&[head.as_bytes(), answer.1].concat());
+            }
+        });
+        let client = Client::new(options());
+        match open(&client, &url) {
+            Ok(object) => {
+                assert!(states_length && object.size() == 5000);
+                assert_eq!(read(&object, 0, 5000).unwrap(), all);
+            }
+            Err(e) => assert!(!states_length && matches!(e, RemoteError::NoRanges { .. }), "{e}"),
+        }
+    }
+}

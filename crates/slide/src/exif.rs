@@ -76,7 +76,7 @@ pub(crate) fn fields(block: &[u8]) -> Vec<Field<'_>> {
             let entry = (uint(e, 2), uint(e + 2, 2), uint(e + 4, 4));
             let (Some(tag), Some(kind), Some(count)) = entry else { break };
             let size = match kind {
-                1 | 2 | 6 | 7 => 1,
+                1 | 2 | 6 | 7 | 129 => 1,
                 3 | 8 => 2,
                 4 | 9 | 11 | 13 => 4,
                 5 | 10 | 12 => 8,

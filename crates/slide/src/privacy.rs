@@ -4,7 +4,7 @@
 //! Names are judged, not values: they are those of DICOM's attributes, of TIFF's tags, and of what
 //! scanners write (Aperio, Hamamatsu, Leica, 3DHISTECH, Philips, Ventana). DICOM's UIDs count as
 //! technical: every file has them, and nothing in it states whether they were replaced. A DICOM attribute
-//! is also judged by its kind in the standard (names, dates, free text), and a private one counts as
+//! is also judged by its kind in the standard (names, dates, free text, bytes), and a private one counts as
 //! free text: nobody but its maker knows what it states.
 
 use dicom_core::VR;
@@ -172,6 +172,15 @@ const DICOM_WORDS: [&str; 11] = [
 const DICOM_PRODUCTS: [&str; 4] =
     ["Manufacturer", "ManufacturerModelName", "OpticalPathDescription", "SoftwareVersions"];
 
+/// Ends of the names of DICOM's attributes of bytes that are tables of numbers.
+const DICOM_TABLES: [&str; 5] = [
+    "iccprofile",
+    "lookuptabledata",
+    "lutdata",
+    "extendedoffsettable",
+    "extendedoffsettablelengths",
+];
+
 /// What a property of this name states about people; `None` for a technical one.
 #[must_use]
 pub fn personal(name: &str) -> Option<Personal> {
@@ -197,6 +206,10 @@ pub fn personal(name: &str) -> Option<Personal> {
         // Private attributes are of no kind that is known.
         VR::LT | VR::ST | VR::UT | VR::UN => Some(Personal::Text),
         VR::AE => Some(Personal::Place),
+        kind if is_bytes(kind) => {
+            let is_table = DICOM_TABLES.iter().any(|end| attribute.ends_with(end));
+            (!is_table).then_some(Personal::Text)
+        }
         VR::LO | VR::SH | VR::UC | VR::UR => {
             let keyword = keyword(name)?;
             let known = DICOM_WORDS.contains(&keyword) || DICOM_PRODUCTS.contains(&keyword);
@@ -204,6 +217,21 @@ pub fn personal(name: &str) -> Option<Personal> {
         }
         _ => None,
     })
+}
+
+/// Whether values of a kind are bytes, or numbers in bytes, of any length.
+fn is_bytes(kind: VR) -> bool {
+    matches!(kind, VR::OB | VR::OD | VR::OF | VR::OL | VR::OV | VR::OW)
+}
+
+/// Whether a property is free text only where its bytes hold words.
+pub(crate) fn is_of_bytes(name: &str) -> bool {
+    personal(name) == Some(Personal::Text) && kind_of_attribute(name).is_some_and(is_bytes)
+}
+
+/// Whether a property may state something about people, whatever its value.
+pub(crate) fn may_be_personal(name: &str) -> bool {
+    personal(name).is_some() || names_a_product(name)
 }
 
 /// The keyword of a DICOM attribute: of `dicom.A[0].SoftwareVersions[1]` the last, without its number.

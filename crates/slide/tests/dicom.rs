@@ -413,6 +413,120 @@ fn pixels_with_writing_are_found() {
     }
 }
 
+/// An attribute with a short length, written with its kind.
+fn attribute(tag: [u8; 4], vr: &[u8; 2], value: &[u8]) -> Vec<u8> {
+    [&tag[..], vr, &(value.len() as u16).to_le_bytes(), value].concat()
+}
+
+/// What a file of an image in `all` files states of itself: `first` frames are before it.
+fn concatenation(first: u32, all: Option<u16>) -> Vec<u8> {
+    let all = all.map(|n| attribute([0x20, 0, 0x63, 0x91], b"US", &n.to_le_bytes()));
+    let uid = attribute([0x20, 0, 0x61, 0x91], b"UI", b"1.2.3.4.");
+    let before = attribute([0x20, 0, 0x28, 0x92], b"UL", &first.to_le_bytes());
+    [uid, all.unwrap_or_default(), before].concat()
+}
+
+/// The frames of a sparse image leave places out anyway: that a file is missing shows in what the others state.
+#[test]
+fn a_missing_file_of_a_sparse_image_is_not_read_as_white() {
+    let opened = |first: u32, all: Option<u16>| {
+        let dir = tempfile::tempdir().unwrap();
+        let path = put(dir.path(), "part.dcm", "sparse/a.dcm", &[&concatenation(first, all)]);
+        open(&path).map(|s| s.absent_tiles(0).len()).map_err(|e| e.to_string())
+    };
+    assert_eq!((opened(0, None), opened(0, Some(1))), (Ok(1), Ok(1)));
+    let first = opened(5, Some(3)).unwrap_err();
+    assert!(first.contains("starts with frame 5 where 0 is due: a file is missing"), "{first}");
+    let last = opened(0, Some(3)).unwrap_err();
+    assert!(last.contains("in 3 files; only 1 can be read: a file is missing"), "{last}");
+}
+
+/// Of a slide on a server one file is read: one of several would be white where the others are.
+#[cfg(feature = "remote")]
+#[test]
+fn one_of_several_files_of_a_sparse_image_on_a_server_is_refused() {
+    let (dir, server) = (tempfile::tempdir().unwrap(), testkit::server::Server::start());
+    let opened = |n: usize, attributes: &[u8]| {
+        let path = put(dir.path(), "part.dcm", "sparse/a.dcm", &[attributes]);
+        let url = server.put(&format!("/{n}.dcm"), std::fs::read(path).unwrap());
+        open(Path::new(&url)).map(|s| s.levels().len()).map_err(|e| e.to_string())
+    };
+    assert_eq!(opened(0, &[]), Ok(1));
+    assert_eq!(opened(1, &concatenation(0, Some(1))), Ok(1));
+    for (n, all) in [(2, None), (3, Some(3))] {
+        let e = opened(n, &concatenation(0, all)).unwrap_err();
+        assert!(e.contains("only the named one is read"), "{all:?}: {e}");
+    }
+}
+
+/// Frames that state where they are may be spread over files, but not over scans.
+#[test]
+fn frames_of_another_spacing_are_not_of_the_same_image() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = put(dir.path(), "1.dcm", "sparse/a.dcm", &[]);
+    let mut bytes = std::fs::read(&path).unwrap();
+    for (old, new) in
+        [(&b"498.7.4.1"[..], &b"498.7.4.9"[..]), (b"0.00025\\0.00025", b"0.00050\\0.00050")]
+    {
+        let places: Vec<usize> =
+            (0..bytes.len()).filter(|i| bytes[*i..].starts_with(old)).collect();
+        assert!(!places.is_empty());
+        places.iter().for_each(|at| bytes[*at..at + old.len()].copy_from_slice(new));
+    }
+    std::fs::write(dir.path().join("2.dcm"), bytes).unwrap();
+    let e = open(&path).unwrap_err().to_string();
+    assert!(e.contains("2.dcm") && e.contains("disagree about the spacing"), "{e}");
+}
+
+/// Words in a value of bytes, of the meta information, and of a frame behind the first; tables of numbers stay.
+#[test]
+fn words_in_bytes_and_in_any_frame_are_found_and_gone_from_the_copy() {
+    let dir = tempfile::tempdir().unwrap();
+    let bytes = |tag: [u8; 4], vr: &[u8; 2], value: &[u8]| {
+        [&tag[..], vr, &[0, 0], &(value.len() as u32).to_le_bytes(), value].concat()
+    };
+    let (undefined, item) = ([0xFF; 4], [0xFE, 0xFF, 0x00, 0xE0]);
+    let (item_end, end) =
+        ([0xFE, 0xFF, 0x0D, 0xE0, 0, 0, 0, 0], [0xFE, 0xFF, 0xDD, 0xE0, 0, 0, 0, 0]);
+    let items = |tag: [u8; 4], all: &[&[u8]]| {
+        let all = all.iter().map(|i| [&item, &undefined, *i, &item_end[..]].concat());
+        [&tag[..], b"SQ\0\0", &undefined, &all.collect::<Vec<_>>().concat(), &end].concat()
+    };
+    let comment = attribute([0x20, 0, 0x58, 0x91], b"LT", b"for Jane Doe");
+    let content = items([0x20, 0, 0x11, 0x91], &[&comment]);
+    let frames = items([0, 0x52, 0x30, 0x92], &[&[], &content, &content]);
+    let report = bytes([0x42, 0, 0x11, 0], b"OB", b"Patient Jane Doe");
+    let long =
+        bytes([0xFC, 0xFF, 0xFC, 0xFF], b"OB", &[[0; 5000].as_slice(), b"Jane Doe"].concat());
+    let pad = bytes([0x00, 0x04, 0x04, 0x04], b"OB", &[7; 16]);
+    let table = bytes([0x28, 0, 1, 0x12], b"OW", b"red as a table..");
+    let all = [&report[..], &frames, &long, &pad, &table];
+    let path = put(dir.path(), "a.dcm", "rle/a.dcm", &all);
+    let mut file = std::fs::read(&path).unwrap();
+    let at = file.windows(6).position(|w| w == b"\x02\0\x12\0UI").unwrap();
+    file.splice(at..at, bytes([2, 0, 2, 1], b"OB", b"for Jane Doe"));
+    std::fs::write(&path, file).unwrap();
+    let found = open(&path).unwrap().inventory().unwrap().findings;
+    let frame = "dicom.PerFrameFunctionalGroupsSequence[1].FrameContentSequence[0].FrameComments";
+    let names = [
+        "dicom.EncapsulatedDocument",
+        "dicom.PrivateInformation",
+        "dicom.DataSetTrailingPadding",
+        frame,
+    ];
+    for name in names {
+        assert!(found.iter().any(|f| f.name == name), "{name}: {found:?}");
+    }
+    let others = ["Sequence[2]", "MAC", "LookupTable"];
+    assert!(!found.iter().any(|f| others.iter().any(|o| f.name.contains(o))), "{found:?}");
+    let out = dir.path().join("copy");
+    let done = slide::deidentify::deidentify(&path, &out, &OpenOptions::default()).unwrap();
+    let copy = std::fs::read(&done.output[0]).unwrap();
+    let has = |word: &[u8]| copy.windows(word.len()).any(|w| w == word);
+    assert!(!has(b"Jane") && has(b"red as a table") && has(&[7; 16]));
+    assert_eq!(open(&done.output[0]).unwrap().inventory().unwrap().findings, []);
+}
+
 #[test]
 fn a_part_that_is_missing_is_missed() {
     for (file, words) in [("a", "starts with frame"), ("b", "6 frames of 12")] {

@@ -453,6 +453,62 @@ fn the_largest_image_is_the_slide_wherever_it_stands() {
     assert!(notes.iter().any(|n| n.contains("may be another scene")), "{notes:?}");
 }
 
+/// Some writers flag the slide as a reduced copy, or the thumbnail as none.
+#[test]
+fn a_larger_image_that_is_flagged_as_reduced_is_the_slide() {
+    let drawn = Drawn::new();
+    let page = |side, factor| Page::tissue((side, side), factor, Some(256));
+    let slide =
+        open(&drawn.tiff("flagged.tif", &[page(512, 4), page(2048, 1).subfile(1)])).unwrap();
+    assert_eq!((slide.dimensions(), slide.levels().len()), ((2048, 2048), 2));
+    // A photograph in strips does not take the place of tiles, but not in silence.
+    let photograph = Page::tissue((1500, 1000), 2, None).subfile(1);
+    let slide = open(&drawn.tiff("photograph.tif", &[page(1024, 2), photograph])).unwrap();
+    let notes = slide.level_notes();
+    assert_eq!(slide.dimensions(), (1024, 1024));
+    assert!(notes.iter().any(|n| n.contains("1500 x 1000 px) is larger")), "{notes:?}");
+}
+
+/// The samples of an image are those of its own channels and directory, and not of the file's first.
+#[test]
+fn scenes_behind_a_grey_label_are_seen() {
+    let drawn = Drawn::new();
+    let size = r#"SizeZ="1" PhysicalSizeX="0.5""#;
+    let images = [("label", 64, 64, size), ("a", 1024, 1024, size), ("b", 900, 700, size)];
+    let text = ome(&images).replacen(r#"SizeC="3""#, r#"SizeC="1""#, 1);
+    let label = Page { samples: 1, ..Page::tissue((64, 64), 1, None) }.text(270, &text);
+    let scenes = || [(1024, 1024), (900, 700)].map(|size| Page::tissue(size, 2, Some(256)));
+    let [one, two] = scenes();
+    refused(&drawn.tiff("label.ome.tif", &[label, one, two]), &["several scenes", "900 x 700"]);
+    // A label that is stored without the colours which its channel states.
+    let channels =
+        ome(&images).replace("></Pixels>", r#"><Channel SamplesPerPixel="3"/></Pixels>"#);
+    let grey = Page { samples: 1, ..Page::tissue((64, 64), 1, None) };
+    let label = grey.text(270, &channels);
+    let [one, two] = scenes();
+    refused(&drawn.tiff("channel.ome.tif", &[label, one, two]), &["several scenes", "900 x 700"]);
+}
+
+/// One text describes several files: each image is of the file that its UUID names.
+#[test]
+fn an_image_of_another_file_does_not_describe_this_one() {
+    let drawn = Drawn::new();
+    let image = |um: &str, uuid: &str| {
+        format!(
+            r#"<Image Name="{um}"><Pixels SizeX="512" SizeY="512" SizeC="3" SizeZ="1" SizeT="1"
+            PhysicalSizeX="{um}"><TiffData IFD="0"><UUID FileName="x">urn:uuid:{uuid}</UUID></TiffData>
+            </Pixels></Image>"#
+        )
+    };
+    let all = [image("0.1", "B"), image("0.5", "A")].concat();
+    for (file, um) in [("a", 0.5), ("b", 0.1)] {
+        let text = format!(r#"<?xml version="1.0"?><OME UUID="urn:uuid:{file}">{all}</OME>"#);
+        let page = Page::tissue((512, 512), 4, Some(256)).text(270, &text);
+        let slide = Slide::open(drawn.tiff(&format!("{file}.ome.tif"), &[page])).unwrap();
+        assert_eq!(slide.resolution().unwrap().x.get(), um, "{file}");
+    }
+}
+
 /// A case may be called after a label: what the other images are copies of is the slide.
 #[test]
 fn a_slide_whose_name_has_the_word_of_a_label_is_the_slide() {
@@ -513,6 +569,62 @@ fn every_coding_of_samples_is_read_as_stated_or_refused() {
     assert!(black[0] < 8 && black[3 * 63] > 244, "{} {}", black[0], black[3 * 63]);
     assert!(black.iter().zip(&white).all(|(b, w)| *w == 255 - *b));
     refused(&drawn.tiff("map.tif", &[grey(3)]), &["colour map under JPEG"]);
+}
+
+/// Markers within JPEG data that contradict the directory cast doubt on every tile; streams without markers are as the
+/// directory states, and one of another number of components is not read.
+#[test]
+fn jpeg_tiles_of_other_colours_than_the_directory_states_are_named() {
+    let drawn = Drawn::new();
+    let encoded = |colour, bytes: &[u8]| {
+        let mut out = Vec::new();
+        jpeg_encoder::Encoder::new(&mut out, 90).encode(bytes, 64, 64, colour).unwrap();
+        out
+    };
+    let marked = encoded(jpeg_encoder::ColorType::Rgb, &[90; 3 * 64 * 64]);
+    // Without the segment of JFIF.
+    let bare = [&marked[..2], &marked[20..]].concat();
+    let grey = encoded(jpeg_encoder::ColorType::Luma, &[90; 64 * 64]);
+    let opened = |photometric: u8, coded: &[u8]| {
+        let mut page = Page::tissue((64, 64), 30, Some(64));
+        page = page.with(259, SHORT, &[7, 0]).with(262, SHORT, &[photometric, 0]);
+        page.coded = Some(coded.to_vec());
+        open(&drawn.tiff("colours.tif", &[page])).unwrap()
+    };
+    let whole = |slide: &Slide| slide.read_level(0, Rect::new(0, 0, 64, 64));
+    for (photometric, coded, doubted) in
+        [(2, &marked, true), (6, &marked, false), (2, &bare, false), (6, &bare, false)]
+    {
+        let slide = opened(photometric, coded);
+        whole(&slide).unwrap();
+        let tiles = slide.suspect_tiles();
+        assert_eq!(!tiles.is_empty(), doubted, "{photometric}: {tiles:?}");
+    }
+    let e = whole(&opened(6, &grey)).unwrap_err();
+    assert!(matches!(e, SlideError::Tile { .. }), "{e}");
+    assert!(e.to_string().contains("1 components where the directory states 3"), "{e}");
+}
+
+/// A tile is left out where all its planes are.
+#[test]
+fn a_tile_without_one_of_its_planes_is_an_error_and_not_white() {
+    let drawn = Drawn::new();
+    let read = |counts: [u32; 3]| {
+        let longs = |v: [u32; 3]| v.map(u32::to_le_bytes).concat();
+        let page = Page::tissue((64, 64), 30, Some(64)).with(284, SHORT, &[2, 0]);
+        let places = page.with(324, LONG, &longs([8, 4104, 8200]));
+        let path = drawn.tiff("planes.tif", &[places.with(325, LONG, &longs(counts))]);
+        let slide = open(&path).unwrap();
+        let absent = slide.absent_tiles(0).len();
+        slide.read_level(0, Rect::new(0, 0, 64, 64)).map(|_| absent).map_err(|e| e.to_string())
+    };
+    assert_eq!((read([4096; 3]), read([0; 3])), (Ok(0), Ok(1)));
+    for plane in 0..3 {
+        let mut counts = [4096; 3];
+        counts[plane] = 0;
+        let e = read(counts).unwrap_err();
+        assert!(e.contains("without data"), "{plane}: {e}");
+    }
 }
 
 /// A copy at a coarser level has the um/px of the slide times the step between them; a second scene has its own.
@@ -747,6 +859,17 @@ fn exif(orientation: u8) -> Vec<u8> {
     b.extend([0x12, 0x01, 3, 0, 1, 0, 0, 0, orientation, 0, 0, 0, 0, 0, 0, 0]);
     b
 }
+
+/// An EXIF block with one field of single bytes.
+fn exif_text(tag: u16, kind: u16, text: &[u8]) -> Vec<u8> {
+    let entry = [tag.to_le_bytes(), kind.to_le_bytes()].concat();
+    let place = [text.len() as u32, 26].map(u32::to_le_bytes).concat();
+    [&b"II*\0\x08\0\0\0\x01\0"[..], &entry, &place, &[0; 4], text].concat()
+}
+
+/// The segment of Adobe, for YCbCr, and that of JFIF up to the size of its thumbnail.
+const ADOBE: &[u8] = b"Adobe\0\x64\0\0\0\0\x01";
+const JFIF: &[u8] = b"JFIF\0\x01\x01\0\0\x01\0\x01";
 
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/slides").join(name)
@@ -1001,9 +1124,12 @@ fn texts_are_found_in_every_place_of_a_file() {
         let found = kinds(&path);
         assert!(found.contains(&(name.to_owned(), kind)), "{name}: {found:?}");
     }
-    for clean in ["flat.png", "flat_444.jpg", "lzw.tif"] {
-        let found = kinds(&golden(clean));
-        assert!(found.is_empty(), "{clean}: {found:?}");
+    let product = drawn.file("p.png", &png_with(b"tEXt", b"Software\0Adobe Photoshop 24.1", false));
+    let marked = drawn.file("m.jpg", &jpeg_with(0xEE, ADOBE));
+    let clean = ["flat.png", "flat_444.jpg", "lzw.tif"].map(golden);
+    for clean in clean.iter().chain([&product, &marked]) {
+        let found = kinds(clean);
+        assert!(found.is_empty(), "{clean:?}: {found:?}");
     }
     // Of this one the scanner is known.
     let found = kinds(&golden("svs_jpeg_rgb.svs"));
@@ -1073,7 +1199,20 @@ fn deflated(text: &[u8]) -> Vec<u8> {
     out.finish().unwrap()
 }
 
-/// Each kind of place that holds a text, by itself in a file: it is found, and a copy is without it.
+/// A text by itself in a file: it is found, and a copy is without it.
+fn found_and_gone(drawn: &Drawn, file: &str, bytes: &[u8], name: &str, kind: Personal) {
+    let path = drawn.file(file, bytes);
+    let found = kinds(&path);
+    assert!(found.contains(&(name.to_owned(), kind)), "{file}, {name}: {found:?}");
+    let out = drawn.dir.path().join(format!("copy-of-{file}"));
+    deidentify(&path, &out, &OpenOptions { mpp: None, ..options() })
+        .unwrap_or_else(|e| panic!("{file}: {e}"));
+    assert_eq!(kinds(&out), [], "{file}");
+    let copy = std::fs::read(&out).unwrap();
+    assert!(!copy.windows(4).any(|w| w == b"Jane"), "{file}");
+}
+
+/// Each kind of place of a TIFF that holds a text.
 #[test]
 fn every_kind_of_text_is_found_in_a_file_and_gone_from_its_copy() {
     let drawn = Drawn::new();
@@ -1088,10 +1227,6 @@ fn every_kind_of_text_is_found_in_a_file_and_gone_from_its_copy() {
     let sub: [(u16, u16, &[u8]); 3] =
         [(256, SHORT, &[64, 0]), (257, SHORT, &[8, 0]), (270, ASCII, jane)];
     let icc = profile("scanned for Jane Doe");
-    let jpeg_icc = [&b"ICC_PROFILE\0\x01\x01"[..], &icc].concat();
-    let zipped = |key: &[u8], text: &[u8]| [key, b"\0\0", &deflated(text)].concat();
-    let itxt = [&b"Remark\0\x01\0en\0\0"[..], &deflated(b"for Jane Doe")].concat();
-    let behind = |name: &str| [&std::fs::read(golden(name)).unwrap()[..], b"for Jane Doe"].concat();
     for (file, bytes, name, kind) in [
         (
             "e.tif",
@@ -1128,8 +1263,62 @@ fn every_kind_of_text_is_found_in_a_file_and_gone_from_its_copy() {
             "tiff.ImageDescription",
             Personal::Text,
         ),
+        ("8.tif", tiff(&[page().with(42032, 129, jane)]), "tiff.CameraOwnerName", Personal::Person),
+        ("6.tif", tiff(&[page().with(65001, 6, jane)]), "tiff.(65001)", Personal::Text),
+    ] {
+        found_and_gone(&drawn, file, &bytes, name, kind);
+    }
+}
+
+/// Each kind of place of a JPEG or PNG that holds a text.
+#[test]
+fn every_kind_of_text_is_found_in_a_picture_and_gone_from_its_copy() {
+    let drawn = Drawn::new();
+    let jane = b"Jane Doe\0";
+    let icc = profile("scanned for Jane Doe");
+    let jpeg_icc = [&b"ICC_PROFILE\0\x01\x01"[..], &icc].concat();
+    let zipped = |key: &[u8], text: &[u8]| [key, b"\0\0", &deflated(text)].concat();
+    let itxt = [&b"Remark\0\x01\0en\0\0"[..], &deflated(b"for Jane Doe")].concat();
+    let behind = |name: &str| [&std::fs::read(golden(name)).unwrap()[..], b"for Jane Doe"].concat();
+    for (file, bytes, name, kind) in [
         ("i.jpg", jpeg_with(0xE2, &jpeg_icc), "jpeg.ICCProfile.desc", Personal::Text),
         ("b.jpg", behind("flat_444.jpg"), "jpeg.after the end", Personal::Text),
+        (
+            "a.jpg",
+            jpeg_with(0xEE, &[ADOBE, b"for Jane Doe"].concat()),
+            "jpeg.APP14",
+            Personal::Text,
+        ),
+        (
+            "j.jpg",
+            jpeg_with(0xE0, &[JFIF, b"\0\0for Jane Doe"].concat()),
+            "jpeg.APP0",
+            Personal::Text,
+        ),
+        (
+            "p.jpg",
+            jpeg_with(0xE0, &[JFIF, b"\x01\x01Jan"].concat()),
+            "jpeg.JFIF",
+            Personal::Picture,
+        ),
+        (
+            "8.jpg",
+            jpeg_with(0xE1, &[b"Exif\0\0", &exif_text(42032, 129, jane)[..]].concat()),
+            "jpeg.exif.CameraOwnerName",
+            Personal::Person,
+        ),
+        (
+            "6.png",
+            png_with(b"eXIf", &exif_text(65001, 6, jane), false),
+            "png.exif.(65001)",
+            Personal::Text,
+        ),
+        (
+            "w.png",
+            png_with(b"tEXt", b"Software\0for Jane Doe", false),
+            "png.Software",
+            Personal::Text,
+        ),
         (
             "i.png",
             png_with(b"iCCP", &zipped(b"icc", &icc), false),
@@ -1145,15 +1334,7 @@ fn every_kind_of_text_is_found_in_a_file_and_gone_from_its_copy() {
         ("t.png", png_with(b"iTXt", &itxt, true), "png.Remark", Personal::Text),
         ("b.png", behind("flat.png"), "png.after the end", Personal::Text),
     ] {
-        let path = drawn.file(file, &bytes);
-        let found = kinds(&path);
-        assert!(found.contains(&(name.to_owned(), kind)), "{file}, {name}: {found:?}");
-        let out = drawn.dir.path().join(format!("copy-of-{file}"));
-        deidentify(&path, &out, &OpenOptions { mpp: None, ..options() })
-            .unwrap_or_else(|e| panic!("{file}: {e}"));
-        assert_eq!(kinds(&out), [], "{file}");
-        let copy = std::fs::read(&out).unwrap();
-        assert!(!copy.windows(4).any(|w| w == b"Jane"), "{file}");
+        found_and_gone(&drawn, file, &bytes, name, kind);
     }
 }
 
@@ -1161,11 +1342,11 @@ fn every_kind_of_text_is_found_in_a_file_and_gone_from_its_copy() {
 #[test]
 fn text_in_a_field_of_numbers_is_found_and_left_out() {
     let drawn = Drawn::new();
-    for (tag, kind) in [(301, 1), (332, 7), (532, 7)] {
+    for (tag, kind) in [(301, 1), (301, 6), (301, 129), (332, 7), (532, 7)] {
         let page = Page::tissue((256, 256), 4, Some(256)).with(tag, kind, b"Jane Doe S21-1234");
         let path = drawn.tiff("bytes.tif", &[page]);
         assert!(matches!(&kinds(&path)[..], [(_, Personal::Text)]), "{tag}: {:?}", kinds(&path));
-        let out = drawn.dir.path().join(format!("copy-{tag}.tif"));
+        let out = drawn.dir.path().join(format!("copy-{tag}-{kind}.tif"));
         deidentify(&path, &out, &options()).unwrap();
         assert!(!std::fs::read(&out).unwrap().windows(4).any(|w| w == b"Jane"), "{tag}");
         same_pixels(&open(&path).unwrap(), &open(&out).unwrap());

@@ -1,8 +1,7 @@
 //! A PNG or JPEG without texts: the pixels' own chunks and segments, byte by byte.
 
 use super::{DeidentifyError, Written, disk};
-use crate::inventory::is_technical_segment;
-use crate::jpeg::segments;
+use crate::inventory::without_texts;
 use crate::limits::Fault;
 use crate::png;
 use crate::{Slide, SlideError};
@@ -21,7 +20,8 @@ pub(super) fn write(slide: &Slide, output: &Path) -> Result<Written, DeidentifyE
         let reason = Fault::read(0, &e).reason();
         SlideError::read(&slide.path, reason)
     })?;
-    let clean = if slide.format() == "png" { png(&bytes) } else { jpeg(&bytes) };
+    let clean =
+        if slide.format() == "png" { png(&bytes) } else { without_texts(&bytes).into_owned() };
     std::fs::write(output, &clean).map_err(disk(output))?;
     let written = base::file::read_whole(output).map_err(disk(output))?;
     let digest = |b: &[u8]| base::digest::hex(&Sha256::digest(pixels(slide.format(), b)));
@@ -39,23 +39,11 @@ fn png(b: &[u8]) -> Vec<u8> {
     out
 }
 
-fn jpeg(b: &[u8]) -> Vec<u8> {
-    let (all, end) = segments(b);
-    let mut out = Vec::with_capacity(b.len());
-    let mut from = 0;
-    for s in all.iter().filter(|s| !is_technical_segment(s.marker, &b[s.body.clone()])) {
-        out.extend_from_slice(&b[from..s.start]);
-        from = s.body.end;
-    }
-    out.extend_from_slice(&b[from..end.min(b.len())]);
-    out
-}
-
 /// The bytes that make the pixels.
 fn pixels(format: &str, b: &[u8]) -> Vec<u8> {
     if format == "png" {
         let pixels = png::chunks(b).filter(|c| c.kind == b"IDAT").filter_map(|c| c.whole);
         return pixels.flatten().copied().collect();
     }
-    jpeg(b)
+    without_texts(b).into_owned()
 }

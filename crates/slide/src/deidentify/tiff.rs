@@ -3,8 +3,8 @@
 use super::{DeidentifyError, Written, disk};
 use crate::format::{Layout, tiff_layout};
 use crate::icc;
-use crate::inventory::{JPEG_2000, is_technical_segment, jp2k_comments, jp2k_texts};
-use crate::jpeg::segments;
+use crate::inventory::tags::{is_bytes, is_text};
+use crate::inventory::{JPEG_2000, jp2k_comments, jp2k_texts, without_texts};
 use crate::limits::Fault;
 use crate::privacy;
 use crate::tiff::{Ifd, TiffFile, tag};
@@ -23,8 +23,6 @@ const KEPT: [u16; 35] = [
     318, 319, 320, 322, 323, 332, 334, 336, 338, 339, 529, 530, 531, 532, 32996, 32997,
 ];
 /// TIFF's numbers of types.
-const BYTE: u16 = 1;
-const ASCII: u16 = 2;
 const SHORT: u16 = 3;
 const LONG: u16 = 4;
 const RATIONAL: u16 = 5;
@@ -169,10 +167,10 @@ fn fields(ifd: &Ifd, aperio: bool) -> Result<Vec<Field>, Fault> {
     let mut all = Vec::new();
     for (t, kind, count) in ifd.entries() {
         let value = match t {
-            _ if KEPT.contains(&t) && kind != ASCII => {
+            _ if KEPT.contains(&t) && !is_text(kind) => {
                 let value = ifd.bytes(t)?.unwrap_or_default();
                 // Numbers in bytes, unless somebody wrote in them.
-                if matches!(kind, BYTE | UNDEFINED) && privacy::holds_words(&value) {
+                if is_bytes(kind) && privacy::holds_words(&value) {
                     continue;
                 }
                 value
@@ -208,14 +206,6 @@ fn resolution(slide: &Slide, form: Form) -> Vec<Field> {
         field(tag::Y_RESOLUTION, RATIONAL, rational(r.y.get())),
         field(tag::RESOLUTION_UNIT, SHORT, form.uint(3, 2)),
     ]
-}
-
-/// A JPEG stream without comments, application data, and what follows its end.
-fn without_texts(b: &[u8]) -> Cow<'_, [u8]> {
-    let (all, end) = segments(b);
-    let texts = all.iter().filter(|s| !is_technical_segment(s.marker, &b[s.body.clone()]));
-    let behind = (end < b.len()).then_some(end..b.len());
-    without(b, texts.map(|s| s.start..s.body.end).chain(behind).collect())
 }
 
 /// A JPEG 2000 codestream without the comments of its main header, which no other part of it counts; other texts, and

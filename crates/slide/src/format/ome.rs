@@ -5,7 +5,7 @@ use super::roles::{Arranged, Entry, Rule, arrange, entries, named};
 use super::{Format, Probe};
 use crate::resolution::{Claim, decimal};
 use crate::source::Opened;
-use crate::tiff::tag;
+use crate::tiff::{Ifd, tag};
 use crate::{OpenOptions, SlideError};
 use roxmltree::{Document, Node};
 use std::collections::BTreeMap;
@@ -39,20 +39,34 @@ struct OmeImage {
     first: Option<usize>,
     /// Directories from there on that belong to it.
     planes: usize,
+    /// Samples per pixel of its channels, as the XML states them.
+    samples: usize,
 }
 
 impl OmeImage {
-    fn from_node(node: Node<'_, '_>) -> Self {
-        let part = |name: &str| node.descendants().find(|n| n.tag_name().name() == name);
-        let pixels = part("Pixels");
-        let all = pixels.into_iter().flat_map(|n| n.attributes());
-        let first = part("TiffData").and_then(|n| n.attribute("IFD"));
-        Self {
+    /// `None` for an image whose planes are in other files: those of another UUID than `file`, that of the file read.
+    fn from_node(node: Node<'_, '_>, file: Option<&str>) -> Option<Self> {
+        let parts = |name| node.descendants().filter(move |n: &Node| n.tag_name().name() == name);
+        let all = parts("Pixels").next().into_iter().flat_map(|n| n.attributes());
+        let is_elsewhere = |data: &Node| {
+            let uuid = data.children().find(|n| n.tag_name().name() == "UUID");
+            let uuid = uuid.and_then(|n| n.text()).map(str::trim);
+            uuid.zip(file).is_some_and(|(uuid, file)| !uuid.eq_ignore_ascii_case(file.trim()))
+        };
+        let data = parts("TiffData").find(|data| !is_elsewhere(data));
+        if data.is_none() && parts("TiffData").next().is_some() {
+            return None;
+        }
+        let first = data.and_then(|n| n.attribute("IFD"));
+        let samples =
+            parts("Channel").filter_map(|n| n.attribute("SamplesPerPixel")?.trim().parse().ok());
+        Some(Self {
             name: node.attribute("Name").unwrap_or_default().to_owned(),
             pixels: all.map(|a| (a.name().to_owned(), a.value().to_owned())).collect(),
             first: first.and_then(|v| v.trim().parse().ok()),
             planes: 0,
-        }
+            samples: samples.max().unwrap_or(1),
+        })
     }
 
     fn attribute(&self, name: &str) -> Option<&str> {
@@ -82,21 +96,29 @@ impl OmeImage {
 
 /// The images that the file's OME-XML states.
 fn stated(probe: &Probe) -> Result<Vec<OmeImage>, SlideError> {
-    let samples = probe.tiff()?.ifds[0].uint_or(tag::SAMPLES, 1).unwrap_or(1);
+    let all = &probe.tiff()?.ifds;
+    let samples = |index: usize| all.get(index).map_or(1, samples);
     let text = xml(probe).unwrap_or_default();
-    images(&text, samples as usize).map_err(|e| probe.malformed(format!("OME-XML: {e}")))
+    images(&text, samples).map_err(|e| probe.malformed(format!("OME-XML: {e}")))
+}
+
+/// Samples per pixel of a directory.
+fn samples(ifd: &Ifd) -> usize {
+    ifd.uint(tag::SAMPLES).ok().flatten().unwrap_or(1).max(1) as usize
 }
 
 /// The images of a text, each with the directory of its first plane: from `TiffData`, otherwise
-/// in the order of the images.
-fn images(xml: &str, samples: usize) -> Result<Vec<OmeImage>, roxmltree::Error> {
+/// in the order of the images. `samples` gives the samples per pixel of a directory.
+fn images(xml: &str, samples: impl Fn(usize) -> usize) -> Result<Vec<OmeImage>, roxmltree::Error> {
     let document = Document::parse(xml.trim())?;
+    let file = document.root_element().attribute("UUID");
     let nodes = document.descendants().filter(|n| n.tag_name().name() == "Image");
-    let mut all: Vec<OmeImage> = nodes.map(OmeImage::from_node).collect();
+    let mut all: Vec<OmeImage> = nodes.filter_map(|node| OmeImage::from_node(node, file)).collect();
     let mut next = 0;
     for image in &mut all {
         let first = *image.first.get_or_insert(next);
-        let channels = image.count("SizeC").div_ceil(samples.max(1));
+        // One of the two may be left at 1.
+        let channels = image.count("SizeC").div_ceil(image.samples.max(samples(first)));
         image.planes =
             image.count("SizeZ").saturating_mul(image.count("SizeT")).saturating_mul(channels);
         next = first.saturating_add(image.planes);
@@ -124,8 +146,7 @@ pub(super) fn arranged(probe: &Probe, options: &OpenOptions) -> Result<Arranged,
     let twins = (all.iter().filter(own).count() > 1).then_some("scenes");
     let arranged = arrange(probe, all, &Rule { twins, ..RULE })?;
     if let Some(image) = stated.iter().find(|i| i.first == Some(arranged.index)) {
-        let samples = arranged.base.uint(tag::SAMPLES).ok().flatten().unwrap_or(1).max(1);
-        let channels = image.count("SizeC").div_ceil(samples as usize);
+        let channels = image.count("SizeC").div_ceil(samples(&arranged.base));
         agreed(probe, image, &arranged.pyramid.images[0], channels)?;
     }
     Ok(arranged)
@@ -229,7 +250,7 @@ mod tests {
         let three = image("label", &pixels(3, 1), "");
         let text = format!("<OME>{one}{two}{three}</OME>");
         let first = |text: &str| -> Vec<_> {
-            images(text, 3).unwrap().into_iter().map(|i| (i.name, i.first)).collect()
+            images(text, |_| 3).unwrap().into_iter().map(|i| (i.name, i.first)).collect()
         };
         let want = [("macro image", Some(0)), ("scan", Some(1)), ("label", Some(3))];
         assert_eq!(first(&text), want.map(|(name, at)| (name.to_owned(), at)));
@@ -244,12 +265,12 @@ mod tests {
         let x = r#"<?xml version="1.0"?><!-- <Image><Pixels PhysicalSizeX="0.5"/></Image> -->
             <ome:OME xmlns:ome="o" a="b"><ome:Image ID="0" Name='x &amp; y'><ome:Pixels SizeX="3"
             PhysicalSizeX = "0.25" PhysicalSizeXUnit="&#181;m"/></ome:Image></ome:OME>"#;
-        let all = images(x, 3).unwrap();
+        let all = images(x, |_| 3).unwrap();
         assert_eq!((all.len(), &*all[0].name, all[0].first), (1, "x & y", Some(0)));
         assert_eq!(all[0].attribute("PhysicalSizeXUnit"), Some("µm"));
         assert_eq!(all[0].attribute("SizeY"), None);
         assert_eq!(all[0].mpp().unwrap().0, 0.25);
-        assert!(images("<OME><Image></OME>", 3).is_err());
+        assert!(images("<OME><Image></OME>", |_| 3).is_err());
         assert_eq!(micrometres("nm"), 1e-3);
         assert!(micrometres("pixel").is_nan());
     }

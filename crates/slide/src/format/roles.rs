@@ -275,6 +275,12 @@ fn slide(all: &[Entry], rule: &Rule) -> Option<usize> {
         (0..all.len()).filter(|&i| may(&all[i])).partition(|&i| all[i].name.is_some());
     let whole = free.iter().copied().filter(|&i| !all[i].reduced());
     let best = whole.max_by_key(key).or_else(|| free.iter().copied().max_by_key(key));
+    // Some writers flag the slide itself as reduced: the largest image is the slide all the same.
+    let larger = |&i: &usize| {
+        let (e, than) = (&all[i], best.map(|b| &all[b]));
+        e.image.is_ok() && than.is_some_and(|b| e.pixels() > b.pixels() && is_alike(e, b))
+    };
+    let best = free.iter().copied().filter(larger).max_by_key(key).or(best);
     let Some(best) = best else {
         // Nothing but a label: that is what was asked for.
         return (0..all.len()).filter(|&i| !all[i].mask).max_by_key(key);
@@ -291,11 +297,14 @@ fn is_copy(e: &Entry, whole: &Entry) -> bool {
     by_size && whole.image.is_ok() && (e.reduced() || in_tiles)
 }
 
+/// Whether an image is stored as a scan next to another one: next to tiles, strips are a photograph or a thumbnail.
+fn is_alike(e: &Entry, base: &Entry) -> bool {
+    (e.tiled || !base.tiled) && e.colours == base.colours
+}
+
 /// Whether an image that is not a level may be another slide.
 fn is_scene(e: &Entry, base: &Entry) -> bool {
-    // Scans are in tiles: next to tiles, strips are a photograph or a thumbnail.
-    let layout = e.tiled || !base.tiled;
-    if e.image.is_err() || e.reduced() || !layout || e.colours != base.colours {
+    if e.image.is_err() || e.reduced() || !is_alike(e, base) {
         return false;
     }
     match e.um().zip(base.um()).map(|(a, b)| agree(a, b)) {
@@ -305,7 +314,8 @@ fn is_scene(e: &Entry, base: &Entry) -> bool {
     }
 }
 
-fn agree(a: f64, b: f64) -> bool {
+/// Whether two resolutions, um/px, are those of one scan.
+pub(super) fn agree(a: f64, b: f64) -> bool {
     (a / b - 1.0).abs() <= SAME_SCAN
 }
 
@@ -342,9 +352,11 @@ pub(super) fn stale(
 /// What a reader of the numbers must know of an image that is not read and may show tissue of its own.
 fn scene_note(e: &Entry, base: &Entry, name: &str) -> Option<String> {
     let (w, h) = e.size?;
-    if e.name.is_some() && e.image.is_ok() && e.pixels() > base.pixels() {
+    let is_passed_over = e.name.is_some() || e.reduced();
+    if is_passed_over && e.image.is_ok() && e.pixels() > base.pixels() {
+        let by = if e.name.is_some() { "by its name" } else { "as a reduced copy" };
         return Some(format!(
-            "{name} ({w} x {h} px) is larger than the slide; by its name it is not read"
+            "{name} ({w} x {h} px) is larger than the slide; {by} it is not read"
         ));
     }
     let unnamed = e.name.is_none() && name.starts_with("image-");

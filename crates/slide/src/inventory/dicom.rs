@@ -3,7 +3,7 @@
 use super::{FileText, jp2k, jpeg};
 use crate::file::SlideFile;
 use crate::format::dicom_files::{self, Frames};
-use crate::jpeg::{has_scan, segments};
+use crate::jpeg::has_scan;
 use crate::limits::{Fault, Limits};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -96,10 +96,7 @@ fn in_stream(b: &[u8]) -> Vec<Range<usize>> {
     if !b.starts_with(&[0xFF, 0xD8]) {
         return jp2k::blankable(b);
     }
-    let (all, end) = segments(b);
-    let texts = all.into_iter().map(|s| (s.marker, s.body));
-    let texts = texts.filter(|(marker, body)| !jpeg::is_technical(*marker, &b[body.clone()]));
-    texts.map(|(_, body)| body).chain((end < b.len()).then_some(end..b.len())).collect()
+    jpeg::blankable(b)
 }
 
 /// A place of a frame as places of the file that holds it in pieces.
@@ -138,5 +135,11 @@ mod tests {
         ]
         .concat();
         assert_eq!(in_stream(&b), [6..10, b.len() - 3..b.len()]);
+        // A text behind Adobe's segment; the size and the pixels of a thumbnail within JFIF's.
+        let adobe = [&[0xFF, 0xD8, 0xFF, 0xEE, 0, 18][..], b"Adobe\0\x64\0\0\0\0\x01Jane"].concat();
+        assert_eq!(in_stream(&adobe), [Range { start: 18, end: 22 }]);
+        let jfif =
+            [&[0xFF, 0xD8, 0xFF, 0xE0, 0, 19][..], b"JFIF\0\x01\x01\0\0\x01\0\x01\x01\x01Jan"];
+        assert_eq!(in_stream(&jfif.concat()), [Range { start: 18, end: 23 }]);
     }
 }

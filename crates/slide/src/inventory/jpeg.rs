@@ -3,20 +3,67 @@
 use super::{FileText, Search, holds_words, tags};
 use crate::exif;
 use crate::file::SlideFile;
-use crate::jpeg::segments;
+use crate::jpeg::{Segment, segments};
 use crate::limits::Fault;
 use crate::privacy::Personal;
+use std::borrow::Cow;
+use std::ops::Range;
 
 const COMMENT: u8 = 0xFE;
 
-/// Whether a segment is needed for the pixels, or only describes their coding.
-pub(crate) fn is_technical(marker: u8, body: &[u8]) -> bool {
+/// Bytes of JFIF's segment before the size of a thumbnail, of one byte for each side.
+const JFIF: usize = 12;
+/// Bytes of Adobe's segment.
+const ADOBE: usize = 12;
+
+/// What of a segment is needed for the pixels or describes their coding; empty for texts. Behind the fixed part of
+/// JFIF's and Adobe's anybody may have written anything.
+fn needed(marker: u8, body: &[u8]) -> Cow<'_, [u8]> {
     match marker {
-        0xE0 => body.starts_with(b"JFIF\0"),
-        0xEE => body.starts_with(b"Adobe"),
-        COMMENT | 0xE1..=0xEF => false,
-        _ => true,
+        0xE0 if body.starts_with(b"JFIF\0") => match body.get(..JFIF) {
+            Some(fixed) if body.len() > JFIF + 1 => Cow::Owned([fixed, &[0, 0]].concat()),
+            _ => Cow::Borrowed(b"JFIF\0"),
+        },
+        0xEE if body.starts_with(b"Adobe") => Cow::Borrowed(body.get(..ADOBE).unwrap_or(b"Adobe")),
+        COMMENT | 0xE0..=0xEF => Cow::Borrowed(&[]),
+        _ => Cow::Borrowed(body),
     }
+}
+
+/// The places of a stream that nothing needs for its pixels: they can be blanked.
+pub(crate) fn blankable(b: &[u8]) -> Vec<Range<usize>> {
+    let (all, end) = segments(b);
+    let texts = all.into_iter().filter_map(|Segment { marker, body, .. }| {
+        let needed = needed(marker, &b[body.clone()]);
+        let same = needed.iter().zip(&b[body.clone()]).take_while(|(a, b)| a == b).count();
+        (body.start + same < body.end).then_some(body.start + same..body.end)
+    });
+    texts.chain((end < b.len()).then_some(end..b.len())).collect()
+}
+
+/// A stream without comments, application data, and what follows its end.
+pub(crate) fn without_texts(b: &[u8]) -> Cow<'_, [u8]> {
+    let (all, end) = segments(b);
+    let (mut out, mut from) = (Vec::new(), 0);
+    for s in &all {
+        let body = &b[s.body.clone()];
+        let needed = needed(s.marker, body);
+        if *needed == *body {
+            continue;
+        }
+        out.extend_from_slice(&b[from..s.start]);
+        if !needed.is_empty() {
+            out.extend([0xFF, s.marker]);
+            out.extend((needed.len() as u16 + 2).to_be_bytes());
+            out.extend_from_slice(&needed);
+        }
+        from = s.body.end;
+    }
+    if from == 0 && end >= b.len() {
+        return Cow::Borrowed(b);
+    }
+    out.extend_from_slice(&b[from..end.min(b.len())]);
+    Cow::Owned(out)
 }
 
 /// The texts of a stream or of tables.
@@ -41,9 +88,16 @@ pub(crate) fn texts(prefix: &str, b: &[u8]) -> Vec<FileText> {
                 profile.extend_from_slice(body.get(14..).unwrap_or_default());
             }
             0xED => texts_found.push(FileText::text(format!("{prefix}.Photoshop"), body)),
-            marker if is_technical(marker, body) => {}
-            marker if holds_words(body) => {
-                texts_found.push(FileText::text(format!("{prefix}.APP{}", marker & 15), body));
+            0xE0 if body.starts_with(b"JFIF\0")
+                && body.get(JFIF..JFIF + 2).is_some_and(|side| *side != [0, 0]) =>
+            {
+                texts_found.push(preview(format!("{prefix}.JFIF")));
+            }
+            marker @ (0xE0..=0xEF) => {
+                let rest = body.get(needed(marker, body).len()..).unwrap_or_default();
+                if holds_words(rest) {
+                    texts_found.push(FileText::text(format!("{prefix}.APP{}", marker & 15), rest));
+                }
             }
             _ => {}
         }
@@ -82,7 +136,7 @@ pub(super) fn exif_texts(prefix: &str, block: &[u8]) -> Vec<FileText> {
                 texts_found.extend(FileText::of_product(name, f.kind, f.value));
             }
             Some(_) => {}
-            None if f.kind == 2 || holds_words(f.value) => {
+            None if tags::is_text(f.kind) || holds_words(f.value) => {
                 texts_found.push(FileText::text(name, f.value))
             }
             None => {}

@@ -10,7 +10,7 @@ mod tiff;
 
 pub(crate) use self::dicom::removable as dicom_texts;
 pub(crate) use self::jp2k::{blankable as jp2k_texts, removable as jp2k_comments};
-pub(crate) use self::jpeg::is_technical as is_technical_segment;
+pub(crate) use self::jpeg::without_texts;
 pub(crate) use self::tiff::JPEG_2000;
 
 use crate::limits::Fault;
@@ -61,10 +61,10 @@ impl FileText {
     }
 
     /// The text of a technical field, in which anybody may have written anything, unless it names a product. `kind` is
-    /// the field's of TIFF, of which 2 is text, and 1 and 7 are bytes.
+    /// TIFF's number of the field's type.
     fn of_product(name: String, kind: u16, value: &[u8]) -> Option<Self> {
         let found = Self::text(name, value);
-        let is_text = kind == 2 || (matches!(kind, 1 | 7) && holds_words(value));
+        let is_text = tags::is_text(kind) || (tags::is_bytes(kind) && holds_words(value));
         (is_text && !privacy::is_product(&found.value)).then_some(found)
     }
 

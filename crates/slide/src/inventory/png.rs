@@ -3,7 +3,7 @@
 use super::{FileText, Search, holds_words, jpeg};
 use crate::file::SlideFile;
 use crate::limits::Fault;
-use crate::privacy::Personal;
+use crate::privacy::{self, Personal};
 use flate2::read::ZlibDecoder;
 use std::io::Read;
 
@@ -61,14 +61,14 @@ fn texts(kind: &[u8; 4], body: &[u8]) -> Vec<FileText> {
         None => (String::new(), body),
     };
     match kind {
-        b"tEXt" => vec![keyword(&key, value.to_vec())],
-        b"zTXt" => vec![keyword(&key, inflated(value.get(1..).unwrap_or_default()))],
+        b"tEXt" => keyword(&key, value),
+        b"zTXt" => keyword(&key, &inflated(value.get(1..).unwrap_or_default())),
         b"iTXt" => {
             let packed = value.first() == Some(&1);
             // Flag, method, language and translated keyword, each ended by a zero.
             let mut rest = value.get(2..).unwrap_or_default().splitn(3, |b| *b == 0);
             let text = rest.nth(2).unwrap_or_default();
-            vec![keyword(&key, if packed { inflated(text) } else { text.to_vec() })]
+            keyword(&key, &if packed { inflated(text) } else { text.to_vec() })
         }
         b"eXIf" => jpeg::exif_texts("png", body),
         b"tIME" => {
@@ -89,10 +89,14 @@ fn texts(kind: &[u8; 4], body: &[u8]) -> Vec<FileText> {
     }
 }
 
-/// A text under its keyword; the name of a program is not personal.
-fn keyword(key: &str, value: Vec<u8>) -> FileText {
-    let value = if key.eq_ignore_ascii_case("Software") { Vec::new() } else { value };
-    FileText::named(format!("png.{}", key.replace('.', " ")), &value)
+/// A text under its keyword; none where it names the program that wrote the file.
+fn keyword(key: &str, value: &[u8]) -> Vec<FileText> {
+    let name = format!("png.{}", key.replace('.', " "));
+    if key.eq_ignore_ascii_case("Software") && privacy::is_product(&String::from_utf8_lossy(value))
+    {
+        return Vec::new();
+    }
+    vec![FileText::named(name, value)]
 }
 
 fn inflated(b: &[u8]) -> Vec<u8> {

@@ -22,6 +22,16 @@ pub(crate) enum Holds {
 use Holds::{Directory, Kind, Profile, Technical};
 use Personal::{Date, Device, Identifier, Person, Picture, Place, Text};
 
+/// Whether TIFF's number of a type is one of text: `ASCII`, and `UTF-8` of Exif 3.0.
+pub(crate) fn is_text(kind: u16) -> bool {
+    matches!(kind, 2 | 129)
+}
+
+/// Whether it is one of single bytes: `BYTE`, `SBYTE`, `UNDEFINED`.
+pub(crate) fn is_bytes(kind: u16) -> bool {
+    matches!(kind, 1 | 6 | 7)
+}
+
 /// Every tag that is known. What is not listed is private.
 #[rustfmt::skip]
 pub(crate) const TAGS: &[(u16, &str, Holds)] = &[

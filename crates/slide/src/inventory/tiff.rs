@@ -1,6 +1,6 @@
 //! Texts of a TIFF: every directory, those that directories point to, and what JPEG data carry.
 
-use super::tags::{Holds, known};
+use super::tags::{Holds, is_bytes, is_text, known};
 use super::{FileText, Search, holds_words, jp2k, jpeg};
 use crate::file::SlideFile;
 use crate::jpeg::has_scan;
@@ -10,10 +10,6 @@ use crate::tiff::{Ifd, TiffFile, tag};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// TIFF's numbers of types.
-const BYTE: u16 = 1;
-const ASCII: u16 = 2;
-const UNDEFINED: u16 = 7;
 /// Longest value that is searched for words; longer ones are named unread.
 const LONGEST: u64 = 16 << 20;
 /// Tiles of a directory that are looked at in a file on a server.
@@ -88,12 +84,10 @@ fn directory(ifd: &Ifd, prefix: &str, search: &mut Search) -> Result<usize, Faul
         };
         let gps = prefix.ends_with(".gps");
         let wanted = match holds {
-            Some(Holds::Technical) => {
-                kind == ASCII || (matches!(kind, BYTE | UNDEFINED) && t != tag::JPEG_TABLES)
-            }
+            Some(Holds::Technical) => is_text(kind) || (is_bytes(kind) && t != tag::JPEG_TABLES),
             Some(Holds::Directory(_)) => false,
             Some(_) => true,
-            None => gps || matches!(kind, BYTE | ASCII | UNDEFINED),
+            None => gps || is_text(kind) || is_bytes(kind),
         };
         if !wanted {
             continue;
@@ -131,7 +125,7 @@ fn directory(ifd: &Ifd, prefix: &str, search: &mut Search) -> Result<usize, Faul
             Some(Holds::Technical) => {
                 search.texts_found.extend(FileText::of_product(name, kind, &bytes));
             }
-            _ if kind == ASCII || holds_words(&bytes) => {
+            _ if is_text(kind) || holds_words(&bytes) => {
                 search.texts_found.push(FileText::text(name, &bytes))
             }
             _ => {}

@@ -16,8 +16,12 @@ use mitosis::RgbTile;
 
 pub(crate) use paint::ycc;
 pub(crate) use segments::{
-    Segment, Segments, has_scan, is_frame, marked_ycbcr, segments, stated_size,
+    Segment, Segments, components, has_scan, is_frame, marked_ycbcr, segments, stated_size,
 };
+
+/// Doubt of a stream whose markers contradict the file that holds it.
+pub(crate) const OTHER_COLOURS: &str =
+    "the JPEG stream is marked as of other colours than the header states";
 
 /// What the three components of a stream are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -109,6 +109,12 @@ pub(crate) fn stated_size(b: &[u8]) -> Option<(u64, u64)> {
     Some((side(3)?, side(1)?))
 }
 
+/// How many components the frame header of a stream states.
+pub(crate) fn components(b: &[u8]) -> Option<usize> {
+    let frame = Segments::before_scans(b).find(|s| is_frame(s.marker))?;
+    b[frame.body].get(5).map(|n| usize::from(*n))
+}
+
 /// Whether markers state three components to be YCbCr: JFIF, or Adobe's transform (libjpeg's order).
 pub(crate) fn marked_ycbcr(b: &[u8]) -> Option<bool> {
     let body = |marker: u8, word: &[u8]| {

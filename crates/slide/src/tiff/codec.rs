@@ -212,11 +212,23 @@ pub(crate) fn decode(
             (jp2k::decode(raw, ycbcr || c.colour == Colour::YCbCr, stored)?, None)
         }
         _ => {
+            let tables = c.tables.as_deref();
+            let stream = jpeg::components(raw);
+            if let Some(n) = stream.filter(|n| *n != c.samples) {
+                let samples = c.samples;
+                return Err(format!(
+                    "JPEG: {n} components where the directory states {samples} samples per pixel"
+                ));
+            }
             let space = match c.colour {
                 Colour::YCbCr => jpeg::Space::YCbCr,
                 _ => jpeg::Space::AsStored,
             };
-            jpeg::decode(c.tables.as_deref(), raw, space, stored)?
+            let (image, doubt) = jpeg::decode(tables, raw, space, stored)?;
+            // The field of the directory holds, whatever markers state: so do libtiff and OpenSlide read it.
+            let marked = jpeg::marked_ycbcr(raw).or_else(|| jpeg::marked_ycbcr(tables?));
+            let other = c.samples == 3 && marked.is_some_and(|m| m != (c.colour == Colour::YCbCr));
+            (image, doubt.or(other.then_some(jpeg::OTHER_COLOURS)))
         }
     };
     let mut data = cut_rgb(image.data, (image.width, image.height), size)?;

@@ -123,7 +123,8 @@ impl Bytes {
 
 fn kind_size(kind: u16) -> Option<u64> {
     Some(match kind {
-        1 | 2 | 6 | 7 => 1,
+        // The last is the text in UTF-8 of Exif 3.0.
+        1 | 2 | 6 | 7 | 129 => 1,
         3 | 8 => 2,
         4 | 9 | 11 | 13 => 4,
         5 | 10 | 12 | 16 | 17 | 18 => 8,

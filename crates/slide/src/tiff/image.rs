@@ -160,7 +160,8 @@ impl TiffImage {
 
     /// Whether the file states that a tile is left out.
     pub(crate) fn absent(&self, column: u64, row: u64) -> bool {
-        self.tiled && self.counts.get((row * self.columns + column) as usize) == Some(&0)
+        let mut planes = (0..self.planes()).map(|plane| self.index(column, row, plane));
+        self.tiled && planes.all(|i| self.counts.get(i) == Some(&0))
     }
 
     /// Bytes of a tile, or of the strip that it is.
@@ -208,7 +209,7 @@ impl TiffImage {
             data.chunks_exact(3 * size.0).try_for_each(sink)?;
             return Ok(state);
         }
-        let planes = if self.coding.planar { self.coding.samples as u64 } else { 1 };
+        let planes = self.planes();
         let planes: Result<Vec<_>, Fault> = (0..planes)
             .map(|p| {
                 let (at, n) = self.place(column, row, p)?;
@@ -235,9 +236,19 @@ impl TiffImage {
 
     /// Offset and bytes of a plane of a piece.
     fn place(&self, column: u64, row: u64, plane: u64) -> Result<(u64, u64), String> {
-        let i = ((plane * self.rows + row) * self.columns + column) as usize;
+        let i = self.index(column, row, plane);
         let (at, n) = (self.offsets[i], self.counts[i]);
-        if plane == 0 && n == 0 { Err("a strip without data".into()) } else { Ok((at, n)) }
+        if n == 0 { Err("a strip or plane without data".into()) } else { Ok((at, n)) }
+    }
+
+    /// Planes that are stored one after the other.
+    fn planes(&self) -> u64 {
+        if self.coding.planar { self.coding.samples as u64 } else { 1 }
+    }
+
+    /// Number of a plane of a piece among all.
+    fn index(&self, column: u64, row: u64, plane: u64) -> usize {
+        ((plane * self.rows + row) * self.columns + column) as usize
     }
 
     /// Bytes of memory that decoding one tile takes, roughly.

@@ -2,7 +2,7 @@
 //! ones keep their place with a dummy value (DICOM PS3.15, annex E, actions X, Z and D), and unique
 //! identifiers are replaced consistently (action U).
 
-use super::element::{is_long, is_overlay, keyword, known_vr};
+use super::element::{is_long, is_overlay, keyword, known_vr, may_hold_words};
 use crate::icc;
 use crate::limits::Fault;
 use crate::privacy;
@@ -167,7 +167,8 @@ impl Cleaner<'_> {
             return Ok(Some(written(tag, vr, new.join("\\").as_bytes(), implicit)));
         }
         let text = String::from_utf8_lossy(value);
-        if privacy::personal_parts(&name, text.trim_matches(['\0', ' '])).is_empty() {
+        let holds_none = privacy::is_of_bytes(&name) && !may_hold_words(value, len.into());
+        if holds_none || privacy::personal_parts(&name, text.trim_matches(['\0', ' '])).is_empty() {
             return Ok(Some(written(tag, vr, value, implicit)));
         }
         self.removed.push(name);

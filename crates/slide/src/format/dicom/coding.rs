@@ -22,9 +22,6 @@ enum Scheme {
     Jpeg2000,
 }
 
-/// Doubt of a frame whose markers contradict the header.
-const OTHER_COLOURS: &str = "the JPEG stream is marked as of other colours than the header states";
-
 impl Coding {
     pub(super) fn from_header(header: &Header) -> Result<Self, Fault> {
         let no = |what: String| Err(Fault::Unsupported(what));
@@ -99,7 +96,7 @@ impl Coding {
                 let space = if self.ycbcr { Space::YCbCr } else { Space::AsStored };
                 let (image, doubt) = jpeg::decode(None, &raw, space, stored)?;
                 let other = jpeg::marked_ycbcr(&raw).is_some_and(|marked| marked != self.ycbcr);
-                let doubt = doubt.or(other.then_some(OTHER_COLOURS));
+                let doubt = doubt.or(other.then_some(jpeg::OTHER_COLOURS));
                 Ok((cut_rgb(image.data, (image.width, image.height), size)?, doubt))
             }
             Scheme::Jpeg2000 => {

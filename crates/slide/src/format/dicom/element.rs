@@ -5,6 +5,7 @@
 
 use crate::file::{SlideFile, Stream};
 use crate::limits::{Fault, check};
+use crate::privacy::holds_words;
 use dicom_core::dictionary::{DataDictionary, DataDictionaryEntry};
 use dicom_core::{Tag, VR};
 use dicom_dictionary_std::{StandardDataDictionary, tags};
@@ -15,6 +16,8 @@ const AHEAD: usize = 16 << 10;
 /// Sequences within sequences; a slide's header has five or six.
 const DEEPEST: usize = 32;
 const UNDEFINED: u32 = u32::MAX;
+/// Longest value that is shown or looked at.
+pub(super) const LONGEST: u64 = 4096;
 const ITEM: Tag = Tag(0xFFFE, 0xE000);
 const ITEM_END: Tag = Tag(0xFFFE, 0xE00D);
 const SEQUENCE_END: Tag = Tag(0xFFFE, 0xE0DD);
@@ -250,6 +253,11 @@ impl<'a> Walker<'a> {
 pub(super) fn is_long(vr: VR) -> bool {
     use VR::{OB, OD, OF, OL, OV, OW, SQ, SV, UC, UN, UR, UT, UV};
     matches!(vr, OB | OD | OF | OL | OV | OW | SQ | SV | UC | UN | UR | UT | UV)
+}
+
+/// Whether bytes may hold words; those longer than [`LONGEST`], of which `value` is the start, may hold anything.
+pub(super) fn may_hold_words(value: &[u8], len: u64) -> bool {
+    len > LONGEST || holds_words(value)
 }
 
 pub(super) fn known_vr(tag: Tag) -> VR {

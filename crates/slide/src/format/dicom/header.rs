@@ -1,19 +1,18 @@
 //! What the header of a slide image states, as far as it is needed or may be shown.
 
-use super::element::{Element, Place, Walker, is_overlay_data, keyword};
+use super::element::{Element, LONGEST, Place, Walker, is_overlay_data, keyword, may_hold_words};
 use super::syntax;
 use crate::file::SlideFile;
 use crate::limits::{Fault, Limits};
+use crate::privacy;
 use dicom_core::{Tag, VR};
 use dicom_dictionary_std::tags;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// VL Whole Slide Microscopy Image Storage.
 const WHOLE_SLIDE: &str = "1.2.840.10008.5.1.4.1.1.77.1.6";
 /// Where the first element is: behind 128 bytes and `DICM`.
 pub(super) const HEAD: u64 = 132;
-/// Longest value that is shown or looked at.
-const LONGEST: u64 = 4096;
 
 /// Where pixel data are; without a length they are in fragments.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +52,8 @@ pub(super) struct Header {
     /// Of an image in several files.
     pub(super) concatenation: Option<String>,
     pub(super) first_frame: u64,
+    /// In how many files it is, where that is stated.
+    pub(super) concatenated: Option<u64>,
     /// Left and top edge of each frame, from 1 on, where the frames state it.
     pub(super) positions: Vec<(Option<i64>, Option<i64>)>,
     /// Where frames start, of a table that is wider than the usual one.
@@ -61,6 +62,8 @@ pub(super) struct Header {
     /// Place of the first element after the meta information.
     pub(super) data_set: u64,
     pub(super) properties: BTreeMap<String, String>,
+    /// Attributes of single frames, by the tags of their place: whether a personal value is still looked for.
+    watched: HashMap<Vec<Tag>, bool>,
 }
 
 /// Whether a file is one of DICOM.
@@ -164,7 +167,7 @@ impl Header {
     }
 
     fn take(&mut self, walker: &mut Walker, element: Element) -> Result<(), Fault> {
-        let Element { tag, vr, at, len } = element;
+        let Element { tag, at, len, .. } = element;
         let len = len.unwrap_or(0);
         let frames = tags::PER_FRAME_FUNCTIONAL_GROUPS_SEQUENCE;
         match walker.place() {
@@ -174,7 +177,7 @@ impl Header {
                 let column = match tag {
                     tags::COLUMN_POSITION_IN_TOTAL_IMAGE_PIXEL_MATRIX => true,
                     tags::ROW_POSITION_IN_TOTAL_IMAGE_PIXEL_MATRIX => false,
-                    _ => return Ok(()),
+                    _ => return self.watch(walker, element),
                 };
                 if len != 4 {
                     return Err(format!("{tag} of {len} bytes").into());
@@ -191,44 +194,46 @@ impl Header {
                 *(if column { &mut place.0 } else { &mut place.1 }) = Some(value);
                 return Ok(());
             }
-            // What the first frame states represents all.
-            [(t, frame), ..] if *t == frames && *frame > 0 => return Ok(()),
+            // What the first frame states represents all, but for persons.
+            [(t, frame), ..] if *t == frames && *frame > 0 => return self.watch(walker, element),
             _ => {}
         }
-        // Lengths of groups state nothing of the slide.
-        if tag.1 == 0 {
-            return Ok(());
-        }
-        // Of a picture within the header, such as an icon, or one to be laid over the pixels.
-        if tag == tags::PIXEL_DATA
-            || is_overlay_data(tag)
-            || (vr == VR::UN && tag.0 % 2 == 0 && len > 0)
-        {
-            return self.note(walker, tag, &[format!("{len} bytes")]);
-        }
-        if tag == tags::ICC_PROFILE {
-            return self.note(walker, tag, &[format!("{len} bytes")]);
-        }
-        if tag.0 % 2 == 1 {
-            // Private: nobody but its maker knows what it states. Names of makers are not secret.
-            let has_value = len > 0 && !matches!(tag.1, 0x10..=0xFF);
-            return if has_value {
-                self.note(walker, tag, &[format!("{len} bytes")])
+        let Some((values, are_whole)) = stated(walker, element)? else { return Ok(()) };
+        if are_whole {
+            if walker.place().is_empty() {
+                self.field(tag, &values);
             } else {
-                Ok(())
-            };
-        }
-        let values = match kind(vr) {
-            Kind::Other => return Ok(()),
-            Kind::Text { several } => text(&walker.value(LONGEST)?, several),
-            Kind::Number => numbers(&walker.value(LONGEST)?, vr),
-        };
-        if walker.place().is_empty() {
-            self.field(tag, &values);
-        } else {
-            self.nested(walker.place(), tag, &values);
+                self.nested(walker.place(), tag, &values);
+            }
         }
         self.note(walker, tag, &values)
+    }
+
+    /// Notes what an attribute of a frame states about people: of all frames one value, as there may be 100,000.
+    fn watch(&mut self, walker: &mut Walker, element: Element) -> Result<(), Fault> {
+        let path: Vec<Tag> = walker.place().iter().map(|(t, _)| *t).chain([element.tag]).collect();
+        if self.watched.get(&path) == Some(&false) {
+            return Ok(());
+        }
+        let own = name(walker.place(), element.tag);
+        let is_personal = |name: &str, v: &str| !privacy::personal_parts(name, v).is_empty();
+        if !self.watched.contains_key(&path) {
+            walker.spend(128 + size_of_val(&path[..]) as u64)?;
+            let frame = walker.place().first().map_or(0, |(_, frame)| *frame);
+            let of_first = own.replacen(&format!("[{frame}]"), "[0]", 1);
+            let known = self.properties.get(&of_first).is_some_and(|v| is_personal(&of_first, v));
+            let watched = !known && privacy::may_be_personal(&own);
+            self.watched.insert(path.clone(), watched);
+            if !watched {
+                return Ok(());
+            }
+        }
+        let Some((values, _)) = stated(walker, element)? else { return Ok(()) };
+        if !values.iter().any(|v| is_personal(&own, v)) {
+            return Ok(());
+        }
+        self.watched.insert(path, false);
+        self.note(walker, element.tag, &values)
     }
 
     fn field(&mut self, tag: Tag, values: &[String]) {
@@ -266,6 +271,7 @@ impl Header {
             }
             tags::CONCATENATION_UID => self.concatenation = values.first().cloned(),
             tags::CONCATENATION_FRAME_OFFSET_NUMBER => self.first_frame = number(),
+            tags::IN_CONCATENATION_TOTAL_NUMBER => self.concatenated = Some(number()),
             _ => {}
         }
     }
@@ -292,14 +298,7 @@ impl Header {
 
     /// Keeps what an attribute states, under the name that OpenSlide gives it.
     fn note(&mut self, walker: &mut Walker, tag: Tag, values: &[String]) -> Result<(), Fault> {
-        let own = |tag: Tag| {
-            keyword(tag).map_or_else(|| format!("({:04X},{:04X})", tag.0, tag.1), str::to_owned)
-        };
-        let mut name = String::from("dicom");
-        for (sequence, item) in walker.place() {
-            name.push_str(&format!(".{}[{item}]", own(*sequence)));
-        }
-        name.push_str(&format!(".{}", own(tag)));
+        let name = name(walker.place(), tag);
         for (i, value) in values.iter().enumerate() {
             let name = if values.len() > 1 { format!("{name}[{i}]") } else { name.clone() };
             walker.spend(128 + (name.len() + value.len()) as u64)?;
@@ -309,10 +308,60 @@ impl Header {
     }
 }
 
+/// The name of an attribute with its place.
+fn name(place: &Place, tag: Tag) -> String {
+    let own = |tag: Tag| {
+        keyword(tag).map_or_else(|| format!("({:04X},{:04X})", tag.0, tag.1), str::to_owned)
+    };
+    let mut name = String::from("dicom");
+    for (sequence, item) in place {
+        name.push_str(&format!(".{}[{item}]", own(*sequence)));
+    }
+    name.push_str(&format!(".{}", own(tag)));
+    name
+}
+
+/// What an attribute states, and whether these are its values and not the length alone; `None` where nothing is to be
+/// shown or looked at.
+fn stated(walker: &mut Walker, element: Element) -> Result<Option<(Vec<String>, bool)>, Fault> {
+    let Element { tag, vr, len, .. } = element;
+    let len = len.unwrap_or(0);
+    let length = || Ok(Some((vec![format!("{len} bytes")], false)));
+    // Lengths of groups state nothing of the slide.
+    if tag.1 == 0 {
+        return Ok(None);
+    }
+    // Of a picture within the header, such as an icon, or one to be laid over the pixels.
+    if tag == tags::PIXEL_DATA
+        || is_overlay_data(tag)
+        || (vr == VR::UN && tag.0 % 2 == 0 && len > 0)
+        || tag == tags::ICC_PROFILE
+    {
+        return length();
+    }
+    if tag.0 % 2 == 1 {
+        // Private: nobody but its maker knows what it states. Names of makers are not secret.
+        let has_value = len > 0 && !matches!(tag.1, 0x10..=0xFF);
+        return if has_value { length() } else { Ok(None) };
+    }
+    let values = match kind(vr) {
+        Kind::Bytes => {
+            let name = name(walker.place(), tag);
+            let is_text = len > 0
+                && privacy::may_be_personal(&name)
+                && (!privacy::is_of_bytes(&name) || may_hold_words(&walker.value(LONGEST)?, len));
+            return if is_text { length() } else { Ok(None) };
+        }
+        Kind::Text { several } => text(&walker.value(LONGEST)?, several),
+        Kind::Number => numbers(&walker.value(LONGEST)?, vr),
+    };
+    Ok(Some((values, true)))
+}
+
 enum Kind {
     Text { several: bool },
     Number,
-    Other,
+    Bytes,
 }
 
 fn kind(vr: VR) -> Kind {
@@ -323,7 +372,7 @@ fn kind(vr: VR) -> Kind {
         }
         VR::PN | VR::SH | VR::TM | VR::UC | VR::UI => Kind::Text { several: true },
         VR::US | VR::SS | VR::UL | VR::SL | VR::UV | VR::SV | VR::FL | VR::FD => Kind::Number,
-        _ => Kind::Other,
+        _ => Kind::Bytes,
     }
 }
 

@@ -4,6 +4,7 @@ use super::coding::Coding;
 use super::frames::Frames;
 use super::header::Header;
 use crate::file::SlideFile;
+use crate::format::roles::agree;
 use crate::limits::{Fault, Limits, SMALL, check};
 use crate::source::{Decoded, Level, TileState};
 use crate::tiff::downsample;
@@ -73,12 +74,19 @@ impl Image {
             1 => fault,
             _ => fault.within(&m.name()),
         };
+        // What is not a spacing is refused where it is needed.
+        let differ = |a: f64, b: f64| a > 0.0 && b > 0.0 && !agree(a, b);
         for m in members {
             let within = |fault: Fault| of(m, fault);
             single(&m.header).map_err(within)?;
             if (m.header.size, m.header.frame) != (size, frame) {
                 let what = "its files disagree about the sizes of image and frames";
                 return Err(within(what.into()));
+            }
+            if let Some((own, other)) = m.header.spacing.zip(first.spacing)
+                && (differ(own.0, other.0) || differ(own.1, other.1))
+            {
+                return Err(within("its files disagree about the spacing of pixels".into()));
             }
         }
         let mut parts = Vec::new();
@@ -104,11 +112,13 @@ impl Image {
             "TILED_SPARSE" => false,
             _ => first.positions.is_empty(),
         };
+        connected(members)?;
         let places = if full {
             in_order(members, tiles)?;
             agreed(members, grid, frame)?;
             None
         } else {
+            complete(members)?;
             Some(sparse(members, grid, frame)?)
         };
         Ok(Self { size, frame, grid, parts, places })
@@ -226,8 +236,8 @@ fn single(header: &Header) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Whether the frames of all files, one after the other, are those of the grid.
-fn in_order(members: &[&Member], tiles: u128) -> Result<(), Fault> {
+/// Whether every file of a concatenation begins where the one before it ends.
+fn connected(members: &[&Member]) -> Result<(), Fault> {
     let mut next = 0;
     for m in members {
         if m.header.concatenation.is_some() && m.header.first_frame != next {
@@ -239,13 +249,41 @@ fn in_order(members: &[&Member], tiles: u128) -> Result<(), Fault> {
         }
         next += m.header.frames;
     }
-    match u128::from(next).cmp(&tiles) {
+    Ok(())
+}
+
+/// Whether a concatenation has all its files, where its frames do not show that: those of a sparse image leave places
+/// out. Of a slide on a server one file is read.
+fn complete(members: &[&Member]) -> Result<(), Fault> {
+    let Some(first) = members.first().filter(|m| m.header.concatenation.is_some()) else {
+        return Ok(());
+    };
+    let (name, n, remote) = (first.name(), members.len() as u64, first.file.is_remote());
+    let stated = members.iter().filter_map(|m| m.header.concatenated).max();
+    if stated.map_or(!remote, |all| all <= n) {
+        return Ok(());
+    }
+    let all = stated.map_or("several".to_owned(), |all| all.to_string());
+    let what = match remote {
+        true => {
+            "of a slide on a server only the named one is read, so copy all of them to this machine"
+                .into()
+        }
+        false => format!("only {n} can be read: a file is missing"),
+    };
+    Err(format!("{name} is of an image in {all} files; {what}").into())
+}
+
+/// Whether there are as many frames as the grid has places.
+fn in_order(members: &[&Member], tiles: u128) -> Result<(), Fault> {
+    let frames: u128 = members.iter().map(|m| u128::from(m.header.frames)).sum();
+    match frames.cmp(&tiles) {
         std::cmp::Ordering::Equal => Ok(()),
         std::cmp::Ordering::Less => {
-            Err(format!("{next} frames of {tiles} are there: a file is missing or cut").into())
+            Err(format!("{frames} frames of {tiles} are there: a file is missing or cut").into())
         }
         std::cmp::Ordering::Greater => {
-            let what = format!("{next} frames for {tiles} places, where one each is read");
+            let what = format!("{frames} frames for {tiles} places, where one each is read");
             Err(Fault::Unsupported(what))
         }
     }
