@@ -1,5 +1,6 @@
 //! Image crops to class probabilities, with any classifier package.
 
+use crate::files;
 pub use crate::files::images;
 use base::progress::{Listener, Piece};
 use base::remedy::{Remedied, Remedy};
@@ -10,7 +11,6 @@ use infer::{EngineError, EngineOptions, EngineReport, ModelPackage};
 use mitosis::{ClassProbs, Mpp, PortError, RgbTile};
 use pixels::geometry::centred;
 use pixels::resize::to_resolution;
-use regions::scene::read_rgb;
 use serde::Serialize;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -100,7 +100,7 @@ pub struct NoCrop(String);
 
 /// An image file as the model wants it.
 fn crop_of(path: &Path, own: Mpp, card: &ClassifierCard) -> Result<RgbTile, String> {
-    let image = read_rgb(path).map_err(|e| e.to_string())?;
+    let image = files::image(path)?;
     fit(&image, own, card).map_err(|e| format!("{}: {e}", path.display()))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::encoder::{Frozen, Grid};
 use crate::error::FeatureError;
-use crate::files::images;
+use crate::files::{self, images};
 use crate::pipe::{self, Batch};
 use crate::row::Row;
 use crate::table::{self, Table};
@@ -11,7 +11,6 @@ use base::progress::Listener;
 use crops::{Columns, Corpus, Label, Split};
 use mitosis::{Mpp, Rect, RgbTile};
 use rayon::prelude::*;
-use regions::scene::read_rgb;
 use regions::task::{Crops, Task, TestSet, TrainingSet};
 use regions::{Dataset, Kind, Part};
 use std::path::{Path, PathBuf};
@@ -275,7 +274,7 @@ fn named(dir: &Path, path: &Path) -> Row {
 }
 
 fn image(path: &Path) -> Result<RgbTile, String> {
-    let tile = read_rgb(path).map_err(|e| e.to_string())?;
+    let tile = files::image(path)?;
     let (w, h) = (tile.width, tile.height);
     match w.max(h) > LARGEST {
         true => Err(format!(

@@ -2,7 +2,7 @@
 
 use crate::error::FeatureError;
 use crate::row::About;
-use infer::card::Fit;
+use infer::card::{EncoderCard, Fit};
 use infer::{EngineOptions, EngineReport, ModelPackage, Precision};
 use mitosis::{Encoder, Mpp};
 use std::path::Path;
@@ -44,12 +44,19 @@ impl Frozen {
             width: card.width,
             sha256: package.encoder_sha256().unwrap_or_default(),
             random: String::new(),
+            input: fed(card),
             bf16: models.report.classifier_precision == Precision::Bf16.word(),
         };
         let network = models.encoder.expect("a card with an encoder opens one");
         let (fit, mpp) = (card.fit(), card.mpp);
         Ok(Self { network, about, fit, mpp, engine: models.report, by_weights: false })
     }
+}
+
+/// How an image becomes the input of an encoder.
+fn fed(card: &EncoderCard) -> String {
+    let (Fit { input, resize, by }, EncoderCard { mean, std, .. }) = (card.fit(), card);
+    format!("{resize} to {input} px, {by}, mean {mean:?}, deviation {std:?}")
 }
 
 /// How crops and tiles are cut out of larger images.

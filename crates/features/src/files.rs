@@ -1,5 +1,8 @@
 //! Images that folders hold.
 
+use base::text::Shown;
+use mitosis::RgbTile;
+use regions::scene::read_rgb;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +15,17 @@ pub enum FilesError {
     /// Nothing is there.
     #[error("{}: no such file or folder", .0.display())]
     Missing(PathBuf),
+    /// An image of a format that is not decoded.
+    #[error(
+        "{}: images of the format {format} are not read; save it as PNG, TIFF or JPEG",
+        Shown(path)
+    )]
+    Format {
+        /// The image.
+        path: PathBuf,
+        /// Its format.
+        format: &'static str,
+    },
     /// A folder cannot be listed.
     #[error("{}: {source}", path.display())]
     Io {
@@ -22,9 +36,29 @@ pub enum FilesError {
     },
 }
 
+/// Formats of images that are listed, so that none is passed over in silence, but not decoded.
+const UNREAD: [(&str, &str); 2] = [("bmp", "BMP"), ("webp", "WebP")];
+
+fn suffix(path: &Path) -> String {
+    path.extension().and_then(|e| e.to_str()).unwrap_or("").to_ascii_lowercase()
+}
+
 fn is_image(path: &Path) -> bool {
-    let suffix = path.extension().and_then(|e| e.to_str()).unwrap_or("").to_ascii_lowercase();
-    ["png", "jpg", "jpeg", "tif", "tiff", "bmp", "webp"].contains(&suffix.as_str())
+    let suffix = suffix(path);
+    let read = ["png", "jpg", "jpeg", "tif", "tiff"];
+    read.contains(&&*suffix) || UNREAD.iter().any(|(unread, _)| *unread == suffix)
+}
+
+/// Reads an image file.
+///
+/// # Errors
+/// A sentence with its path: [`FilesError::Format`], or what is wrong with it.
+pub(crate) fn image(path: &Path) -> Result<RgbTile, String> {
+    let suffix = suffix(path);
+    if let Some((_, format)) = UNREAD.into_iter().find(|(unread, _)| *unread == suffix) {
+        return Err(FilesError::Format { path: path.to_owned(), format }.to_string());
+    }
+    read_rgb(path).map_err(|e| e.to_string())
 }
 
 /// The images that `inputs` name, each once; folders are searched through.

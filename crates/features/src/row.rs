@@ -74,6 +74,9 @@ pub struct About {
     pub sha256: String,
     /// Names of weights that no file gave, comma-separated.
     pub random: String,
+    /// How an image becomes its input, as text: sides, filter, mean and deviation; of a file of weights, which may be
+    /// several encoders, with the encoder's name.
+    pub input: String,
     /// Computed in bf16, not in f32.
     pub bf16: bool,
 }

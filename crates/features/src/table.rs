@@ -215,6 +215,9 @@ fn settings(about: &About, crops: Option<&Crops>) -> BTreeMap<String, String> {
     let mut note = |key: &str, value: String| all.insert(format!("mithras.{key}"), value);
     note("encoder_sha256", about.sha256.clone());
     note("precision", about.precision().into());
+    if !about.input.is_empty() {
+        note("input", about.input.clone());
+    }
     if !about.random.is_empty() {
         note("random_at_start", about.random.clone());
     }

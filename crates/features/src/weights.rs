@@ -324,7 +324,8 @@ impl Weights {
     pub fn start(&self, options: &EngineOptions) -> Result<Frozen, FeatureError> {
         let frozen = Frozen::start(&self.package, options)?;
         let (sha256, random) = (self.sha256.clone(), self.random.clone());
-        let about = About { sha256, random, ..frozen.about };
+        let input = format!("{}: {}", frozen.about.encoder, frozen.about.input);
+        let about = About { sha256, random, input, ..frozen.about };
         Ok(Frozen { about, by_weights: true, ..frozen })
     }
 }

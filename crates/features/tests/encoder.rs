@@ -422,13 +422,20 @@ fn a_folder_of_images_gives_a_row_each_and_one_bad_image_stops_nothing() {
         save(&picture(SIDE, k), &images.join(format!("class{}/{k}.png", k % 2)));
     }
     std::fs::write(images.join("class0/broken.png"), b"no image").unwrap();
+    // Formats that are not decoded are named, not passed over.
+    std::fs::write(images.join("class0/old.BMP"), b"BM").unwrap();
+    std::fs::write(images.join("class1/new.webp"), b"RIFF").unwrap();
     let mut encoder = Frozen::open(&package, &rten()).unwrap();
     let source = Source::from_path(&images);
     assert!(matches!(source, Source::Images(_)));
     let made =
         crops::embed(&mut encoder, &source, crops::CropSize::default(), 2, &mut Silent).unwrap();
     assert_eq!(made.table.len(), 5);
-    assert!(made.failed.len() == 1 && made.failed[0].contains("broken.png"), "{:?}", made.failed);
+    let mut failed = made.failed.clone();
+    failed.sort_unstable();
+    assert!(failed.len() == 3 && failed[0].contains("broken.png"), "{failed:?}");
+    assert!(failed[1].contains("old.BMP: images of the format BMP are not read"), "{failed:?}");
+    assert!(failed[2].contains("new.webp") && failed[2].contains("save it as PNG"), "{failed:?}");
     let expected = golden()["pictures"].clone();
     for (row, vector) in made.table.rows().iter().zip(made.table.values().chunks(6)) {
         let k: usize = row.slide.parse().unwrap();
@@ -439,6 +446,41 @@ fn a_folder_of_images_gives_a_row_each_and_one_bad_image_stops_nothing() {
     let e = crops::embed(&mut encoder, &nowhere, crops::CropSize::default(), 2, &mut Silent)
         .unwrap_err();
     assert!(matches!(e, FeatureError::Files(_)), "{e}");
+}
+
+/// The same network, fed otherwise, gives other features.
+#[test]
+fn features_of_another_normalisation_do_not_take_the_place_of_those_that_are_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let images = dir.path().join("images");
+    save(&picture(SIDE, 0), &images.join("0.png"));
+    let out = dir.path().join("features.parquet");
+    let encoder = |name: &str, draft: Draft| {
+        Frozen::open(&made(&dir.path().join(name), draft), &rten()).unwrap()
+    };
+    let mut first = encoder("first", draft());
+    let (source, size) = (Source::from_path(&images), crops::CropSize::default());
+    let identity = crops::identity(&first, &source, size).unwrap();
+    let mut table = crops::embed(&mut first, &source, size, 1, &mut Silent).unwrap().table;
+    table.crops = Some(identity.clone());
+    table.write(&out).unwrap();
+    let stored = |encoder: &Frozen| features::check_stored(&out, &encoder.about, &identity);
+    stored(&first).unwrap();
+    stored(&encoder("renamed", Draft { name: "other".into(), ..draft() })).unwrap();
+    for (name, other) in [
+        ("mean", Draft { mean: [0.5; 3], ..draft() }),
+        ("deviation", Draft { std: [0.5; 3], ..draft() }),
+        ("filter", Draft { interpolation: Interpolation::Bicubic, ..draft() }),
+        ("cut", Draft { resize: Some(40), ..draft() }),
+    ] {
+        let encoder = encoder(name, other);
+        assert_eq!(encoder.about.sha256, first.about.sha256);
+        let e = stored(&encoder).unwrap_err();
+        assert!(
+            matches!(&e, FeatureError::Stored { differs, .. } if differs.contains("input was")),
+            "{e}"
+        );
+    }
 }
 
 #[test]

@@ -10,9 +10,10 @@ use crate::card::{
     SegmenterCard,
 };
 use crate::convert::{ConvertError, at_hand, farthest, probes};
-use crate::engine::{EngineError, EngineOptions, open};
-use crate::onnx::{self, Gives, Wanted};
+use crate::engine::{self, EngineError, EngineOptions, open};
+use crate::onnx::{self, Gives, Output, Wanted};
 use crate::package::ModelPackage;
+use crate::preprocess::Normalisation;
 use base::digest::sha256;
 use mitosis::{Mpp, OperatingPoint};
 use std::collections::BTreeMap;
@@ -133,8 +134,9 @@ pub fn convert(
             threshold: draft.threshold,
             opening_radius: 0,
             min_area_px: 0,
-            min_separation_um: None,
-            min_distance_px: Some(px(draft.distance_um) as u32),
+            // Neighbours by distance, from the highest score down; of boxes on touching pixels one is left before.
+            min_separation_um: (draft.distance_um > 0.0).then_some(draft.distance_um),
+            min_distance_px: Some(1),
         }),
         operating_point: Some(draft.operating_point.clone()),
         operating_points: draft.operating_points.clone(),
@@ -143,6 +145,7 @@ pub fn convert(
         ..ModelCard::new(&draft.name, &draft.license)
     };
     card.check().map_err(|e: CardError| ConvertError::File(e.to_string()))?;
+    plausible(&card, &adapted.onnx, options)?;
     tried(&card, &adapted.onnx, window, options)?;
     Ok(ConvertedBoxes { card, onnx: adapted.onnx })
 }
@@ -161,6 +164,76 @@ fn names(text: &str) -> Option<Vec<String>> {
     }
     let whole = named.keys().copied().eq(0..named.len());
     (whole && !named.is_empty()).then(|| named.into_values().collect())
+}
+
+/// Refuses boxes of the probes that are not what the layout states: others give numbers of the same sides.
+fn plausible(card: &ModelCard, onnx: &[u8], options: &EngineOptions) -> Result<(), ConvertError> {
+    let Some((s, boxes)) = card.segmenter.as_ref().and_then(|s| Some((s, s.boxes.as_ref()?)))
+    else {
+        return Ok(());
+    };
+    let (normalisation, size) = (Normalisation::new(s.mean, s.std), 3 * s.window * s.window);
+    let mut images = vec![0.0; 2 * size];
+    for (image, values) in probes(s.window).iter().zip(images.chunks_exact_mut(size)) {
+        normalisation.planes(&image.data, values);
+    }
+    let sides = boxes.sides();
+    for (engine, provider) in at_hand(options) {
+        let options = EngineOptions { engine, provider, ..options.clone() };
+        let output = Output { name: onnx::BOXES, shape: &sides };
+        let run = engine::given(onnx, s.window, "segmenter", output, &images, &options);
+        // The reason is in the error of the runs that follow.
+        let Ok(output) = run else { continue };
+        return match misread(boxes, &output) {
+            None => Ok(()),
+            Some(why) => Err(ConvertError::File(format!(
+                "its boxes are of a layout that is not known: {why}. Known are [N,boxes,6] as YOLOv10 gives it (x0 \
+                 y0 x1 y1 score class) and [N,4+classes,boxes] as YOLOv8 and YOLO11 give it (centre, width, height, \
+                 a score per class), both in px of the window; export it with one of them"
+            ))),
+        };
+    }
+    Ok(())
+}
+
+/// What shows that boxes are not of this layout, in px.
+fn misread(boxes: &BoxesCard, output: &[f32]) -> Option<&'static str> {
+    /// px that rounding may take from a side.
+    const ROUNDING: f32 = 0.1;
+    /// No place is farther where all are shares of the window, with boxes that reach beyond it.
+    const SHARES: f32 = 2.0;
+    let [_, columns] = boxes.sides();
+    let classes = boxes.classes.len();
+    let mut farthest = 0.0_f32;
+    let mut extent = |sides: [f32; 2], place: &[f32]| {
+        farthest = place.iter().fold(farthest, |far, v| far.max(v.abs()));
+        sides.iter().all(|side| *side >= -ROUNDING)
+    };
+    match boxes.layout {
+        BoxLayout::Rows => {
+            for r in output.as_chunks::<{ BoxesCard::ROW }>().0.iter().filter(|r| r[4] > 0.0) {
+                if !(0..classes).any(|k| r[5] == k as f32) {
+                    return Some("the last number of a row is not the number of a class");
+                }
+                if !extent([r[2] - r[0], r[3] - r[1]], &r[..4]) {
+                    return Some("the second corner of a box is before the first");
+                }
+            }
+        }
+        BoxLayout::Columns => {
+            for image in output.chunks_exact((BoxesCard::PLACE + classes) * columns) {
+                let place = |i| -> [f32; BoxesCard::PLACE] {
+                    std::array::from_fn(|k| image[k * columns + i])
+                };
+                for place in (0..columns).map(place) {
+                    if !extent([place[2], place[3]], &place) {
+                        return Some("a box has a negative side");
+                    }
+                }
+            }
+        }
+    }
+    (farthest > 0.0 && farthest <= SHARES).then_some("places are shares of the window, not px")
 }
 
 /// The engines' scores of the probes, from the highest on, must be the same.

@@ -66,7 +66,9 @@ fn boxes_become_their_centres_with_their_scores() {
     assert_eq!((boxes.layout, boxes.count), (BoxLayout::Rows, 16));
     assert_eq!(boxes.positive, "mitotic figure");
     assert_eq!(boxes.classes, ["mitotic figure", "look-alike"]);
-    assert_eq!(made.card.candidates.as_ref().unwrap().min_distance_px, Some(30));
+    // Of neighbours the highest counts, by their distance and one after the other.
+    let candidates = made.card.candidates.as_ref().unwrap();
+    assert_eq!((candidates.min_distance_px, candidates.min_separation_um), (Some(1), Some(7.5)));
 
     let package = ModelPackage::of_one(&made.card, made.onnx).unwrap();
     let options = EngineOptions { engine: EngineChoice::Rten, ..EngineOptions::default() };
@@ -111,6 +113,22 @@ fn a_column_per_box_gives_what_a_row_does() {
     let draft = BoxesDraft { classes: ["a", "b", "c"].map(String::from).to_vec(), ..draft() };
     let why = convert(&read("boxes_columns.onnx"), &draft, &rten).unwrap_err().to_string();
     assert!(why.contains("[N,6,256]") && why.contains("[N,7,boxes]"), "{why}");
+}
+
+/// The same sides, other contents: YOLOv5 with one class, corners and centres as shares of the window.
+#[test]
+fn boxes_of_an_unknown_layout_are_refused_with_those_that_are_known() {
+    for (name, classes, why) in [
+        ("boxes_yolov5", 1, "not the number of a class"),
+        ("boxes_shares", 2, "shares of the window"),
+        ("boxes_columns_shares", 2, "shares of the window"),
+    ] {
+        let classes = ["mitotic figure", "look-alike"][..classes].iter().map(ToString::to_string);
+        let draft = BoxesDraft { classes: classes.collect(), ..draft() };
+        let file = read(&format!("{name}.onnx"));
+        let e = convert(&file, &draft, &EngineOptions::default()).unwrap_err().to_string();
+        assert!(e.contains(why) && e.contains("[N,4+classes,boxes]"), "{name}: {e}");
+    }
 }
 
 #[test]

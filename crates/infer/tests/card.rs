@@ -77,6 +77,59 @@ fn a_bound_of_further_symmetries_belongs_to_several() {
     }
 }
 
+/// What results are known by: all that changes the numbers of the networks, and nothing else. Its value for this card
+/// is fixed, as results are kept by it.
+#[test]
+fn the_digest_of_the_networks_changes_with_what_feeds_or_reads_them() {
+    let screen = format!(
+        "\n[screen]\nfile = \"screen.onnx\"\nsha256 = \"{}\"\narchitecture = \"lite\"\ninput = 64\n\
+         mean = [0.5, 0.5, 0.5]\nstd = [0.2, 0.2, 0.2]\npasses_from = 0.05\n",
+        "0".repeat(64)
+    );
+    let whole = text() + &screen;
+    let digest =
+        |text: &str, second| ModelCard::parse(text).unwrap().networks_sha256(second).unwrap();
+    let (two, one) = (digest(&whole, true), digest(&whole, false));
+    assert_eq!(two, "b620470672a70fd823dfc1bac8dc62aa4d6b3d673ea1c7337fd7fdae73336ae9");
+    assert_ne!(two, one);
+    let changed = |from: &str, to: &str| {
+        assert!(whole.contains(from), "{from}");
+        whole.replace(from, to)
+    };
+    for (from, to) in [
+        ("window = 64", "window = 80"),
+        ("mean = [0.485", "mean = [0.5"),
+        ("std = [0.229", "std = [0.2"),
+    ] {
+        let other = changed(from, to);
+        assert_ne!(digest(&other, true), two, "{from}");
+        assert_ne!(digest(&other, false), one, "{from}");
+    }
+    for (from, to) in [
+        ("positive = \"b\"", "positive = \"c\""),
+        ("positive = ", "symmetries = 2\npositive = "),
+        ("positive = ", "interpolation = \"bicubic\"\npositive = "),
+        ("positive = ", "outputs = [\"a\", \"b\", \"c\", \"c\"]\npositive = "),
+        ("[\"a\", \"b\", \"c\"]", "[\"b\", \"a\", \"c\"]"),
+        ("input = 64\nmean = [0.5", "input = 64\nmean = [0.4"),
+        ("passes_from = 0.05", "passes_from = 0.06"),
+    ] {
+        let other = changed(from, to);
+        assert_ne!(digest(&other, true), two, "{from}");
+        assert_eq!(digest(&other, false), one, "the second stage is not asked: {from}");
+    }
+    for (from, to) in [
+        ("name = \"", "name = \"other-"),
+        ("license = \"", "license = \"other "),
+        ("\"segmenter.onnx\"", "\"first.onnx\""),
+        ("architecture = \"", "architecture = \"as "),
+        ("seg = 0.3", "seg = 0.4"),
+        ("positive = ", "bf16 = true\nfolds = [\"one\"]\npositive = "),
+    ] {
+        assert_eq!(digest(&changed(from, to), true), two, "{from}");
+    }
+}
+
 #[test]
 fn a_screen_stands_in_front_of_a_classifier() {
     let screen = |passes_from: &str| {

@@ -1,7 +1,7 @@
 //! Classifiers of several folds as one network.
 
 use crate::common::{noise, picture};
-use infer::card::{ClassifierCard, ScreenCard};
+use infer::card::{ClassifierCard, Interpolation, ScreenCard};
 use infer::ensemble::{EnsembleError, classifier};
 use infer::{EngineChoice, EngineOptions, ModelCard, ModelPackage, open};
 use mitosis::RgbTile;
@@ -181,6 +181,8 @@ fn what_is_not_alike_has_no_mean() {
     let e = differ(|c| c.crop = 80);
     assert!(matches!(e, EnsembleError::Differ { what: "crop", .. }), "{e}");
     assert!(e.to_string().contains("changed"), "{e}");
+    let e = differ(|c| c.interpolation = Interpolation::Bicubic);
+    assert!(matches!(e, EnsembleError::Differ { what: "interpolation", .. }), "{e}");
     let e = differ(|c| c.outputs.reverse());
     assert!(matches!(e, EnsembleError::Differ { what: "outputs", .. }), "{e}");
     assert!(matches!(classifier(&[]), Err(EnsembleError::Onnx(_))));

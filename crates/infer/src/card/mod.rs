@@ -5,6 +5,7 @@
 
 mod check;
 mod encoder;
+mod identity;
 
 pub use check::{CardError, SCHEMA};
 pub use encoder::{EncoderCard, FileCard, Fit, Interpolation, ParityCard, RanOn, SourceCard};

@@ -309,17 +309,27 @@ pub(crate) fn width(
     side: usize,
     options: &EngineOptions,
 ) -> Result<usize, EngineError> {
-    let misfit =
-        |reason| EngineError::Model { origin: "the file".into(), network: "encoder", reason };
-    let signature =
-        onnx::signature(onnx, side, Output { name: EMBEDDING, shape: &[1] }).map_err(misfit)?;
-    let batch = signature.fixed_batch.unwrap_or(1);
-    let shape = [batch, 3, side, side];
-    let network = f32_network(onnx, &shape, EMBEDDING, &signature.symbols);
-    let black = vec![0.0; shape.iter().product()];
+    let black = vec![0.0; 3 * side * side];
+    let output = Output { name: EMBEDDING, shape: &[1] };
+    Ok(given(onnx, side, "encoder", output, &black, options)?.len())
+}
+
+/// What a file gives for images, `[N,3,side,side]`; errors call it `network`.
+///
+/// # Errors
+/// [`EngineError`] of the last engine tried.
+pub(crate) fn given(
+    onnx: &[u8],
+    side: usize,
+    network: &'static str,
+    output: Output<'_>,
+    images: &[f32],
+    options: &EngineOptions,
+) -> Result<Vec<f32>, EngineError> {
+    let misfit = |reason| EngineError::Model { origin: "the file".into(), network, reason };
+    let part = Part::read(onnx, side, output, 1).map_err(misfit)?;
     let options = EngineOptions { threads: 1, ..options.clone() };
-    let (_, output) = outputs(&network, &black, &options, &misfit)?;
-    Ok(output.len() / batch)
+    Ok(outputs(&part.network(), images, &options, &misfit)?.1)
 }
 
 /// What a network gives for rows of values, and the engine that ran it; a run takes as many rows as its shape states.

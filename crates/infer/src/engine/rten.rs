@@ -1,6 +1,7 @@
 //! The embedded engine: pure Rust, always there.
 
 use super::{Network, Session};
+use crate::onnx::for_rten;
 use base::panics;
 use rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool, Value};
 use rten_tensor::{Tensor, TensorView};
@@ -37,8 +38,8 @@ pub(crate) fn load(
 ) -> Result<Box<dyn Session>, String> {
     let mut options = ModelOptions::with_all_ops();
     options.prepack_weights(network.onnx.len() < LARGE);
-    let model =
-        panics::catch_panic(|| options.load(network.onnx.to_vec()).map_err(|e| e.to_string()))?;
+    let onnx = for_rten(network.onnx)?.into_owned();
+    let model = panics::catch_panic(|| options.load(onnx).map_err(|e| e.to_string()))?;
     let node = |name| model.node_id(name).map_err(|e| e.to_string());
     Ok(Box::new(Rten {
         input: node(network.input)?,

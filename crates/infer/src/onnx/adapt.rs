@@ -74,7 +74,7 @@ struct Stored {
 /// `TensorProto.DataType.FLOAT16`.
 const HALF: i32 = 10;
 /// `AttributeProto.AttributeType.INT`.
-const KIND_INT: i32 = 2;
+pub(super) const KIND_INT: i32 = 2;
 /// From this version on a weight need not be an input as well.
 const OLDEST_IR: i64 = 4;
 

@@ -21,7 +21,7 @@ pub(crate) const MOST_STEPS: u64 = 1_000_000;
 /// Numbers of one value, for one image: 8 GiB in f32. The largest values of networks have some 10^8.
 pub(crate) const MOST_NUMBERS: u64 = 1 << 31;
 
-const GRAPH: u32 = 7;
+pub(super) const GRAPH: u32 = 7;
 const FUNCTION: u32 = 25;
 
 /// Counts what a file asks for.
@@ -306,7 +306,7 @@ impl Asks {
 }
 
 /// The fields of a message that have a length: number and content, nothing copied.
-struct Fields<'a>(&'a [u8]);
+pub(super) struct Fields<'a>(pub(super) &'a [u8]);
 
 impl<'a> Iterator for Fields<'a> {
     type Item = Result<(u32, &'a [u8]), String>;

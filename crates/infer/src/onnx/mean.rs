@@ -21,7 +21,7 @@ struct Names {
 }
 
 /// A message without the fields `without`.
-fn copied(message: &[u8], without: &[u32]) -> Result<Vec<u8>, String> {
+pub(super) fn copied(message: &[u8], without: &[u32]) -> Result<Vec<u8>, String> {
     let damaged = |e: prost::DecodeError| format!("damaged: {e}");
     let (mut left, mut out) = (message, Vec::with_capacity(message.len()));
     while !left.is_empty() {
@@ -36,10 +36,12 @@ fn copied(message: &[u8], without: &[u32]) -> Result<Vec<u8>, String> {
     Ok(out)
 }
 
-fn text(tag: u32, value: &str, out: &mut Vec<u8>) {
+/// Appends a field of text or bytes to a message.
+pub(super) fn field(tag: u32, value: impl AsRef<[u8]>, out: &mut Vec<u8>) {
+    let value = value.as_ref();
     encode_key(tag, WireType::LengthDelimited, out);
     prost::encoding::encode_varint(value.len() as u64, out);
-    out.extend_from_slice(value.as_bytes());
+    out.extend_from_slice(value);
 }
 
 /// The mean of the members' probabilities, as one file.
@@ -64,9 +66,9 @@ pub(crate) fn mean(members: &[&[u8]]) -> Result<Vec<u8>, String> {
                 return Err(at("it holds graphs inside nodes, which cannot be renamed".into()));
             }
             let mut node = vec![];
-            names.input.iter().for_each(|n| text(1, &named(n), &mut node));
-            names.output.iter().for_each(|n| text(2, &named(n), &mut node));
-            text(3, &format!("m{k}/{}", names.name), &mut node);
+            names.input.iter().for_each(|n| field(1, named(n), &mut node));
+            names.output.iter().for_each(|n| field(2, named(n), &mut node));
+            field(3, format!("m{k}/{}", names.name), &mut node);
             node.extend(copied(bytes, &[1, 2, 3]).map_err(at)?);
             nodes.push(node.into());
         }
@@ -74,7 +76,7 @@ pub(crate) fn mean(members: &[&[u8]]) -> Result<Vec<u8>, String> {
         for bytes in &graph.initializer {
             let values = Values::decode(bytes.clone()).map_err(|e| at(e.to_string()))?;
             let mut weight = copied(bytes, &[8]).map_err(at)?;
-            text(8, &named(&values.name), &mut weight);
+            field(8, named(&values.name), &mut weight);
             weights.push(weight.into());
         }
         let own = named(OUTPUT);

@@ -47,6 +47,8 @@ pub(super) struct Attribute {
     pub name: String,
     #[prost(int64, tag = "3")]
     pub i: i64,
+    #[prost(bytes = "vec", tag = "4")]
+    pub s: Vec<u8>,
     #[prost(message, optional, tag = "5")]
     pub tensor: Option<Values>,
     #[prost(int64, repeated, packed = "false", tag = "8")]

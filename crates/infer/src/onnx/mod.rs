@@ -4,6 +4,7 @@
 
 mod adapt;
 mod chain;
+mod embedded;
 mod growth;
 mod limits;
 mod mean;
@@ -11,6 +12,7 @@ mod messages;
 
 pub(crate) use adapt::{Gives, Wanted, adapt, metadata, side};
 pub(crate) use chain::{Link, chain};
+pub(crate) use embedded::for_rten;
 pub(crate) use limits::has_functions;
 pub(crate) use mean::mean;
 
@@ -340,7 +342,7 @@ mod tests {
     use rten_tensor::{AsView, NdTensor};
 
     /// The values `outputs` of a network.
-    fn run(onnx: &[u8], inputs: Vec<(&str, Value)>, outputs: &[String]) -> Vec<Value> {
+    pub(super) fn run(onnx: &[u8], inputs: Vec<(&str, Value)>, outputs: &[String]) -> Vec<Value> {
         let model = Model::load(onnx.to_vec()).expect("a network");
         let id = |name: &str| model.node_id(name).expect("its name");
         let inputs: Vec<(_, ValueOrView<'_>)> =

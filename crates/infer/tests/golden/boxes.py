@@ -1,12 +1,16 @@
 """boxes.onnx: a detector of boxes without weights, in the shape in which YOLOv10 is exported, and
 boxes_columns.onnx, the same in that of YOLOv8.
 
-    python boxes.py          writes both beside this file
+    python boxes.py          writes them next to this file
 
 `images` [1,3,64,64], RGB in 0 to 1, to `output0` [1,16,6]: x0 y0 x1 y1 score class. The score of a cell of
 4x4 px is the darkness of its red, 1 - mean; the sixteen darkest cells are given, each as a box of 8 px; class
 0 where its green is below its blue, else 1. Names of the classes stand in the metadata, as Ultralytics
 writes them. The other gives all 256 cells to `output0` [1,6,256]: x y width height, a score per class.
+
+boxes_yolov5.onnx has the sides of the first and YOLOv5's rows of one class: x y width height, whether there is an
+object, its class' probability. boxes_shares.onnx and boxes_columns_shares.onnx have their places as shares of the
+window, as RT-DETR.
 """
 
 from pathlib import Path
@@ -60,6 +64,7 @@ def main():
     both = [name + "_3" for name in ["x", "y", "side", "side", "first", "second"]]
     columns.append(op("Concat", both, ["output0"], axis=1))
     save("boxes_columns", columns, weights, [1, 6, N * N])
+    save("boxes_columns_shares", columns, shares(weights), [1, 6, N * N])
     nodes += [
         op("GatherElements", ["class_all", "index"], ["class"], axis=1),
         op("GatherElements", ["x", "index"], ["cx"], axis=1),
@@ -73,6 +78,22 @@ def main():
         nodes.append(op("Unsqueeze", [name, "last"], [name + "_3"]))
     nodes.append(op("Concat", [p + "_3" for p in [*parts, "score", "class"]], ["output0"], axis=2))
     save("boxes", nodes, weights, [1, ROWS, 6])
+    save("boxes_shares", nodes, shares(weights), [1, ROWS, 6])
+    nodes.pop()
+    for name, a in [("w", "half"), ("h", "half")]:
+        nodes.append(op("Add", ["score", a], [name]))
+    for name in ["cx", "cy", "w", "h"]:
+        nodes.append(op("Unsqueeze", [name, "last"], [name + "_3"]))
+    row = ["cx", "cy", "w", "h", "score", "score"]
+    nodes.append(op("Concat", [p + "_3" for p in row], ["output0"], axis=2))
+    save("boxes_yolov5", nodes, weights, [1, ROWS, 6])
+
+
+def shares(weights):
+    """The weights with places as shares of the window."""
+    places = {"x", "y", "half", "side"}
+    share = lambda w: numpy_helper.from_array(numpy_helper.to_array(w) / np.float32(SIDE), w.name)
+    return [share(w) if w.name in places else w for w in weights]
 
 
 def save(name, nodes, weights, shape):

@@ -45,7 +45,7 @@ fn compute(
     {
         let (s, rank) = shape_of(*id, *rank);
         let all = [1, s.c as i64, s.h as i64, s.w as i64];
-        return Ok(Some(Tensor::ints(vec![rank], all[..rank.min(4)].to_vec())));
+        return Ok(Some(sides(at, &all[..rank.min(4)])));
     }
     let Some(known) = known else { return Ok(None) };
     let ints = |i: usize| known.get(i).copied().flatten().and_then(|t| t.as_ints());
@@ -53,7 +53,10 @@ fn compute(
     match at.node.op_type.as_str() {
         "Constant" => constant(at).map(Some),
         "Shape" => match known.first().copied().flatten() {
-            Some(t) => list(t.dims.iter().map(|d| *d as i64).collect()),
+            Some(t) => {
+                let all: Vec<i64> = t.dims.iter().map(|d| *d as i64).collect();
+                Ok(Some(sides(at, &all)))
+            }
             None => Ok(None),
         },
         "Cast" => {
@@ -86,12 +89,7 @@ fn compute(
             }
         }
         "Slice" => match (ints(0), ints(1), ints(2), ints(4).unwrap_or(&[1])) {
-            (Some(data), Some(&[from]), Some(&[to]), [1]) => {
-                let n = data.len() as i64;
-                let index = |i: i64| (if i < 0 { i + n } else { i }).clamp(0, n) as usize;
-                let (from, to) = (index(from), index(to));
-                list(data[from..to.max(from)].to_vec())
-            }
+            (Some(data), Some(&[from]), Some(&[to]), [1]) => list(part(data, from, to).to_vec()),
             _ => Ok(None),
         },
         "Add" | "Sub" | "Mul" | "Div" => match (ints(0), ints(1)) {
@@ -115,6 +113,21 @@ fn compute(
         },
         _ => Ok(None),
     }
+}
+
+/// What `Shape` gives: the sides from `start` to before `end`.
+fn sides(at: &At<'_>, all: &[i64]) -> Tensor {
+    let (start, end) = (at.attributes.int("start", 0), at.attributes.int("end", i64::MAX));
+    let chosen = part(all, start, end);
+    Tensor::ints(vec![chosen.len()], chosen.to_vec())
+}
+
+/// The values from `from` to before `to`; negative positions count from the end.
+fn part(data: &[i64], from: i64, to: i64) -> &[i64] {
+    let n = data.len() as i64;
+    let index = |i: i64| (if i < 0 { i + n } else { i }).clamp(0, n) as usize;
+    let (from, to) = (index(from), index(to));
+    &data[from..to.max(from)]
 }
 
 fn constant(at: &At<'_>) -> Result<Tensor, PlanError> {

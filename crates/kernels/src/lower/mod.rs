@@ -253,15 +253,25 @@ impl Lowering {
             "Squeeze" | "Unsqueeze" => self.squeeze(at),
             "Gemm" => self.gemm(at),
             "MatMul" => self.matmul(at),
-            "Softmax" => {
-                let (id, shape, rank) = self.computed(at, 0)?;
-                let last = if self.opset < 13 { 1 } else { -1 };
-                match (at.attributes.int("axis", last), rank) {
-                    (1, 4) | (1 | -1, 2) | (-3, 4) => self.step(Op::Softmax, vec![id], shape, rank),
-                    (axis, rank) => at.unsupported(format!("axis {axis} of {rank} dimensions")),
-                }
-            }
+            "Softmax" => self.softmax(at),
             _ => at.unsupported("this engine does not have the operator"),
+        }
+    }
+
+    fn softmax(&mut self, at: &At<'_>) -> Result<Value, PlanError> {
+        let (id, shape, rank) = self.computed(at, 0)?;
+        let last = if self.opset < 13 { 1 } else { -1 };
+        let axis = at.attributes.int("axis", last);
+        // Before version 13 the sum runs over all sides from the axis on.
+        if self.opset < 13 && (shape.h, shape.w) != (1, 1) {
+            return at.unsupported(format!(
+                "axis {axis} by version {} of the operators, over more than the channels",
+                self.opset
+            ));
+        }
+        match (axis, rank) {
+            (1, 4) | (1 | -1, 2) | (-3, 4) => self.step(Op::Softmax, vec![id], shape, rank),
+            (axis, rank) => at.unsupported(format!("axis {axis} of {rank} dimensions")),
         }
     }
 

@@ -32,6 +32,13 @@ impl Lowering {
         if at.attributes.int("antialias", 0) != 0 {
             return at.unsupported("antialias");
         }
+        // With scales it has no meaning.
+        match at.attributes.text("keep_aspect_ratio_policy") {
+            Some(policy) if policy != "stretch" && sizes.is_some() => {
+                return at.unsupported(format!("keep_aspect_ratio_policy `{policy}`"));
+            }
+            _ => {}
+        }
         let coordinates =
             at.attributes.text("coordinate_transformation_mode").unwrap_or("half_pixel");
         let place = match coordinates {

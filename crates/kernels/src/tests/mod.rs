@@ -334,6 +334,52 @@ fn what_is_not_supported_is_named() {
     let y = b.node("MaxPool", &[INPUT], vec![ints("kernel_shape", &[2, 2]), int("ceil_mode", 1)]);
     let e = Network::plan(&b.file(), &PlanOptions::new(INPUT, [3, 8, 8], &y)).unwrap_err();
     assert!(e.to_string().contains("MaxPool") && e.to_string().contains("ceil_mode"), "{e}");
+    let enlarged = |policy: &str| {
+        let mut b = Builder::new(1);
+        let sizes = b.int64s(&[1, 3, 12, 16]);
+        let attributes = vec![text("mode", "linear"), text("keep_aspect_ratio_policy", policy)];
+        let y = b.node("Resize", &[INPUT, "", "", &sizes], attributes);
+        Network::plan(&b.file(), &PlanOptions::new(INPUT, [3, 8, 8], &y)).map(drop)
+    };
+    assert_eq!(enlarged("stretch"), Ok(()));
+    let e = enlarged("not_larger").unwrap_err().to_string();
+    assert!(e.contains("Resize") && e.contains("keep_aspect_ratio_policy `not_larger`"), "{e}");
+}
+
+/// Before version 13 `Softmax` runs over everything from its axis on.
+#[test]
+fn a_softmax_of_an_old_version_is_taken_where_it_is_one_of_channels() {
+    let plan = |pooled: bool, version: i64, attributes: Vec<proto::AttributeProto>| {
+        let mut b = Builder::new(1);
+        let pool = ["Identity", "GlobalAveragePool"][usize::from(pooled)];
+        let y = b.node(pool, &[INPUT], vec![]);
+        let y = b.node("Softmax", &[&y], attributes);
+        Network::plan(&b.file_by(version), &PlanOptions::new(INPUT, [3, 4, 4], &y)).map(drop)
+    };
+    for attributes in [vec![], vec![int("axis", 1)], vec![int("axis", -3)]] {
+        let e = plan(false, 11, attributes.clone()).unwrap_err().to_string();
+        assert!(e.contains("Softmax") && e.contains("version 11"), "{e}");
+        assert_eq!(plan(true, 11, attributes), Ok(()));
+    }
+    assert_eq!(plan(false, 13, vec![int("axis", 1)]), Ok(()));
+}
+
+#[test]
+fn a_shape_gives_the_sides_that_it_is_asked_for() {
+    // Enlarges to twice the sides: the last two, or those before the end.
+    for attributes in
+        [vec![int("start", 2)], vec![int("start", -2)], vec![int("end", 4), int("start", 2)]]
+    {
+        let mut b = Builder::new(3);
+        let sides = b.node("Shape", &[INPUT], attributes);
+        let twice = b.int64s(&[2]);
+        let sides = b.node("Mul", &[&sides, &twice], vec![]);
+        let images = b.int64s(&[1, 3]);
+        let sizes = b.node("Concat", &[&images, &sides], vec![int("axis", 0)]);
+        let y = b.node("Resize", &[INPUT, "", "", &sizes], vec![text("mode", "linear")]);
+        let network = plan(&b, [3, 4, 6], &y, Isa::best(), 1);
+        assert_eq!(network.output_len(), 3 * 8 * 12);
+    }
 }
 
 #[test]
