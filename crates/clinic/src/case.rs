@@ -2,13 +2,14 @@
 
 use base::remedy::{Remedied, Remedy};
 use base::text::Many;
+use mithras::batch::DetectionState;
 use mithras::export::{CountsFile, HOTSPOT_MM2};
 use mithras::record::DetectionRow;
-use mithras::report::{PlacedCount, Results, Reviewed, case_of};
+use mithras::report::{PlacedCount, Results, Reviewed, Unfinished, case_of, one_reviewer};
 use mitosis::hotspots::HotspotRule;
 use mitosis::{Level0, Point};
-use review::view::TOGETHER;
 use review::view::desk::{self, LogTexts, PlacedHotspot, Signature, SlideFile};
+use review::view::{SearchedArea, TOGETHER};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -40,17 +41,57 @@ struct Run {
     version: String,
     config_sha256: String,
     slides: Vec<Line>,
+    #[serde(default)]
+    unfinished: Vec<String>,
+    #[serde(default)]
+    left_out: Vec<String>,
+    #[serde(default)]
+    without_result: Vec<Unfinished>,
+}
+
+impl Run {
+    /// Every slide with or without a result; `run` is its folder.
+    fn lines(self, run: &Path) -> Vec<Line> {
+        let mut open = self.without_result;
+        // Of earlier versions, which noted the names alone.
+        for name in &self.unfinished {
+            if open.iter().all(|s| s.name != *name) {
+                let state = DetectionState::load(&run.join(name));
+                let columns = state.map(|s| s.columns).unwrap_or_default();
+                open.push(Unfinished { name: name.clone(), columns });
+            }
+        }
+        let line = |Unfinished { name, columns }: Unfinished| {
+            let reason = match (self.unfinished.contains(&name), self.left_out.contains(&name)) {
+                (true, _) => "detection has not ended",
+                (_, true) => "its results are of another configuration than the others",
+                _ => "detection has not begun",
+            };
+            let (status, reason) = ("unfinished".to_owned(), Some(reason.to_owned()));
+            Line { name, folder: None, status, reason, columns, counts: None, reviewed: None }
+        };
+        self.slides.into_iter().chain(open.into_iter().map(line)).collect()
+    }
 }
 
 #[derive(Deserialize)]
 struct Line {
     name: String,
+    /// Relative to the run's folder, where it is not the one of its name there: of tables over several runs.
+    #[serde(default)]
+    folder: Option<String>,
     status: String,
     reason: Option<String>,
     #[serde(default)]
     columns: Vec<(String, String)>,
     counts: Option<CountsFile>,
     reviewed: Option<Reviewed>,
+}
+
+impl Line {
+    fn folder(&self, run: &Path) -> PathBuf {
+        run.join(self.folder.as_deref().unwrap_or(&self.name))
+    }
 }
 
 /// What cases are kept by while a run is read: a slide without a case may be called as a case is.
@@ -84,6 +125,15 @@ pub struct Slide {
     pub signed: Option<Signature>,
     /// When it was searched, seconds since 1970; none where that is not known.
     pub searched: Option<u64>,
+}
+
+impl Slide {
+    /// The part of the square of 2 mm2 around a place that was searched, mm2; none where that is not known.
+    fn square_mm2(&self, [x, y]: [f64; 2]) -> Option<f64> {
+        let (resolution, at) = (self.counts.resolution().ok()?, [Point::new(x, y)]);
+        let searched = SearchedArea::read(&self.folder, &self.counts).ok()?;
+        searched.hotspot_mm2(&HotspotRule::PAPER, &at, &resolution).ok()
+    }
 }
 
 /// A hotspot that a reviewer placed.
@@ -152,13 +202,13 @@ impl Case {
     /// [`CaseError`].
     pub fn all(run: &Path, slides: Option<&Path>) -> Result<Vec<Self>, CaseError> {
         let file: Run = base::json::read(&run.join("run.json"))?;
-        let opened = review::view::open(&[run.to_owned()], slides, None)?;
-        let mut files: BTreeMap<String, Option<PathBuf>> =
-            opened.items.into_iter().map(|i| (i.name, i.file)).collect();
+        let (version, config) = (file.version.clone(), file.config_sha256.clone());
+        let lines = file.lines(run);
+        let mut files = files(run, &lines, slides)?;
         let mut cases: BTreeMap<CaseKey, Self> = BTreeMap::new();
         let listed = |line: &Line| case_of(&line.columns).map(str::to_owned);
-        let names: BTreeSet<String> = file.slides.iter().filter_map(listed).collect();
-        for line in file.slides {
+        let names: BTreeSet<String> = lines.iter().filter_map(listed).collect();
+        for line in lines {
             let key = match listed(&line) {
                 Some(name) => CaseKey { name, is_slide: false },
                 None => CaseKey { name: line.name.clone(), is_slide: true },
@@ -172,18 +222,19 @@ impl Case {
                 fields: line.columns.clone(),
                 slides: Vec::new(),
                 missing: Vec::new(),
-                version: file.version.clone(),
-                config: file.config_sha256.clone(),
+                version: version.clone(),
+                config: config.clone(),
             });
             case.fields.retain(|field| line.columns.contains(field));
+            let folder = line.folder(run);
             let Some(counts) = line.counts else {
                 case.missing.push((line.name, line.reason.unwrap_or(line.status)));
                 continue;
             };
             // What is there now may be damaged, or not what the numbers of the run were gathered from.
-            let found = match mithras::report::results(&run.join(&line.name)) {
+            let found = match mithras::report::results(&folder) {
                 Ok(found) if same(&found.counts, &counts) => {
-                    same_recount(&run.join(&line.name), line.reviewed.as_ref()).map(|()| found)
+                    same_recount(&folder, line.reviewed.as_ref()).map(|()| found)
                 }
                 Ok(_) => {
                     Err("its folder has other counts than run.json; gather the run again".into())
@@ -197,8 +248,8 @@ impl Case {
                     continue;
                 }
             };
-            let file = files.remove(&line.name).flatten();
-            case.slides.push(slide(run, line.name, line.reviewed, found, file)?);
+            let file = files.remove(&folder).flatten();
+            case.slides.push(slide(folder, line.name, line.reviewed, found, file)?);
         }
         let cases: Vec<Self> = cases.into_values().collect();
         if cases.iter().all(|c| c.slides.is_empty()) {
@@ -244,8 +295,7 @@ impl Case {
             _ => (slide.counts.hotspot_count, slide.counts.hotspot.map(|h| h.centre_px)),
         };
         // Without figures the square has no place, and is whole.
-        let on_slide = centre.and_then(|at| slide.counts.square_on_slide_mm2(at));
-        let mm2 = on_slide.unwrap_or(HOTSPOT_MM2);
+        let mm2 = centre.and_then(|at| slide.square_mm2(at)).unwrap_or(HOTSPOT_MM2);
         Some(Headline { slide, figures, mm2, whole_mm2: HOTSPOT_MM2, placed: None })
     }
 
@@ -265,13 +315,28 @@ impl Case {
         self.is_reviewed() || slide.reviewed.as_ref().is_some_and(|r| r.placed.is_some())
     }
 
-    /// Whether one reviewer's verdicts count on all slides.
+    /// Whether one reviewer's verdicts count on all slides with candidates.
     #[must_use]
     pub fn is_reviewed(&self) -> bool {
-        let mut all = self.slides.iter().map(|s| s.reviewed.as_ref().map(|r| r.reviewer.as_str()));
-        let Some(Some(first)) = all.next() else { return false };
-        all.all(|r| r == Some(first))
+        let all = self.slides.iter().map(|s| (&s.counts, s.reviewed.as_ref()));
+        one_reviewer(all).is_some()
     }
+}
+
+/// The slides' files by the slides' folders, where they are available.
+fn files(
+    run: &Path,
+    lines: &[Line],
+    slides: Option<&Path>,
+) -> Result<BTreeMap<PathBuf, Option<PathBuf>>, CaseError> {
+    let counted = lines.iter().filter(|l| l.counts.is_some()).map(|l| l.folder(run));
+    let runs: BTreeSet<PathBuf> =
+        counted.filter(|f| f.is_dir()).filter_map(|f| f.parent().map(Path::to_owned)).collect();
+    if runs.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let opened = review::view::open(&Vec::from_iter(runs), slides, None)?;
+    Ok(opened.items.into_iter().filter_map(|i| Some((i.folder?, i.file))).collect())
 }
 
 /// The first slide that is not there, as the end of a sentence.
@@ -327,13 +392,13 @@ fn of_run(recount: &Reviewed) -> bool {
 }
 
 fn slide(
-    run: &Path,
+    folder: PathBuf,
     name: String,
     reviewed: Option<Reviewed>,
     found: Results,
     file: Option<PathBuf>,
 ) -> Result<Slide, CaseError> {
-    let (folder, reviews) = (run.join(&name), run.join("reviews"));
+    let reviews = folder.with_file_name("reviews");
     let this = SlideFile { name: &name, digest: &found.counts.slide.digest };
     let placed = match reviewed.as_ref().and_then(|r| r.placed.clone()) {
         Some(p) => Some(p.into()),
@@ -393,6 +458,8 @@ impl Remedied for CaseError {
 mod tests {
     use super::{Case, CaseError};
     use crate::page::{Block, page};
+    use mithras::batch::DetectionState;
+    use mithras::batch::state::Status;
     use mithras::report::{ReportError, Reviewed, assign, counts, gather};
     use mitosis::hotspots::HotspotRule;
     use review::view::desk::{Placement, place};
@@ -443,6 +510,38 @@ mod tests {
 
     fn changed(run: &Path) -> Vec<String> {
         first(run).slides.remove(0).changed_logs
+    }
+
+    #[test]
+    fn slides_without_a_result_are_missing_in_their_cases_also_of_gathered_runs() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = run(dir.path());
+        for (name, case, status) in [
+            ("one", "K1", Status::Finished),
+            ("big", "K1", Status::Running),
+            ("late", "K2", Status::Running),
+        ] {
+            let mut state = DetectionState::load(&run.join("one")).unwrap();
+            (state.status, state.columns) = (status, vec![("case".into(), case.into())]);
+            std::fs::create_dir_all(run.join(name)).unwrap();
+            state.save(&run.join(name)).unwrap();
+        }
+        judge(&run, Verdict::Figure, false);
+        let all = dir.path().join("all");
+        for into in [&run, &all] {
+            gather(std::slice::from_ref(&run), Some(into)).unwrap();
+            let cases = Case::all(into, None).unwrap();
+            let shown = |c: &Case| (c.name.clone(), c.slides.len(), c.missing.clone());
+            let open = |name: &str| vec![(name.to_owned(), "detection has not ended".to_owned())];
+            let expected = [("K1".to_owned(), 1, open("big")), ("K2".to_owned(), 0, open("late"))];
+            assert_eq!(cases.iter().map(shown).collect::<Vec<_>>(), expected);
+        }
+        // Reviews and results are those of the run.
+        recount(&run, "anna", None, false).unwrap();
+        gather(std::slice::from_ref(&run), Some(&all)).unwrap();
+        let case = Case::all(&all, None).unwrap().remove(0);
+        assert!(case.is_reviewed() && case.slides[0].reviewed_places.is_some());
+        assert!(case.slides[0].folder.join("counts.json").is_file());
     }
 
     #[test]

@@ -177,7 +177,7 @@ fn score(case: &Case, g: &Grading, h: &Headline<'_>) -> String {
 /// The area of a hotspot, and how much of it was not looked at.
 fn on_slide(h: &Headline<'_>) -> String {
     let Headline { mm2, whole_mm2, .. } = h;
-    let rest = match h.placed.is_some() && h.slide.counts.regions.is_some() {
+    let rest = match h.slide.counts.regions.is_some() {
         true => "the rest is off the slide or was not searched",
         false => "the rest is off the slide",
     };
@@ -185,6 +185,12 @@ fn on_slide(h: &Headline<'_>) -> String {
         true => format!("{mm2:.3} of {whole_mm2} mm\u{b2} ({rest})"),
         false => format!("{mm2} mm\u{b2}"),
     }
+}
+
+/// A text that begins with a capital letter.
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
 }
 
 /// So many letters of a text at most.
@@ -267,9 +273,7 @@ fn numbers(case: &Case, count: &Total, grading: Option<&Grading>) -> Vec<(String
         add("Placed by hand", text);
     }
     if let Some((g, h)) = grading.zip(headline.as_ref()) {
-        let mut name = g.gives.clone();
-        name[..1].make_ascii_uppercase();
-        add(&name, score(case, g, h));
+        add(&capitalised(&g.gives), score(case, g, h));
     }
     let mark = if valid { "" } else { "not valid: " };
     if let Some(density) = density_per_20_mm2(count.figures as f64, Mm2(count.analysed_mm2)) {
@@ -513,7 +517,7 @@ fn made(case: &Case) -> Vec<(String, String)> {
         format!(
             "mithras {}, configuration {}",
             case.version,
-            &case.config[..case.config.len().min(16)]
+            case.config.get(..16).unwrap_or(&case.config)
         ),
     );
     rows
@@ -669,6 +673,30 @@ mod tests {
         assert_eq!(number, "not valid");
         for name in ["Density", "Figures"] {
             assert!(value(&rows, name).starts_with("not valid: "), "{rows:?}");
+        }
+    }
+
+    /// What a scheme of the user's gives is any text.
+    #[test]
+    fn a_score_has_the_name_that_its_scheme_gives_it_in_any_language_or_the_usual_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("own.toml");
+        let one = case(vec![slide("a", 3.0, 5)]);
+        for (gives, name) in
+            [("\u{fc}bersicht", "\u{dc}bersicht"), ("", "Mitotic score"), ("\u{2074}", "\u{2074}")]
+        {
+            let text = format!(
+                "name = 'own'\ntitle = 'own'\nsource = 'us'\ngives = '{gives}'\narea_mm2 = 2.0\n\
+                 [[grade]]\nname = '1'\nfrom = 0.0\n"
+            );
+            std::fs::write(&file, text).unwrap();
+            let grading = Grading::load(&file.display().to_string(), None).unwrap();
+            let rows = page(&one, Some(&grading)).blocks.into_iter().filter_map(|b| match b {
+                Block::Rows(rows) => Some(rows),
+                _ => None,
+            });
+            let rows: Vec<(String, String)> = rows.flatten().collect();
+            assert!(value(&rows, name).starts_with("1 ("), "{name}: {rows:?}");
         }
     }
 

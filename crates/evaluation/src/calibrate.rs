@@ -21,11 +21,8 @@ use stats::platt::{Platt, PlattPrior, ece};
 
 use crate::boxes::ImportError;
 use crate::robustness::Robustness;
+use crate::too_few::TooFew;
 
-/// Fewest judged candidates.
-pub const FEWEST: usize = 20;
-/// Fewest of each kind, figures and others.
-pub const FEWEST_OF_KIND: usize = 5;
 /// Parts of the cross-validation.
 const PARTS: usize = 5;
 /// How far labels may move the scale: a factor of 1.35 of the slope and 1.5 of the offset at one standard deviation.
@@ -62,17 +59,17 @@ pub enum CalibrateError {
         /// Package to be calibrated.
         package: String,
     },
-    /// Too little was judged.
-    #[error(
-        "{figures} figures and {others} other candidates were judged; a scale needs {FEWEST}, and {FEWEST_OF_KIND} of \
-         each kind: judge more candidates on both sides of the threshold"
-    )]
-    TooFew {
-        /// Judged figures.
-        figures: usize,
-        /// Judged others.
-        others: usize,
+    /// A slide that comes twice: its labels would count twice, and be left out and learnt from at once.
+    #[error("{slide}: is the same slide as {other}; leave one of them out")]
+    Twice {
+        /// Name of the slide.
+        slide: String,
+        /// Name of the earlier one.
+        other: String,
     },
+    /// Too little was judged.
+    #[error(transparent)]
+    TooFew(#[from] TooFew),
     /// The fit.
     #[error(transparent)]
     Stats(#[from] stats::StatsError),
@@ -236,6 +233,22 @@ pub fn draw(slides: &mut [Slide], labels: usize, seg: f32) {
     }
 }
 
+/// # Errors
+/// [`CalibrateError::Twice`] for two slides of one file, or two measurements with the same name and candidates.
+fn no_slide_twice(slides: &[Slide]) -> Result<(), CalibrateError> {
+    for (i, slide) in slides.iter().enumerate() {
+        let same = |other: &&Slide| match (&slide.digest, &other.digest) {
+            (Some(a), Some(b)) => a == b,
+            _ => slide == *other,
+        };
+        if let Some(other) = slides[..i].iter().find(same) {
+            let (slide, other) = (slide.name.clone(), other.name.clone());
+            return Err(CalibrateError::Twice { slide, other });
+        }
+    }
+    Ok(())
+}
+
 /// Fits scale and points of a package to judged candidates.
 ///
 /// The points keep the package's thresholds on `s_seg`.
@@ -246,6 +259,7 @@ pub fn calibrate(package: &ModelPackage, slides: &[Slide]) -> Result<Calibration
     let lacks = |part| CalibrateError::Part { package: package.card.name.clone(), part };
     let own = package.card.operating_point.as_ref().ok_or_else(|| lacks("operating point"))?;
     package.card.classifier.as_ref().ok_or_else(|| lacks("second stage"))?;
+    no_slide_twice(slides)?;
 
     let judged = |s: &Slide| s.candidates.iter().any(|c| c.figure.is_some());
     let with_labels = slides.iter().filter(|s| judged(s)).count();
@@ -264,9 +278,7 @@ pub fn calibrate(package: &ModelPackage, slides: &[Slide]) -> Result<Calibration
     let labelled: Vec<Item> = items.iter().copied().filter(|i| i.figure.is_some()).collect();
     let figures = labelled.iter().filter(|i| i.figure == Some(true)).count();
     let others = labelled.len() - figures;
-    if labelled.len() < FEWEST || figures.min(others) < FEWEST_OF_KIND {
-        return Err(CalibrateError::TooFew { figures, others });
-    }
+    TooFew::check(figures, others)?;
 
     let mut scaled = Vec::with_capacity(labelled.len());
     let (mut plain, mut truth, mut accepted) = (Vec::new(), Vec::new(), [Tally::default(); 2]);
@@ -583,7 +595,21 @@ mod tests {
         let mut slides = laboratory(1.0, 0.0, 1);
         slides[0].candidates.truncate(30);
         let refused = calibrate(&package, &slides).unwrap_err();
-        assert!(matches!(refused, CalibrateError::TooFew { .. }), "{refused}");
+        assert!(matches!(refused, CalibrateError::TooFew(_)), "{refused}");
+    }
+
+    #[test]
+    fn a_slide_that_comes_twice_is_refused() {
+        let package = ModelPackage::bundled().unwrap();
+        let mut slides = laboratory(0.6, -1.0, 6);
+        slides.push(slides[1].clone());
+        let refused = calibrate(&package, &slides).unwrap_err();
+        assert!(matches!(refused, CalibrateError::Twice { .. }), "{refused}");
+        calibrate(&package, &slides[..6]).unwrap();
+        // Another file of the same name is another slide.
+        slides[6].candidates[0].s_cls = 0.123;
+        assert_eq!(slides[6].digest, None);
+        calibrate(&package, &slides).unwrap();
     }
 
     #[test]

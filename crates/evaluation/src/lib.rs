@@ -17,3 +17,4 @@ pub mod combine;
 pub mod evaluate;
 pub mod robustness;
 pub mod times;
+pub mod too_few;

@@ -132,7 +132,9 @@ pub fn plan(chosen: &Chosen, options: &Options) -> Result<Planned> {
         let lacks = if chosen.shrink { vec![] } else { places.lacks(step) };
         let before = step.needs.iter().find_map(|n| blocked.get(n.as_str()).cloned());
         let reason = if lacks.is_empty() { before } else { Some(lacks.join("; ")) };
-        let done = reason.is_none() && done(step, &places, &mut results);
+        let current = if reason.is_none() { places.current(step, &results) } else { None };
+        let done = current.is_some();
+        results.extend(current.map(|result| (step.name.clone(), result)));
         if let Some(reason) = &reason {
             blocked.insert(&step.name, reason.clone());
         }
@@ -161,27 +163,6 @@ fn measured(graph: &Graph, places: &Places) -> Vec<(f64, f64)> {
         matches!(record.state, StepState::Done { .. }).then_some((s.gmacs, record.seconds))
     });
     done.filter(|(_, seconds)| *seconds > 0.0).collect()
-}
-
-fn done(
-    step: &crate::graph::Step,
-    places: &Places,
-    results: &mut BTreeMap<String, String>,
-) -> bool {
-    if step.needs.iter().any(|n| !results.contains_key(n)) {
-        return false;
-    }
-    let Some(Record { key, state: StepState::Done { result }, .. }) =
-        Record::read(places.out(), &step.name)
-    else {
-        return false;
-    };
-    let same = places.key(step, results).is_ok_and(|k| k == key)
-        && run::of_result(&places.step(&step.name), &step.makes).is_ok_and(|d| d == result);
-    if same {
-        results.insert(step.name.clone(), result);
-    }
-    same
 }
 
 /// Bytes of the pieces of data sets that a graph reads.

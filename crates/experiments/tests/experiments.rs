@@ -181,6 +181,53 @@ fn a_step_has_its_threads_and_its_processor_seconds_are_counted() {
     }
 }
 
+/// A report that is written again, as by the run of another experiment in the same folder.
+#[cfg(unix)]
+#[test]
+fn a_report_calls_a_step_out_of_date_once_its_input_changed() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().join("program");
+    std::fs::write(&program, "#!/bin/sh\necho '{}'\n").unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let (out, data) = (dir.path().join("run"), dir.path().join("data"));
+    let own = data.join("reviews/counts.csv");
+    write(&own, "one");
+    write(&data.join("other"), "one");
+    let options = Options { program, data: Some(data.clone()), ..options(&out) };
+    let run = |id: &str| {
+        let chosen = Chosen { experiments: vec![id.into()], only: vec![], shrink: false };
+        let (summary, _) =
+            experiments::perform(&chosen, &options, &mut base::progress::Silent).unwrap();
+        assert_eq!(summary.not_done(), 0, "{summary:?}");
+    };
+    let states = |id: &str| -> Vec<String> {
+        let text = std::fs::read(out.join("report").join(id).join("results.json")).unwrap();
+        let results: serde_json::Value = serde_json::from_slice(&text).unwrap();
+        let steps = results["steps"].as_array().unwrap().iter();
+        steps.map(|s| s["state"].as_str().unwrap().to_owned()).collect()
+    };
+    run("dataset");
+    assert_eq!(states("dataset"), ["done"]);
+    std::fs::remove_file(data.join("other")).unwrap();
+    run("tumour-review");
+    assert_eq!(
+        (states("dataset"), states("tumour-review")),
+        (vec!["out of date".into()], vec!["done".into()])
+    );
+    let page = std::fs::read_to_string(out.join("report/dataset/index.html")).unwrap();
+    assert!(page.contains("Steps: 0 of 1 done") && page.contains("does it again"), "{page}");
+    run("dataset");
+    assert_eq!(states("dataset"), ["done"]);
+    // On a machine without the data nothing can be compared.
+    std::fs::rename(&data, dir.path().join("elsewhere")).unwrap();
+    experiments::report::write(&out).unwrap();
+    assert_eq!(
+        (states("dataset"), states("tumour-review")),
+        (vec!["done".into()], vec!["done".into()])
+    );
+}
+
 /// A step that continues what was stopped does not continue a result that was whole and was damaged later.
 #[cfg(unix)]
 #[test]

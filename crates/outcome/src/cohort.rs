@@ -1,8 +1,9 @@
 //! Counts of slides joined with the clinical table, per slide and per patient.
 
 use crate::error::{Error, Result};
-use crate::grade::MEANINGLESS;
+use crate::grade::{MEANINGLESS, NOT_COUNTED};
 use crate::table::Table;
+use base::remedy::Setting;
 use base::table::Unmatched;
 use base::text::Many;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -83,6 +84,8 @@ pub(crate) struct Slide {
     pub clinical: usize,
     pub hotspot: f64,
     pub density: f64,
+    /// Analysed tissue, mm2, where the table has it.
+    pub mm2: Option<f64>,
 }
 
 /// The slides that have counts and a clinical row.
@@ -90,6 +93,8 @@ pub(crate) struct Slide {
 pub(crate) struct Cohort {
     pub slides: Vec<Slide>,
     pub notes: Vec<String>,
+    /// Rows of cases with slides that were not counted: their counts are lower bounds.
+    pub incomplete: usize,
     /// Why most slides have no clinical row, where few have one: the reason of an analysis that fails.
     pub apart: Option<String>,
 }
@@ -109,15 +114,10 @@ impl Cohort {
     )]
     pub fn join(table: &Table, clinical: &Table, columns: &Columns) -> Result<Self> {
         let key = table.column(columns.join_counts)?;
-        let pick = |named: Option<&str>, usual: &[&str]| match named {
-            Some(name) => table.column(name),
-            None => table
-                .first_of(usual)
-                .ok_or_else(|| content(table, format!("none of the columns {}", usual.join(", ")))),
-        };
-        let hotspot = pick(columns.hotspot, &["hotspot_count", "hotspot"])?;
-        let density =
-            pick(columns.density, &["density_per_20mm2", "density_per_20_mm2", "density"])?;
+        let (mut slides, mut notes) = (Vec::new(), Vec::new());
+        let hotspot = pick(table, columns.hotspot, &HOTSPOTS, &mut notes)?;
+        let density = pick(table, columns.density, &DENSITIES, &mut notes)?;
+        let not_counted = table.first_of(&[NOT_COUNTED]);
         let analysed = table.first_of(&["analysed_mm2"]);
         let on_slide = table.first_of(&["hotspot_mm2"]);
         let right = clinical.column(columns.join_clinical)?;
@@ -133,10 +133,9 @@ impl Cohort {
         // Slides of one patient may share its key; their own column distinguishes them.
         let own = table.first_of(&["slide"]).unwrap_or(key);
         let mut seen = HashMap::new();
-        let (mut slides, mut notes) = (Vec::new(), Vec::new());
         let noted = table.first_of(&["notes"]);
         let (mut unmatched, mut uncounted) = (Vec::new(), Vec::new());
-        let (mut small, mut cut, mut meaningless) = (0, 0, 0);
+        let (mut small, mut cut, mut meaningless, mut incomplete) = (0, 0, 0, 0);
         let mut by_prefix = 0;
         let mut used = HashSet::new();
         for row in 0..table.len() {
@@ -166,6 +165,8 @@ impl Cohort {
                 noted.and_then(|n| table.cell(row, n)).is_some_and(|t| t.contains(MEANINGLESS)),
             );
             cut += usize::from(table.number_if_any(row, on_slide)?.is_some_and(|mm2| mm2 < 2.0));
+            let missing = table.number_if_any(row, not_counted)?;
+            incomplete += usize::from(missing.is_some_and(|n| n > 0.0));
             let column = patient.unwrap_or(right);
             let id = clinical
                 .cell(found, column)
@@ -180,6 +181,7 @@ impl Cohort {
                 clinical: found,
                 hotspot: non_negative(hotspot)?,
                 density: non_negative(density)?,
+                mm2: analysed_mm2,
             });
         }
         let mut idle: Vec<&str> =
@@ -252,7 +254,17 @@ impl Cohort {
                     .map_or_else(String::new, |j| format!(": {j}"))
             )
         });
-        Ok(Self { slides, notes, apart })
+        Ok(Self { slides, notes, incomplete, apart })
+    }
+
+    /// A warning about rows of cases with slides that were not counted.
+    pub fn incomplete(&self) -> Option<String> {
+        (self.incomplete > 0).then(|| {
+            format!(
+                "{} with slides that were not counted ({NOT_COUNTED}): their counts are lower bounds",
+                Many(self.incomplete, "case")
+            )
+        })
     }
 
     /// One row per slide: the clinical columns, then [`SLIDE`], [`PATIENT`], [`HOTSPOT`],
@@ -290,12 +302,19 @@ impl Cohort {
 
     /// One row per patient, counts combined by `rule`; clinical columns are those of the patient's
     /// first slide, after [`Self::narrowed`] the same for all of them.
+    ///
+    /// # Errors
+    /// When the rule gives no density.
     pub fn per_patient(&self, clinical: &Table, rule: PatientRule) -> Result<Table> {
+        let densities = self
+            .densities_of_patients(rule)
+            .ok_or_else(|| Error::plan(Setting::PatientRule, NO_SUM.to_owned()))?;
+        let counts = self.hotspots_of_patients(rule).into_iter().zip(densities);
         let rows: Vec<CountRow> = self
             .by_patient()
             .into_iter()
-            .zip(self.counts_of_patients(rule))
-            .map(|((patient, slides), [hotspot, density])| CountRow {
+            .zip(counts)
+            .map(|((patient, slides), (hotspot, density))| CountRow {
                 clinical: slides[0].clinical,
                 slides: slides.iter().map(|s| s.slide.as_str()).collect::<Vec<_>>().join(" "),
                 patient: patient.to_owned(),
@@ -306,20 +325,71 @@ impl Cohort {
         extended(clinical, &rows)
     }
 
-    /// Hotspot count and density of each row of [`Self::per_patient`].
-    pub fn counts_of_patients(&self, rule: PatientRule) -> Vec<[f64; 2]> {
-        let patients = self.by_patient();
-        let counts: [fn(&Slide) -> f64; 2] = [|s| s.hotspot, |s| s.density];
+    /// Hotspot count of each row of [`Self::per_patient`].
+    pub fn hotspots_of_patients(&self, rule: PatientRule) -> Vec<f64> {
         let combined = |slides: &Vec<&Slide>| {
-            counts.map(|of| rule.combine(&slides.iter().map(|s| of(s)).collect::<Vec<_>>()))
+            rule.combine(&slides.iter().map(|s| s.hotspot).collect::<Vec<_>>())
         };
-        patients.values().map(combined).collect()
+        self.by_patient().values().map(combined).collect()
+    }
+
+    /// Density of each row of [`Self::per_patient`]. As a sum it is all figures over all analysed tissue, and `None`
+    /// where a patient's slides have no areas.
+    pub fn densities_of_patients(&self, rule: PatientRule) -> Option<Vec<f64>> {
+        let combined = |slides: &Vec<&Slide>| match (rule, &slides[..]) {
+            (PatientRule::Sum, [_, _, ..]) => {
+                let areas: f64 = slides.iter().map(|s| s.mm2).sum::<Option<f64>>()?;
+                let weighted = slides.iter().map(|s| Some(s.density * s.mm2?));
+                Some(weighted.sum::<Option<f64>>()? / areas)
+            }
+            _ => Some(rule.combine(&slides.iter().map(|s| s.density).collect::<Vec<_>>())),
+        };
+        self.by_patient().values().map(combined).collect()
+    }
+
+    /// Each patient with the number of its slides, in the order of the rows of [`Self::per_patient`].
+    #[cfg_attr(not(feature = "report"), expect(dead_code, reason = "the report alone reads it"))]
+    pub fn slides_of_patients(&self) -> Vec<(&str, usize)> {
+        self.by_patient().into_iter().map(|(patient, slides)| (patient, slides.len())).collect()
     }
 
     /// How many patients.
     pub fn patients(&self) -> usize {
         self.by_patient().len()
     }
+}
+
+/// Why a patient of several slides has no density as a sum.
+pub(crate) const NO_SUM: &str = "the densities of a patient's slides do not add up: as a sum, figures and areas are added, \
+                                 and the table of counts lacks the `analysed_mm2` of a slide";
+
+/// Usual names of the columns with hotspot counts; the first is the program's own.
+const HOTSPOTS: [&str; 2] = ["hotspot_count", "hotspot"];
+/// The same of densities.
+const DENSITIES: [&str; 3] = ["density_per_20_mm2", "density_per_20mm2", "density"];
+
+/// The stated column, or the first usual one, with a note on the others.
+fn pick(
+    table: &Table,
+    stated: Option<&str>,
+    usual: &[&str],
+    notes: &mut Vec<String>,
+) -> Result<usize> {
+    if let Some(name) = stated {
+        return table.column(name);
+    }
+    let there: Vec<&str> =
+        usual.iter().copied().filter(|name| table.first_of(&[name]).is_some()).collect();
+    let Some((first, others)) = there.split_first() else {
+        return Err(content(table, format!("none of the columns {}", usual.join(", "))));
+    };
+    if !others.is_empty() {
+        notes.push(format!(
+            "counts are those of the column '{first}', not of '{}'",
+            others.join("', '")
+        ));
+    }
+    table.column(first)
 }
 
 fn content(table: &Table, reason: String) -> Error {
@@ -395,6 +465,58 @@ mod tests {
         let clinical = parse("clinical.csv", "id,t\n1,5\n2,6\n");
         let refused = Cohort::join(&counts, &clinical, &columns).err().unwrap().to_string();
         assert!(refused.contains("'0002'") && refused.contains("leading zeros"), "{refused}");
+    }
+
+    fn joined(counts: &str) -> Cohort {
+        let parse = |name: &str, text: &str| {
+            Table::parse(std::path::Path::new(name), text.as_bytes()).unwrap()
+        };
+        let columns = Columns {
+            join_counts: "slide",
+            join_clinical: "id",
+            patient: None,
+            hotspot: None,
+            density: None,
+        };
+        Cohort::join(&parse("counts.csv", counts), &parse("c.csv", "id\np\nq\n"), &columns).unwrap()
+    }
+
+    #[test]
+    fn densities_of_a_patient_add_up_as_figures_over_areas() {
+        let head = "slide,hotspot_count,density_per_20_mm2,analysed_mm2\n";
+        // 19 figures on 10 mm2 each: together 38 on 20 mm2, not 76 per 20 mm2.
+        let same = joined(&format!("{head}p-1,4,38,10\np-2,6,38,10\nq-1,3,7,2.5\n"));
+        assert_eq!(same.densities_of_patients(PatientRule::Sum), Some(vec![38.0, 7.0]));
+        assert_eq!(same.hotspots_of_patients(PatientRule::Sum), [10.0, 3.0]);
+        // 30 on 60 mm2 and 10 on 20 mm2 and none on 20 mm2.
+        let many = joined(&format!("{head}p-1,4,10,60\np-2,6,10,20\np-3,0,0,20\n"));
+        assert_eq!(many.densities_of_patients(PatientRule::Sum), Some(vec![8.0]));
+        let largest = many.densities_of_patients(PatientRule::Max);
+        assert_eq!(largest, Some(vec![10.0]));
+        // Without areas only one slide has a sum.
+        let head = "slide,hotspot_count,density\n";
+        let bare = joined(&format!("{head}p-1,4,38\np-2,6,38\n"));
+        assert_eq!(bare.densities_of_patients(PatientRule::Sum), None);
+        assert_eq!(bare.densities_of_patients(PatientRule::Mean), Some(vec![38.0]));
+        let alone = joined(&format!("{head}p-1,4,38\nq-1,6,8\n"));
+        assert_eq!(alone.densities_of_patients(PatientRule::Sum), Some(vec![38.0, 8.0]));
+    }
+
+    #[test]
+    fn of_several_usual_columns_the_programs_own_is_taken_with_a_note() {
+        let both = joined(
+            "slide,hotspot,hotspot_count,density_per_20mm2,density_per_20_mm2\np-1,1,2,3,4\n",
+        );
+        assert_eq!((both.slides[0].hotspot, both.slides[0].density), (2.0, 4.0));
+        for words in [
+            "'hotspot_count', not of 'hotspot'",
+            "'density_per_20_mm2', not of 'density_per_20mm2'",
+        ] {
+            assert!(both.notes.iter().any(|n| n.contains(words)), "{words}: {:?}", both.notes);
+        }
+        assert!(
+            joined("slide,hotspot,density\np-1,1,2\n").notes.iter().all(|n| !n.contains("column"))
+        );
     }
 
     #[test]

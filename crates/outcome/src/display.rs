@@ -192,9 +192,8 @@ impl fmt::Display for Curves {
                 }
             }
             for p in &c.at {
-                let limits = [p.se, p.lower, p.upper].map(show_option);
-                let mut row = [p.time, p.at_risk, p.events, p.survival].map(show).to_vec();
-                row.extend(limits);
+                let mut row = [p.time, p.at_risk, p.events].map(show).to_vec();
+                row.extend([p.survival, p.se, p.lower, p.upper].map(show_option));
                 rows.push(row);
             }
             f.write_str(&columns(&rows))?;

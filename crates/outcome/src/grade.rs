@@ -160,8 +160,11 @@ impl Scheme {
                 return Err(Error::plan(Setting::Scheme, reason));
             }
         };
-        let scheme: Self = toml::from_str(&text)
+        let mut scheme: Self = toml::from_str(&text)
             .map_err(|source| Error::Scheme { name: name.to_owned(), source })?;
+        if scheme.gives.trim().is_empty() {
+            scheme.gives = mitotic_score();
+        }
         scheme.rule(None)?;
         Ok(scheme)
     }
@@ -243,6 +246,9 @@ pub(crate) const MEANINGLESS: &str = "the counts mean nothing";
 /// Words in the notes on a slide that is coarse, or out of focus.
 const MISSED: [&str; 2] = ["the model misses figures", "where figures are missed"];
 
+/// Column of `cases.csv` with the slides of a case that have no count.
+pub(crate) const NOT_COUNTED: &str = "not_counted";
+
 /// The area of the program's own hotspot, mm2.
 const DENSEST_MM2: f64 = 2.0;
 
@@ -259,6 +265,8 @@ struct Seen {
     cut: usize,
     /// Rows whose notes state that figures are missed.
     missed: usize,
+    /// Rows of cases with slides that were not counted.
+    incomplete: usize,
     /// How many rows a slide has.
     rows_of: BTreeMap<String, usize>,
 }
@@ -280,6 +288,9 @@ impl Seen {
         note(self.cut, cut.into());
         let missed = "have notes that figures are missed: their grades are lower bounds";
         note(self.missed, missed.into());
+        let incomplete =
+            "have slides that were not counted (not_counted): their grades are lower bounds";
+        note(self.incomplete, incomplete.into());
         let twice: Vec<&String> = self.rows_of.iter().filter(|r| *r.1 > 1).map(|r| r.0).collect();
         if let Some(first) = twice.first() {
             let n = twice.len();
@@ -316,6 +327,9 @@ pub fn grade(table: &Table, plan: &GradePlan) -> Result<Grades> {
             rule.area_mm2
         ));
     }
+    if let Some(d) = scheme.default_field_diameter_mm.filter(|_| plan.field_diameter.is_none()) {
+        notes.push(format!("the field diameter is the scheme's default, {d:.2} mm"));
+    }
     notes.push(format!("the mitotic part alone is not the tumour's grade; {}", scheme.title));
     let mut slides = Vec::new();
     let mut grades = BTreeMap::new();
@@ -323,6 +337,7 @@ pub fn grade(table: &Table, plan: &GradePlan) -> Result<Grades> {
     let noted = table.first_of(&["notes"]);
     let analysed = table.first_of(&["analysed_mm2"]);
     let on_slide = table.first_of(&["hotspot_mm2"]);
+    let not_counted = table.first_of(&[NOT_COUNTED]);
     for row in 0..table.len() {
         let name = table.cell(row, slide).unwrap_or("(unnamed)").to_owned();
         let analysed_mm2 = table.number_if_any(row, analysed)?;
@@ -345,6 +360,8 @@ pub fn grade(table: &Table, plan: &GradePlan) -> Result<Grades> {
         seen.small += usize::from(analysed_mm2.is_some_and(|a| a < area));
         let whole = area.min(DENSEST_MM2) - 1e-9;
         seen.cut += usize::from(table.number_if_any(row, on_slide)?.is_some_and(|mm2| mm2 < whole));
+        seen.incomplete +=
+            usize::from(table.number_if_any(row, not_counted)?.is_some_and(|n| n > 0.0));
         let (count_in_scheme_area, grade) = rule.apply(count, area);
         *grades.entry(grade.to_owned()).or_insert(0) += 1;
         let grade = grade.to_owned();
@@ -423,6 +440,23 @@ mod tests {
         let rule = scheme.rule(None).unwrap();
         assert_eq!(rule.apply(7.0, 2.0).1, "1");
         assert_eq!(rule.apply(8.0, 2.0).1, "2");
+    }
+
+    #[test]
+    fn lower_bounds_of_cases_and_the_default_field_are_noted() {
+        let text = "case,hotspot_count,not_counted,analysed_mm2,hotspot_mm2\na,5,0,9,2\nb,7,2,9,2\nc,9,,9,1.2\n";
+        let table = Table::parse(Path::new("cases.csv"), text.as_bytes()).unwrap();
+        let plan = GradePlan { slide_column: "case".into(), ..GradePlan::default() };
+        let notes = grade(&table, &plan).unwrap().notes.join("; ");
+        for words in [
+            "1 of 3 slides have slides that were not counted (not_counted): their grades are lower bounds",
+            "1 of 3 slides have a hotspot that hangs over the edge",
+            "the field diameter is the scheme's default, 0.50 mm",
+        ] {
+            assert!(notes.contains(words), "{words}: {notes}");
+        }
+        let stated = GradePlan { field_diameter: Some(0.5), ..plan };
+        assert!(!grade(&table, &stated).unwrap().notes.join("; ").contains("default"));
     }
 
     #[test]

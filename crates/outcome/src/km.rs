@@ -95,7 +95,8 @@ pub struct CurvePoint {
     pub cumulative_hazard: f64,
 }
 
-/// A curve at a time asked for, as R's `summary(survfit, times =, extend = TRUE)`.
+/// A curve at a time asked for, as R's `summary(survfit, times =)`, which omits times after the last follow-up: they
+/// have no S here.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CurveAt {
     /// Time.
@@ -106,8 +107,8 @@ pub struct CurveAt {
     pub events: f64,
     /// Weight censored in the same span.
     pub censored: f64,
-    /// S(t).
-    pub survival: f64,
+    /// S(t); none after the last follow-up, where nobody is at risk.
+    pub survival: Option<f64>,
     /// Standard error of S(t).
     pub se: Option<f64>,
     /// Lower limit.
@@ -136,12 +137,13 @@ pub fn kaplan_meier(table: &Table, plan: &CurvesPlan) -> Result<Curves> {
              robust to it"
         ));
     }
-    let groups = frame
+    let groups: Vec<Curve> = frame
         .group_names
         .iter()
         .enumerate()
         .map(|(g, name)| Ok(described(name, &curve(&frame, g, plan)?, plan)))
         .collect::<Result<_>>()?;
+    notes.extend(groups.iter().filter_map(Curve::beyond));
     Ok(Curves {
         summary: frame.summary("km"),
         interval: match plan.interval {
@@ -154,6 +156,21 @@ pub fn kaplan_meier(table: &Table, plan: &CurvesPlan) -> Result<Curves> {
         not_valid: frame.repeated.is_some().then(|| vec!["curves", "medians"]),
         notes,
     })
+}
+
+impl Curve {
+    /// A note on the times asked for at which nobody is at risk any more.
+    fn beyond(&self) -> Option<String> {
+        let times = self.at.iter().filter(|a| a.survival.is_none()).map(|a| a.time.to_string());
+        let (times, last) = (Vec::from_iter(times), self.points.last()?.time);
+        let group = if self.name.is_empty() { String::new() } else { format!("{}: ", self.name) };
+        (!times.is_empty()).then(|| {
+            format!(
+                "{group}no survival at {}, after the last follow-up ({last}), when nobody is at risk",
+                times.join(", ")
+            )
+        })
+    }
 }
 
 fn curve(frame: &Frame, group: usize, plan: &CurvesPlan) -> Result<KaplanMeier> {
@@ -189,10 +206,12 @@ fn described(name: &str, curve: &KaplanMeier, plan: &CurvesPlan) -> Curve {
     let at = times.iter().map(|&time| {
         let (events, censored) = curve.left_between(before, time);
         before = Some(time);
-        let start = (1.0, Some(0.0), Some(1.0), Some(1.0));
-        let (survival, se, lower, upper) =
-            curve.at(time).map_or(start, |p| (p.survival, p.std_error, p.lower, p.upper));
         let at_risk = curve.at_risk(time);
+        let (survival, se, lower, upper) = match curve.at(time) {
+            _ if at_risk <= 0.0 => (None, None, None, None),
+            None => (Some(1.0), Some(0.0), Some(1.0), Some(1.0)),
+            Some(p) => (Some(p.survival), p.std_error, p.lower, p.upper),
+        };
         CurveAt { time, at_risk, events, censored, survival, se, lower, upper }
     });
     Curve {

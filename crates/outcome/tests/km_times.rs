@@ -34,7 +34,8 @@ fn equal(got: &[CurveAt], want: &[(Vec<f64>, Vec<usize>)]) {
     assert_eq!(got.len(), want.len());
     for (g, (w, decimals)) in got.iter().zip(want) {
         let limits = [g.se, g.lower, g.upper].map(Option::unwrap);
-        let all = [g.time, g.at_risk, g.events, g.survival, limits[0], limits[1], limits[2]];
+        let survival = g.survival.unwrap();
+        let all = [g.time, g.at_risk, g.events, survival, limits[0], limits[1], limits[2]];
         for ((g, w), d) in all.iter().zip(w).zip(decimals) {
             assert!((g - w).abs() <= 0.51 * 0.1_f64.powi(*d as i32), "{all:?} against {w}");
         }
@@ -67,13 +68,31 @@ fn the_lung_patients_with_events_in_between_and_none_at_the_time_itself() {
 }
 
 #[test]
-fn spans_are_open_at_their_start_and_the_curve_goes_on_after_its_end() {
+fn spans_are_open_at_their_start_and_after_the_last_follow_up_there_is_no_survival() {
     let text = "t,e\n0,1\n1,1\n2,0\n3,1\n3,1\n5,0\n6,1\n";
     let table = Table::parse(Path::new("t.csv"), text.as_bytes()).unwrap();
     let at = read(&table, "t", "e", vec![0.0, 1.0, 2.5, 3.0, 5.5, 100.0]);
     let left: Vec<(f64, f64)> = at.iter().map(|a| (a.events, a.censored)).collect();
     assert_eq!(left, [(1.0, 0.0), (1.0, 0.0), (0.0, 1.0), (2.0, 0.0), (0.0, 1.0), (1.0, 0.0)]);
-    assert_eq!((at[5].at_risk, at[5].survival, at[5].se), (0.0, 0.0, None));
+    // R omits this time, though the last observation is an event and S stays 0.
+    assert_eq!((at[5].at_risk, at[5].survival, at[5].se), (0.0, None, None));
+    // The follow-up of group b ends at 4, without an event.
+    let text = "t,e,g\n1,1,a\n9,1,a\n3,0,b\n4,0,b\n";
+    let table = Table::parse(Path::new("t.csv"), text.as_bytes()).unwrap();
+    let (time, event, groups) = ("t".into(), "e".into(), vec!["g".into()]);
+    let roles = Roles { time, event, groups, ..Roles::default() };
+    let plan = CurvesPlan { roles, at: vec![0.5, 4.0, 5.0, 9.0], ..CurvesPlan::default() };
+    let found = kaplan_meier(&table, &plan).unwrap();
+    let survival = |g: usize| found.groups[g].at.iter().map(|a| a.survival).collect::<Vec<_>>();
+    assert_eq!(survival(0), [Some(1.0), Some(0.5), Some(0.5), Some(0.0)]);
+    assert_eq!(survival(1), [Some(1.0), Some(1.0), None, None]);
+    let note = "no survival at 5, 9, after the last follow-up (4), when nobody is at risk";
+    let notes: Vec<&String> = found.notes.iter().filter(|n| n.contains("no survival")).collect();
+    assert!(notes.len() == 1 && notes[0].ends_with(note), "{notes:?}");
+    assert!(notes[0].starts_with(&found.groups[1].name), "{notes:?}");
+    let printed = found.to_string();
+    let row = printed.lines().rfind(|l| l.trim_start().starts_with('9')).unwrap();
+    assert_eq!(row.matches(" -").count(), 4, "{printed}");
 }
 
 #[test]

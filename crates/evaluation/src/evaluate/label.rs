@@ -50,7 +50,13 @@ fn is_coded(table: &Table, column: usize) -> bool {
     cells.all(|c| c.parse::<u64>().is_ok() || yes_no(c).is_some())
 }
 
-fn plain(word: &str) -> String {
+/// Whether a class is a mitotic figure by its name.
+pub(super) fn is_figure(class: &str) -> bool {
+    FIGURE.contains(&plain(class).as_str())
+}
+
+/// A word in lower case, without blanks, hyphens and underscores.
+pub(super) fn plain(word: &str) -> String {
     word.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect()
 }
 

@@ -156,6 +156,8 @@ pub struct Intervals {
     pub f1: Option<[f64; 2]>,
     /// Resamples.
     pub replicates: usize,
+    /// Resamples in which each figure is defined, by name: the others are left out.
+    pub defined: BTreeMap<&'static str, usize>,
     /// Their seed.
     pub seed: u64,
 }
@@ -176,16 +178,20 @@ impl Intervals {
             })
         };
         let all: Vec<usize> = (0..slides.len()).collect();
-        let interval = |figure: fn(&Tally) -> Option<f64>| {
+        let mut defined = BTreeMap::new();
+        let mut interval = |name, figure: fn(&Tally) -> Option<f64>| {
             let estimate = figure(&sum(&all))?;
             let drawn = bootstrap_indices(slides.len(), Self::PLAN, estimate, |d| figure(&sum(d)));
-            drawn.ok().map(|b| [b.interval.lower, b.interval.upper])
+            let drawn = drawn.ok()?;
+            defined.insert(name, drawn.defined);
+            Some([drawn.interval.lower, drawn.interval.upper])
         };
         Some(Self {
-            precision: interval(Tally::precision),
-            recall: interval(Tally::recall),
-            f1: interval(Tally::f1),
+            precision: interval("precision", Tally::precision),
+            recall: interval("recall", Tally::recall),
+            f1: interval("f1", Tally::f1),
             replicates: Self::PLAN.replicates,
+            defined,
             seed: Self::PLAN.seed,
         })
     }
@@ -210,6 +216,24 @@ pub struct RuleResult {
     /// The same at every threshold that the scores give (at most [`CURVE_POINTS`]), highest first.
     #[serde(skip)]
     pub curve: Vec<CurvePoint>,
+}
+
+impl RuleResult {
+    /// Notes on the resamples in which a figure is not defined.
+    fn undefined(&self) -> Vec<String> {
+        let Some(Intervals { defined, replicates, .. }) = &self.intervals else {
+            return Vec::new();
+        };
+        let fewer = defined.iter().filter(|(_, defined)| *defined < replicates);
+        let note = |(name, defined): (&&str, &usize)| {
+            format!(
+                "rule {}: {} of {replicates} resamples of slides have no {name} and are left out of its interval",
+                self.rule,
+                replicates - defined
+            )
+        };
+        fewer.map(note).collect()
+    }
 }
 
 /// Points of a curve at most.
@@ -268,6 +292,17 @@ fn is_counted(
     !near(ignored) || near(truth)
 }
 
+/// The candidates that may count at some threshold: on tissue, and not of a place to ignore.
+fn counted_rows(
+    mut rows: Vec<DetectionRow>,
+    truth: &[Point<Physical>],
+    ignored: &[Point<Physical>],
+    radius: Microns,
+) -> Vec<DetectionRow> {
+    rows.retain(|r| !r.outside_tissue && is_counted((r.x_um, r.y_um), truth, ignored, radius));
+    rows
+}
+
 /// Evaluates the slides below `dir` (a run's folder, or one slide's) against `truth`.
 ///
 /// # Errors
@@ -302,7 +337,7 @@ pub fn evaluate(
     let (mut cases, mut notes, mut made_by) = (Vec::new(), Vec::new(), BTreeSet::new());
     let (mut analysed_mm2, mut digests, mut model) = (0.0, BTreeMap::new(), None);
     for ((name, case), found) in truth.iter().zip(read) {
-        let Results { counts, mut rows } = found.map_err(report::ReportError::from)?;
+        let Results { counts, rows } = found.map_err(report::ReportError::from)?;
         let resolution = counts
             .resolution()
             .map_err(|source| EvaluateError::Resolution { slide: name.clone(), source })?;
@@ -326,12 +361,11 @@ pub fn evaluate(
         }
         // What is found at the border of the regions, at a figure beyond, is neither right nor wrong.
         ignored.extend(beyond);
-        rows.retain(|r| is_counted((r.x_um, r.y_um), &truth, &ignored, radius));
         cases.push(Case {
             name: name.clone(),
             tumour: case.tumour.clone(),
+            rows: counted_rows(rows, &truth, &ignored, radius),
             truth,
-            rows,
             seg: counts.thresholds.seg.get(),
         });
     }
@@ -342,10 +376,11 @@ pub fn evaluate(
             all.join("; ")
         ));
     }
-    let rules = rules
+    let rules: Vec<RuleResult> = rules
         .iter()
         .map(|&rule| one_rule(&cases, radius, rule, analysed_mm2))
         .collect::<Result<_, EvaluateError>>()?;
+    notes.extend(rules.iter().flat_map(RuleResult::undefined));
     Ok(Evaluation {
         schema: "mithras.evaluation/1",
         radius_um: radius.0,
@@ -520,5 +555,75 @@ mod tests {
         // At the figure, between both, at the ignored place, and away from either.
         assert_eq!([0.0, 5.0, 12.0, 30.0].map(of), [true, true, false, true]);
         assert!(!is_counted((5.0, 0.0), &[], &ignored, Microns(7.5)));
+    }
+
+    /// Made-up candidates of a slide around its figures, a third of them outside the tissue; scores in twentieths.
+    fn made_up(seed: u64, point: [f32; 2], two_stages: bool) -> Case {
+        let mut state = seed;
+        let mut next = |n: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % n
+        };
+        let truth: Vec<Point<Physical>> =
+            (0..6).map(|i| Point::new(30.0 * f64::from(i), 0.0)).collect();
+        let rows = (0..40).map(|_| {
+            let score = |n: u64| n as f32 / 20.0;
+            let (s_seg, s_cls) = (score(next(21)), two_stages.then_some(score(next(21))));
+            let outside_tissue = next(3) == 0;
+            let at = [next(200) as f64, next(9) as f64];
+            let reached = s_seg >= point[0] && s_cls.is_none_or(|s| s >= point[1]);
+            DetectionRow {
+                x_um: at[0],
+                y_um: at[1],
+                s_seg,
+                s_cls,
+                accepted: reached && !outside_tissue,
+                outside_tissue,
+                x_px: 0.0,
+                y_px: 0.0,
+                flaw: None,
+                subtypes: None,
+            }
+        });
+        let rows = counted_rows(rows.collect(), &truth, &[Point::new(100.0, 5.0)], Microns(7.5));
+        Case { name: seed.to_string(), tumour: None, truth, rows, seg: point[0] }
+    }
+
+    #[test]
+    fn the_sweep_and_the_curve_at_the_runs_own_threshold_are_the_pooled_row() {
+        for seed in 0..60 {
+            let two_stages = seed % 2 == 0;
+            let own = 3 + (seed % 14) as usize;
+            let at = own as f32 / 20.0;
+            let point = if two_stages { [0.3, at] } else { [at, 0.0] };
+            let cases = [seed, seed + 1000].map(|s| made_up(s, point, two_stages));
+            for rule in [Rule::Midog, Rule::Optimal] {
+                let found = one_rule(&cases, Microns(7.5), rule, 2.0).unwrap();
+                let swept = found.sweep[own - 1];
+                assert_eq!((swept.threshold, swept.figures), (at, found.pooled), "{seed}");
+                // The lowest threshold of the curve that is not below the run's own accepts the same.
+                let curve = found.curve.iter().rfind(|p| p.threshold >= at).unwrap();
+                assert_eq!(curve.tally, found.pooled.tally, "{seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn resamples_without_a_figure_are_counted_and_noted() {
+        let slides = [Tally { tp: 1, fp: 0, fn_: 1 }, Tally { tp: 0, fp: 0, fn_: 2 }];
+        let intervals = Intervals::compute(&slides).unwrap();
+        // A quarter of the resamples has the second slide twice, where nothing is accepted.
+        let lost = 1000 - intervals.defined["precision"];
+        assert!((200..300).contains(&lost), "{lost}");
+        assert_eq!((intervals.defined["recall"], intervals.defined["f1"]), (1000, 1000));
+        let mut found = one_rule(&[], Microns(7.5), Rule::Midog, 1.0).unwrap();
+        found.intervals = Some(intervals);
+        let note = format!(
+            "rule midog: {lost} of 1000 resamples of slides have no precision and are left out"
+        );
+        let notes = found.undefined();
+        assert!(notes.len() == 1 && notes[0].starts_with(&note), "{notes:?}");
     }
 }

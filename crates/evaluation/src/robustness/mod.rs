@@ -87,6 +87,9 @@ pub enum RobustnessError {
     /// A row of the truth has two places, in px and in um.
     #[error(transparent)]
     Conflict(#[from] crate::evaluate::Conflict),
+    /// Too few candidates to fit a scale to.
+    #[error(transparent)]
+    TooFew(#[from] crate::too_few::TooFew),
     /// Nothing to do.
     #[error("{0}")]
     Nothing(String),

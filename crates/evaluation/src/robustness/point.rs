@@ -11,6 +11,7 @@ use stats::platt::{Platt, ece};
 use super::fold::{FoldRun, TISSUE_RATE};
 use super::weigh::{Counts, Foreign, Items, OnScale, Prepared, pooled};
 use super::{Robustness, RobustnessError, score};
+use crate::too_few::TooFew;
 
 /// What a point is chosen for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +49,14 @@ pub struct NamedPoint {
     pub seg: f32,
     /// Threshold on `s_cls`.
     pub cls: f32,
+    /// What it reaches.
+    #[serde(flatten)]
+    pub reached: Reached,
+}
+
+/// What one pair for all folds, or one for each, reaches.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reached {
     /// Precision on left-out images, mean over the clean image and every change.
     pub precision: f64,
     /// Recall, likewise.
@@ -62,6 +71,32 @@ pub struct NamedPoint {
     pub worst: String,
     /// Accepted per mm2 of tissue without labelled figures that the fold never saw.
     pub foreign_per_mm2: Option<f64>,
+}
+
+/// Each fold at the balanced point of the other folds, pooled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// The pair of each fold, by name; empty in files of earlier versions, which have that of the first fold alone.
+    #[serde(default)]
+    pub folds: BTreeMap<String, Thresholds>,
+    /// What they reach.
+    #[serde(flatten)]
+    pub reached: Reached,
+}
+
+/// A threshold pair.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Thresholds {
+    /// On `s_seg`.
+    pub seg: f32,
+    /// On `s_cls`.
+    pub cls: f32,
+}
+
+impl From<&OperatingPoint> for Thresholds {
+    fn from(point: &OperatingPoint) -> Self {
+        Self { seg: point.seg.get(), cls: point.cls.get() }
+    }
 }
 
 /// What the balanced point reaches under one change, over all folds together.
@@ -123,7 +158,7 @@ pub struct Chosen {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<UnderChange>,
     /// Each fold at the balanced point of the other folds, pooled.
-    pub left_out: NamedPoint,
+    pub left_out: LeftOut,
 }
 
 impl Chosen {
@@ -170,9 +205,9 @@ impl Chosen {
             let point = infer::card::NamedPoint {
                 seg: Score::new(p.seg).map_err(|e| invalid(&e))?,
                 cls: Score::new(p.cls).map_err(|e| invalid(&e))?,
-                precision: p.precision,
-                recall: p.recall,
-                provenance: self.provenance(p),
+                precision: p.reached.precision,
+                recall: p.reached.recall,
+                provenance: self.provenance(&p.reached),
             };
             points.insert(name.clone(), point);
         }
@@ -196,7 +231,7 @@ impl Chosen {
     }
 
     /// On what a point's figures rest.
-    fn provenance(&self, p: &NamedPoint) -> String {
+    fn provenance(&self, p: &Reached) -> String {
         let density =
             self.density.map(|d| format!(", each at {d} figures per mm2")).unwrap_or_default();
         format!(
@@ -217,19 +252,12 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     all.iter().sum::<f64>() / all.len().max(1) as f64
 }
 
-fn named(
-    point: &OperatingPoint,
-    tallies: &[Counts],
-    names: &[String],
-    foreign: Option<Foreign>,
-) -> NamedPoint {
+fn reached(tallies: &[Counts], names: &[String], foreign: Option<Foreign>) -> Reached {
     let f1 = |t: &Counts| t.f_beta(1.0);
     let worst = (0..tallies.len())
         .min_by(|&a, &b| f1(&tallies[a]).total_cmp(&f1(&tallies[b])))
         .unwrap_or(0);
-    NamedPoint {
-        seg: point.seg.get(),
-        cls: point.cls.get(),
+    Reached {
         precision: mean(tallies.iter().filter_map(Counts::precision)),
         recall: mean(tallies.iter().filter_map(Counts::recall)),
         f1_clean: f1(&tallies[0]),
@@ -238,6 +266,11 @@ fn named(
         worst: names[worst].clone(),
         foreign_per_mm2: foreign.map(|f| f.accepted as f64 / f.mm2),
     }
+}
+
+fn named(point: &OperatingPoint, reached: Reached) -> NamedPoint {
+    let Thresholds { seg, cls } = point.into();
+    NamedPoint { seg, cls, reached }
 }
 
 fn at(seg: f32, cls: f32) -> OperatingPoint {
@@ -279,6 +312,18 @@ fn best(
         .ok_or_else(|| RobustnessError::Nothing("no pairs to compare".into()))
 }
 
+/// Refuses to fit a scale to fewer candidates of the unchanged images than `calibrate` takes.
+fn enough(folds: &[FoldRun]) -> Result<(), TooFew> {
+    let mut kinds = [0, 0];
+    for set in folds.iter().map(|f| &f.labelled) {
+        for l in set.rows.iter().take(1).flat_map(|r| &r.images) {
+            l.near_figures(set.radius_um).iter().for_each(|&f| kinds[usize::from(f)] += 1);
+        }
+    }
+    let [others, figures] = kinds;
+    TooFew::check(figures, others)
+}
+
 /// For every point, every fold's counts under every perturbation.
 fn counted(
     folds: &[Prepared<'_>],
@@ -303,7 +348,7 @@ fn counted(
 /// calibration error is then that of the given scale.
 ///
 /// # Errors
-/// Folds under different perturbations, without figures, no second stage, or candidates of one class alone.
+/// Folds under different perturbations, without figures, or too few candidates to fit a scale to.
 #[expect(
     clippy::too_many_lines,
     reason = "the steps of the choice in the order in which they are described"
@@ -324,6 +369,9 @@ pub fn choose(
     }
     // One stage alone is not scaled: its threshold is on the network's score.
     let two_stages = folds.iter().any(FoldRun::has_second_stage);
+    if two_stages && scale.is_none() {
+        enough(folds)?;
+    }
     let on_scale = OnScale::all(folds)?;
     let fit = |folds: &[&OnScale<'_>]| {
         if !two_stages {
@@ -380,7 +428,8 @@ pub fn choose(
             changes = pooled(&each).iter().zip(&names).map(under).collect();
         }
         let foreign = sum(prepared.iter().map(|f| f.foreign(&point)).collect());
-        points.insert(aim.name().to_owned(), named(&point, &pooled(&each), &names, foreign));
+        let reached = reached(&pooled(&each), &names, foreign);
+        points.insert(aim.name().to_owned(), named(&point, reached));
     }
     // The paper's own rule: the largest pooled F1 on the images as they are. It pools counts, so it is not
     // used where they are weighted.
@@ -391,10 +440,14 @@ pub fn choose(
     if let (Ok(found), None) = (calibrate(&clean, radius, first.labelled.rule), density) {
         let each = counted(&prepared, std::slice::from_ref(&found.point), density)?.remove(0);
         let foreign = sum(prepared.iter().map(|f| f.foreign(&found.point)).collect());
-        points.insert("clean".into(), named(&found.point, &pooled(&each), &names, foreign));
+        let reached = reached(&pooled(&each), &names, foreign);
+        points.insert("clean".into(), named(&found.point, reached));
     }
     let each: Vec<Vec<Counts>> = left_out.iter().map(|l| l.1.clone()).collect();
     let foreign = sum(left_out.iter().map(|l| l.2).collect());
+    let own = folds.iter().zip(&left_out).map(|(f, l)| (f.name.clone(), Thresholds::from(&l.0)));
+    let left_out =
+        LeftOut { folds: own.collect(), reached: reached(&pooled(&each), &names, foreign) };
     let (mut scores, mut figure) = (vec![], vec![]);
     for OnScale { fold, shift } in &on_scale {
         for l in &fold.labelled.rows[0].images {
@@ -418,7 +471,7 @@ pub fn choose(
         auc_clean: stats::metrics::roc_auc(&scores, &figure).ok().flatten().unwrap_or(f64::NAN),
         folds: folds.iter().map(|f| f.name.clone()).collect(),
         density,
-        left_out: named(&left_out[0].0, &pooled(&each), &names, foreign),
+        left_out,
         perturbations: names,
         changes,
         points,
@@ -479,15 +532,16 @@ mod tests {
         assert!(chosen.offset > 0.5, "{chosen:?}");
         assert!(chosen.ece_after < chosen.ece_before, "{chosen:?}");
         let p = &chosen.points;
-        assert!(p["sensitive"].recall >= p["balanced"].recall);
-        assert!(p["specific"].precision >= p["balanced"].precision);
-        assert!(p["balanced"].f1_mean > 0.75, "{p:?}");
-        assert!(p["clean"].f1_clean >= p["balanced"].f1_clean - 1e-9, "{p:?}");
+        let reached = |name: &str| &p[name].reached;
+        assert!(reached("sensitive").recall >= reached("balanced").recall);
+        assert!(reached("specific").precision >= reached("balanced").precision);
+        assert!(reached("balanced").f1_mean > 0.75, "{p:?}");
+        assert!(reached("clean").f1_clean >= reached("balanced").f1_clean - 1e-9, "{p:?}");
         let changes: Vec<&str> = chosen.changes.iter().map(|c| c.perturbation.as_str()).collect();
         assert_eq!(changes, ["clean", "jpeg-50"]);
-        assert_eq!(chosen.changes[0].f1, p["balanced"].f1_clean);
+        assert_eq!(chosen.changes[0].f1, reached("balanced").f1_clean);
         assert!(chosen.to_string().contains("jpeg-50"), "{chosen}");
-        assert_eq!(chosen.left_out.foreign_per_mm2.map(|v| v > 0.0), Some(true));
+        assert_eq!(chosen.left_out.reached.foreign_per_mm2.map(|v| v > 0.0), Some(true));
     }
 
     #[test]
@@ -506,7 +560,8 @@ mod tests {
         let one = choose(&[a(), many(1)], Some(15.0), None).unwrap();
         let three = choose(&[a(), many(3)], Some(15.0), None).unwrap();
         assert!((one.offset - three.offset).abs() < 1e-3, "{one:?} {three:?}");
-        assert!((one.points["balanced"].f1_mean - three.points["balanced"].f1_mean).abs() < 1e-9);
+        let f1 = |c: &Chosen| c.points["balanced"].reached.f1_mean;
+        assert!((f1(&one) - f1(&three)).abs() < 1e-9);
         assert!((one.ece_after - three.ece_after).abs() < 1e-3);
         // And figures that are rarer make the same score less sure.
         // The scale of another detector stays, and only thresholds are chosen.
@@ -516,7 +571,9 @@ mod tests {
         assert_ne!((given.slope, one.scale_given), (one.slope, true));
         let rare = choose(&[a(), many(1)], Some(1.0), None).unwrap();
         assert!(rare.offset < one.offset - 1.0, "{rare:?}");
-        assert!(!one.points.contains_key("clean") && one.points["balanced"].worst == "clean");
+        assert!(
+            !one.points.contains_key("clean") && one.points["balanced"].reached.worst == "clean"
+        );
     }
 
     #[test]
@@ -527,8 +584,9 @@ mod tests {
             folds.into_iter().map(|f| FoldRun { foreign: None, ..f }).collect();
         let without = choose(&blind, None, None).unwrap();
         let (chosen, best) = (&with.points["balanced"], &without.points["balanced"]);
-        assert!(best.f1_mean - LEVEL <= chosen.f1_mean, "{chosen:?} {best:?}");
-        assert!(chosen.f1_mean <= best.f1_mean && best.foreign_per_mm2.is_none());
+        let (low, high) = (chosen.reached.f1_mean, best.reached.f1_mean);
+        assert!(high - LEVEL <= low, "{chosen:?} {best:?}");
+        assert!(low <= high && best.reached.foreign_per_mm2.is_none());
         // What the best pair accepts there, counted by hand: the stricter one accepts less.
         let accepted = |p: &NamedPoint| {
             let runs = [measured(0.0), measured(0.3)];
@@ -538,7 +596,7 @@ mod tests {
                 |f: &ScoredCandidate| with.scale().score(&[logit(f64::from(f.s_cls.unwrap()))]);
             all.filter(|f| scaled(f) as f32 >= p.cls).count()
         };
-        assert_eq!(chosen.foreign_per_mm2, Some(accepted(chosen) as f64 / 2.0));
+        assert_eq!(chosen.reached.foreign_per_mm2, Some(accepted(chosen) as f64 / 2.0));
         assert!(accepted(chosen) <= accepted(best), "{chosen:?} {best:?}");
     }
 
@@ -561,9 +619,10 @@ mod tests {
         let same = choose(&[with("A", 0.0), with("B", 0.0)], None, None).unwrap();
         // As if both had been one model.
         assert!((chosen.offset - same.offset).abs() < 1e-2, "{chosen:?} {same:?}");
-        assert!((chosen.left_out.f1_mean - same.left_out.f1_mean).abs() < 1e-9);
+        let left_out = |c: &Chosen| c.left_out.reached.f1_mean;
+        assert!((left_out(&chosen) - left_out(&same)).abs() < 1e-9);
         let alone = choose(&[fold("A", -1.5), fold("B", 1.5)], None, None).unwrap();
-        assert!(alone.left_out.f1_mean < chosen.left_out.f1_mean - 0.05, "{alone:?}");
+        assert!(left_out(&alone) < left_out(&chosen) - 0.05, "{alone:?}");
         // A third model gets the offset that its own tissue asks for: the same score for the same nucleus.
         let z = 0.7;
         let of = |shift: f64| chosen.scale_of(Some(&tissue(shift))).unwrap().score(&[z + shift]);
@@ -586,6 +645,60 @@ mod tests {
         assert!(e(chosen.scale_of(Some(&few))).contains("5 candidates on 1.00 mm2"));
         let e = choose(&[with("A", 0.0), fold("B", 0.0)], None, None).unwrap_err().to_string();
         assert!(e.contains("the fold B was not measured"), "{e}");
+    }
+
+    #[test]
+    fn each_fold_has_the_thresholds_that_the_others_chose_and_older_files_are_read() {
+        // Alone, each fold would choose another pair: the scores of the one are far below those of the other.
+        let folds = [fold("A", -2.0), fold("B", 2.0)];
+        let scale = Some(Platt::IDENTITY);
+        let chosen = choose(&folds, None, scale).unwrap();
+        let own = &chosen.left_out.folds;
+        for (name, other) in [("A", fold("B", 2.0)), ("B", fold("A", -2.0))] {
+            let by_the_other = choose(&[other], None, scale).unwrap().points["balanced"].clone();
+            let expected = Thresholds { seg: by_the_other.seg, cls: by_the_other.cls };
+            assert_eq!(own[name], expected, "{name}: {own:?}");
+        }
+        assert_ne!(own["A"], own["B"]);
+        let printed = chosen.to_string();
+        for (name, Thresholds { seg, cls }) in own {
+            assert!(
+                printed.contains(&format!("  {name:<18} seg {seg:.2} cls {cls:.2}\n")),
+                "{printed}"
+            );
+        }
+        // An earlier version wrote the pair of the first fold in their place.
+        let mut json = serde_json::to_value(&chosen).unwrap();
+        let left_out = json["left_out"].as_object_mut().unwrap();
+        left_out.remove("folds");
+        left_out.insert("seg".into(), 0.5.into());
+        left_out.insert("cls".into(), 0.25.into());
+        let older: Chosen = serde_json::from_value(json).unwrap();
+        assert_eq!(
+            (&older.left_out.reached, older.left_out.folds.len()),
+            (&chosen.left_out.reached, 0)
+        );
+        let (_, results) = chosen.for_card(&Platt::IDENTITY).unwrap();
+        let card = results["left_out_slides"].as_table().unwrap();
+        assert!(
+            card["f1_mean"].as_float().is_some() && card["folds"]["A"]["cls"].as_float().is_some()
+        );
+    }
+
+    #[test]
+    fn no_scale_is_fitted_to_fewer_candidates_than_calibrate_takes() {
+        let mut few = fold("A", 0.0);
+        for row in &mut few.labelled.rows {
+            row.images[0].found.retain(|f| f.x_um < 300.0 || (1000.0..1300.0).contains(&f.x_um));
+        }
+        let refused = choose(std::slice::from_ref(&few), None, None).unwrap_err();
+        let words = "3 figures and 3 other candidates";
+        assert!(refused.to_string().contains(words), "{refused}");
+        // A scale that was given is not fitted, and one stage has none.
+        assert!(choose(std::slice::from_ref(&few), None, Some(Platt::IDENTITY)).is_ok());
+        let found = few.labelled.rows.iter_mut().flat_map(|r| &mut r.images[0].found);
+        found.for_each(|f| f.s_cls = None);
+        assert!(choose(&[few], None, None).is_ok());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Results as text.
 
-use super::point::{Chosen, NamedPoint};
+use super::point::{Chosen, NamedPoint, Reached};
 use super::{Robustness, Row};
 use std::fmt;
 
@@ -53,7 +53,14 @@ impl fmt::Display for Chosen {
             self.auc_clean
         )?;
         self.points.iter().try_for_each(|(name, p)| writeln!(f, "{name:<10} {p}"))?;
-        writeln!(f, "{:<10} {}", "left out", self.left_out)?;
+        writeln!(
+            f,
+            "{:<10} each fold at the point of the others: {}",
+            "left out", self.left_out.reached
+        )?;
+        for (name, p) in &self.left_out.folds {
+            writeln!(f, "  {name:<18} seg {:.2} cls {:.2}", p.seg, p.cls)?;
+        }
         let share = |v: Option<f64>| v.map_or("-".into(), |v| format!("{v:.3}"));
         self.changes.iter().try_for_each(|c| {
             let (name, precision, recall) = (&c.perturbation, share(c.precision), share(c.recall));
@@ -64,12 +71,15 @@ impl fmt::Display for Chosen {
 
 impl fmt::Display for NamedPoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "seg {:.2} cls {:.2}: {}", self.seg, self.cls, self.reached)
+    }
+}
+
+impl fmt::Display for Reached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "seg {:.2} cls {:.2}: F1 clean {:.3}, mean {:.3}, worst {:.3} ({}), precision {:.2}, recall {:.2}, \
-             foreign {} per mm2",
-            self.seg,
-            self.cls,
+            "F1 clean {:.3}, mean {:.3}, worst {:.3} ({}), precision {:.2}, recall {:.2}, foreign {} per mm2",
             self.f1_clean,
             self.f1_mean,
             self.f1_worst,

@@ -15,11 +15,12 @@ pub use compare::{Comparison, Pair};
 pub use table::{Cell, Column, Row, Table};
 
 use crate::error::{ExperimentError, Result};
-use crate::graph::{Graph, read_dims};
-use crate::run::{NOTE, NOTE_SCHEMA, Record, RunNote, StepState};
+use crate::graph::{Graph, Step, read_dims};
+use crate::run::{NOTE, NOTE_SCHEMA, Places, Record, RunNote, StepState};
 use crate::spec::{self, Experiment};
 use base::file::Lock;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Name of the report's folder in the run folder.
@@ -47,7 +48,7 @@ pub struct Results {
 pub struct StepLine {
     /// Its name.
     pub name: String,
-    /// done, failed, or missing.
+    /// done, out of date (done, and its command or what it reads changed since), failed, or missing.
     pub state: &'static str,
     /// Why it is not done.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -121,11 +122,11 @@ pub fn write(out: &Path) -> Result<PathBuf> {
 /// A file of this program that does not follow its form.
 pub fn results(experiment: &Experiment, note: &RunNote, out: &Path) -> Result<Results> {
     let graph = Graph::build(std::slice::from_ref(experiment), note.shrink)?;
-    let steps: Vec<StepLine> = graph
-        .steps()
-        .iter()
-        .map(|s| line(out, &s.name, note.blocked.get(&s.name).cloned()))
-        .collect();
+    let places = Places::at(out, note.data.as_deref(), note.encoders.as_deref())?;
+    let mut current = BTreeMap::new();
+    let blocked = |s: &Step| note.blocked.get(&s.name).cloned();
+    let steps: Vec<StepLine> =
+        graph.steps().iter().map(|s| line(&places, s, blocked(s), &mut current)).collect();
     let shrink = if note.shrink { Some(spec::shrink_words()?) } else { None };
     let dims = read_dims(&experiment.dims, &experiment.shrink, shrink.as_ref())?;
     let found = StepOutputs { out, steps };
@@ -149,23 +150,42 @@ pub fn results(experiment: &Experiment, note: &RunNote, out: &Path) -> Result<Re
     })
 }
 
-fn line(out: &Path, step: &str, blocked: Option<String>) -> StepLine {
-    let record = Record::read(out, step);
+/// Why a step is out of date.
+const CHANGED: &str = "out of date: its command, a file of it or what it reads changed; the next run of the experiment does it again";
+
+/// What came of a step; its result is added to the `current` ones if nothing changed since.
+fn line(
+    places: &Places,
+    step: &Step,
+    blocked: Option<String>,
+    current: &mut BTreeMap<String, String>,
+) -> StepLine {
+    let (out, name) = (places.out(), &step.name);
+    let record = Record::read(out, name);
     // A step that another program schedules has a lock of its own.
-    let locks = [out.to_owned(), out.join("locks").join(step)];
+    let locks = [out.to_owned(), out.join("locks").join(name)];
     let under_way = || match locks.iter().any(|l| Lock::is_taken(l)) {
         true => "is running",
         false => "was stopped; the next run of the experiment continues it",
     };
     let (state, reason, digest) = match (record.as_ref().map(|r| &r.state), blocked) {
-        (Some(StepState::Done { result }), None) => ("done", None, Some(result.clone())),
+        (Some(StepState::Done { result }), None) => {
+            // Where a folder is not known, as on another machine, nothing is compared.
+            let known = places.has_folders(step);
+            let found = if known { places.current(step, current) } else { Some(result.clone()) };
+            current.extend(found.clone().map(|result| (name.clone(), result)));
+            match found {
+                Some(result) => ("done", None, Some(result)),
+                None => ("out of date", Some(CHANGED.into()), Some(result.clone())),
+            }
+        }
         (Some(StepState::Failed { reason }), None) => ("failed", Some(reason.clone()), None),
         (Some(StepState::Running), None) => ("missing", Some(under_way().into()), None),
         (None, None) => ("missing", None, None),
         (_, Some(reason)) => ("missing", Some(reason), None),
     };
     StepLine {
-        name: step.to_owned(),
+        name: name.clone(),
         state,
         reason,
         seconds: record.as_ref().map_or(0.0, |r| r.seconds),
@@ -178,7 +198,6 @@ fn line(out: &Path, step: &str, blocked: Option<String>) -> StepLine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::Step;
 
     #[test]
     fn a_step_of_a_run_under_way_is_running_and_one_of_a_dead_run_was_stopped() {
@@ -186,7 +205,8 @@ mod tests {
         let graph = Graph::build(&[spec::find("tumour-review").unwrap()], false).unwrap();
         let step: &Step = &graph.steps()[0];
         Record::begun(step, "key").write(dir.path()).unwrap();
-        let reason = || line(dir.path(), &step.name, None).reason.unwrap();
+        let places = Places::at(dir.path(), None, None).unwrap();
+        let reason = || line(&places, step, None, &mut BTreeMap::new()).reason.unwrap();
         assert!(reason().contains("continues it"), "{}", reason());
         let lock = Lock::take(dir.path()).unwrap();
         assert_eq!(reason(), "is running");

@@ -150,7 +150,7 @@ fn steps(b: &mut String, r: &Results) {
     for s in &r.steps {
         let reason = s.reason.as_ref().map_or_else(String::new, |w| format!(": {}", escape(w)));
         let memory = s.peak_mib.map_or_else(String::new, |m| m.to_string());
-        let digest = s.digest.as_ref().map_or("", |d| &d[..d.len().min(12)]);
+        let digest = s.digest.as_ref().map_or("", |d| d.get(..12).unwrap_or(d));
         let worked = s.processor_seconds.map_or_else(String::new, |s| format!("{s:.1}"));
         let _ = writeln!(
             b,

@@ -14,7 +14,6 @@ mod places;
 mod schedule;
 mod state;
 
-pub(crate) use digest::of_result;
 pub use places::Places;
 pub use schedule::{Ended, Summary, run};
 pub use state::{Record, SCHEMA, StepState};

@@ -1,15 +1,21 @@
 //! Where the things that steps refer to are on this machine.
 
 use super::digest;
+use super::state::{Record, StepState};
 use crate::dataset::{self, DataSet};
 use crate::embedded;
 use crate::error::{ExperimentError, Result};
 use crate::graph::Step;
-use crate::spec::{EncoderRow, Reference, encoders, references};
+use crate::spec::{self, EncoderRow, Reference, references};
 use base::digest::sha256;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+
+/// Whether a command is given the whole data folder.
+fn reads_all_data(step: &Step) -> bool {
+    step.words.iter().any(|w| w.contains("{data}"))
+}
 
 /// Places of a run.
 pub struct Places {
@@ -29,19 +35,49 @@ impl Places {
     /// # Errors
     /// A file of this program that does not follow its form.
     pub fn new(options: &super::Options) -> Result<Self> {
-        let whole = |p: &PathBuf| std::path::absolute(p).unwrap_or_else(|_| p.clone());
-        let mut settings = BTreeMap::new();
-        settings.insert("threads", options.threads.to_string());
-        settings.insert("device", options.device.clone());
+        let mut places =
+            Self::at(&options.out, options.data.as_deref(), options.encoders.as_deref())?;
+        places.settings.insert("threads", options.threads.to_string());
+        places.settings.insert("device", options.device.clone());
+        Ok(places)
+    }
+
+    /// Places of a run in `out` for which no step is to run.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn at(out: &Path, data: Option<&Path>, encoders: Option<&Path>) -> Result<Self> {
+        let whole = |p: &Path| std::path::absolute(p).unwrap_or_else(|_| p.to_owned());
         Ok(Self {
-            out: whole(&options.out),
-            data: options.data.as_ref().map(whole),
-            encoders: options.encoders.as_ref().map(whole),
+            out: whole(out),
+            data: data.map(whole),
+            encoders: encoders.map(whole),
             sets: dataset::all()?,
-            rows: encoders()?,
-            settings,
+            rows: spec::encoders()?,
+            settings: BTreeMap::new(),
             inputs: Mutex::default(),
         })
+    }
+
+    /// The result of a step that is done, and whose command, files and all that it reads are as they were; `results`
+    /// has those of earlier steps.
+    #[must_use]
+    pub fn current(&self, step: &Step, results: &BTreeMap<String, String>) -> Option<String> {
+        let record = Record::read(&self.out, &step.name)?;
+        let StepState::Done { result } = record.state else { return None };
+        let same = step.needs.iter().all(|n| results.contains_key(n))
+            && self.key(step, results).is_ok_and(|k| k == record.key)
+            && digest::of_result(&self.step(&step.name), &step.makes).is_ok_and(|d| d == result);
+        same.then_some(result)
+    }
+
+    /// Whether the folders that a step reads from are known and exist, so that a change in them can be seen.
+    #[must_use]
+    pub fn has_folders(&self, step: &Step) -> bool {
+        let reads_data = !step.data.is_empty() || !step.files.is_empty() || reads_all_data(step);
+        let is_there = |folder: &Option<PathBuf>| folder.as_ref().is_some_and(|f| f.is_dir());
+        (!reads_data || is_there(&self.data))
+            && (step.weights.is_empty() || is_there(&self.encoders))
     }
 
     /// Folder of a step.
@@ -210,7 +246,7 @@ impl Places {
             let digest = path.map(|p| self.input(&p)).transpose()?.unwrap_or_default();
             lines.push(format!("weights {file} {digest}"));
         }
-        if step.words.iter().any(|w| w.contains("{data}")) {
+        if reads_all_data(step) {
             lines
                 .push(self.data.as_deref().map(|d| self.input(d)).transpose()?.unwrap_or_default());
         }

@@ -496,7 +496,7 @@ fn coding(table: &Table, rows: &[usize], j: usize, forced: bool) -> Result<Codin
 }
 
 /// Numbers by value, everything else by its bytes.
-fn sort_levels(levels: &mut [String]) {
+pub(crate) fn sort_levels(levels: &mut [String]) {
     let numbers: Option<Vec<f64>> = levels.iter().map(|l| l.parse().ok()).collect();
     if numbers.is_some() {
         let value = |l: &String| l.parse::<f64>().unwrap_or(f64::NAN);

@@ -170,7 +170,8 @@ fn tables(plan: &StudyPlan, study: &Study) -> Vec<Shown> {
         ["Feature", "Of", "Cut-point", "Events/n, at most and above", "chi\u{b2}", "p"];
     let lrt_head = ["Likelihood-ratio test", "n / events", "chi\u{b2}", "df", "p"];
     let patient_head = ["Feature", "Rule", "n / events", "C", "95 % CI", "HR", "p"];
-    let patient_about = "One row per patient; the rule combines the counts of a patient's slides.";
+    let patient_about = "One row per patient; the rule combines the counts of a patient's slides. The sum of densities is all \
+                         figures over all analysed tissue.";
     let hazards_head = ["Model", "chi\u{b2}", "df", "p"];
     let hazards_about = "Whether a hazard ratio holds at all times: scaled Schoenfeld residuals against Kaplan-Meier time, all \
                          covariates together. A small p speaks against it.";
@@ -358,22 +359,20 @@ fn write_table(path: &Path, table: &Table) -> Result<(), WriteError> {
 
 /// Counts per patient under every rule.
 fn write_counts(path: &Path, study: &Study) -> Result<(), WriteError> {
+    let cohort = &study.joined.combined;
+    let hotspots = PatientRule::ALL.map(|r| ("hotspot", r, Some(cohort.hotspots_of_patients(r))));
+    let densities = PatientRule::ALL.map(|r| ("density", r, cohort.densities_of_patients(r)));
     let mut header = vec!["patient".to_owned(), "slides".to_owned()];
-    for key in ["hotspot", "density"] {
-        header.extend(PatientRule::ALL.map(|r| format!("{key}_{}", r.name())));
+    let mut columns = Vec::new();
+    for (key, rule, values) in hotspots.into_iter().chain(densities) {
+        let Some(values) = values else { continue };
+        header.push(format!("{key}_{}", rule.name()));
+        columns.push(values);
     }
     let mut out = Writer::new(&header);
-    let mut patients: std::collections::BTreeMap<&str, Vec<(f64, f64)>> =
-        std::collections::BTreeMap::new();
-    for s in &study.joined.combined.slides {
-        patients.entry(&s.patient).or_default().push((s.hotspot, s.density));
-    }
-    for (patient, counts) in patients {
-        let (hotspots, densities): (Vec<f64>, Vec<f64>) = counts.into_iter().unzip();
-        let mut record = vec![patient.to_owned(), hotspots.len().to_string()];
-        for values in [&hotspots, &densities] {
-            record.extend(PatientRule::ALL.map(|r| r.combine(values).to_string()));
-        }
+    for (row, (patient, slides)) in cohort.slides_of_patients().into_iter().enumerate() {
+        let mut record = vec![patient.to_owned(), slides.to_string()];
+        record.extend(columns.iter().map(|c| c[row].to_string()));
         out.push(record);
     }
     out.write(path)

@@ -6,6 +6,7 @@ use super::plot::{
 };
 use crate::cohort::{DENSITY, HOTSPOT};
 use crate::error::Result;
+use crate::frame::sort_levels;
 use crate::study::{ComparedResult, FEATURES, Joined, Model, Study, StudyPlan, Tested, model};
 use crate::words::plain_p;
 use base::text::Many;
@@ -85,9 +86,12 @@ fn box_plot(main: &Joined, column: &str, key: &str, label: &str) -> Result<Optio
     if groups.is_empty() {
         return Ok(None);
     }
-    let groups: Vec<BoxGroup> = groups
+    let mut names: Vec<String> = groups.keys().cloned().collect();
+    sort_levels(&mut names);
+    let groups: Vec<BoxGroup> = names
         .into_iter()
-        .map(|(name, mut values)| {
+        .map(|name| {
+            let mut values = groups.remove(&name).unwrap_or_default();
             values.sort_by(f64::total_cmp);
             BoxGroup { name, values }
         })
@@ -215,7 +219,7 @@ fn calibration_plot(plan: &StudyPlan, main: &Joined) -> Option<Picture> {
     let count = (events.len() / 5).clamp(2, 4);
     let mut order: Vec<usize> = (0..lp.len()).collect();
     order.sort_by(|&a, &b| lp[a].total_cmp(&lp[b]).then(a.cmp(&b)));
-    let mut groups = Vec::new();
+    let (mut groups, mut ended) = (Vec::new(), Vec::new());
     for g in 0..count {
         let rows = &order[g * order.len() / count..(g + 1) * order.len() / count];
         if rows.is_empty() {
@@ -224,6 +228,10 @@ fn calibration_plot(plan: &StudyPlan, main: &Joined) -> Option<Picture> {
         let options =
             KaplanMeierOptions { interval: IntervalType::LogLog, ..KaplanMeierOptions::default() };
         let km = fit_km(&f.survival.select(rows).ok()?, &options).ok()?;
+        if km.at_risk(horizon) <= 0.0 {
+            ended.push(format!("group {} ({}/{})", g + 1, km.events, rows.len()));
+            continue;
+        }
         let predicted = rows.iter().map(|&i| baseline.survival(horizon, lp[i])).sum::<f64>();
         let point = km.at(horizon);
         groups.push(CalibrationGroup {
@@ -236,16 +244,79 @@ fn calibration_plot(plan: &StudyPlan, main: &Joined) -> Option<Picture> {
         });
     }
     let at = format!("{horizon:.1} {}", plan.time_unit);
+    let ended = match &ended[..] {
+        [] => String::new(),
+        all => format!(
+            " Not shown, since their follow-up ends before: {}, counted from the lowest risk.",
+            all.join(", ")
+        ),
+    };
     let sizes: Vec<String> = groups.iter().map(|g| format!("{}/{}", g.events, g.n)).collect();
     Some(Picture {
         name: "calibration".into(),
         caption: format!(
             "Apparent calibration of the model with the hotspot count{} at {at}: {} groups of \
-             equal size by predicted risk (events/slides: {}); bars: 95 % log-log intervals.",
+             equal size by predicted risk (events/slides: {}); bars: 95 % log-log intervals.{ended}",
             if plan.covariates.is_empty() { "" } else { " and the covariates" },
             groups.len(),
             sizes.join(", ")
         ),
         canvas: calibration("Calibration", &at, &groups),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Table;
+    use crate::study::{Counts, study};
+    use std::path::Path;
+
+    /// Thirty patients with one slide each; the follow-up of those with the highest counts ends at 5.
+    fn studied(plan: StudyPlan) -> (StudyPlan, Study) {
+        let mut clinical = String::from("id,months,died,age_group\n");
+        let mut counts = String::from("slide,hotspot_count,density_per_20_mm2\n");
+        for p in 0..30 {
+            let early = p >= 20;
+            let (months, died) =
+                (if early { 3 + p % 3 } else { 6 + p }, u8::from(early == (p % 5 == 0)));
+            clinical += &format!("p{p:02},{months},{died},{}\n", [90, 100, 1010][p % 3]);
+            counts += &format!("p{p:02},{p},{p}\n");
+        }
+        let table =
+            |name: &str, text: &str| Table::parse(Path::new(name), text.as_bytes()).unwrap();
+        let plan = StudyPlan {
+            methods: vec![Counts::new("M", table("counts.csv", &counts))],
+            join: ("slide".into(), "id".into()),
+            time: "months".into(),
+            event: "died".into(),
+            replicates: 20,
+            ..plan
+        };
+        let study = study(&table("clinical.csv", &clinical), &plan).unwrap();
+        (plan, study)
+    }
+
+    #[test]
+    fn a_group_whose_follow_up_ends_before_the_horizon_is_not_drawn_but_named() {
+        for (horizon, not_shown) in [(4.0, false), (20.0, true)] {
+            let plan = StudyPlan { horizon: Some(horizon), ..StudyPlan::default() };
+            let (plan, study) = studied(plan);
+            let picture = calibration_plot(&plan, &study.joined).unwrap();
+            let note = "Not shown, since their follow-up ends before: group";
+            assert_eq!(picture.caption.contains(note), not_shown, "{}", picture.caption);
+            let drawn = picture.canvas.svg().matches("<circle").count();
+            let named = picture.caption.matches("group ").count();
+            assert_eq!(drawn + named, 3, "{}", picture.caption);
+        }
+    }
+
+    #[test]
+    fn boxes_of_numbers_are_in_their_order() {
+        let (_, study) = studied(StudyPlan::default());
+        let picture = box_plot(&study.joined, "age_group", HOTSPOT, "Counts").unwrap().unwrap();
+        let svg = picture.canvas.svg();
+        let at = ["90", "100", "1010"].map(|name| svg.find(&format!(">{name}<")).unwrap());
+        assert!(at.is_sorted(), "{at:?}");
+    }
 }

@@ -151,6 +151,7 @@ pub(super) fn compare(
     for m in &methods[1..] {
         let own = m.cohort.notes.iter().filter(|n| !methods[0].cohort.notes.contains(n));
         notes.extend(own.map(|n| format!("{}: {n}", m.name)));
+        warnings.extend(m.cohort.incomplete().map(|w| format!("{}: {w}", m.name)));
     }
     let common = Common::of_methods(methods);
     notes.extend(common.as_ref().and_then(|c| c.note(methods)));
@@ -173,12 +174,12 @@ pub(super) fn compare(
             let counts = frame.as_ref().ok();
             let raw = counts.and_then(|f| {
                 let count = f.values(f.column(feature).ok()?);
-                c_result(plan, f, &count, false).ok()
+                c_result(plan, f, &count, true).ok()
             });
             let fitted = frame.as_ref().map_err(Clone::clone).and_then(|f| {
                 let risk = |f: &Frame| {
                     let fitted = model(plan, f, &[f.column(feature)?])?;
-                    c_result(plan, f, &fitted.fit.linear_predictor, false)
+                    c_result(plan, f, &fitted.fit.linear_predictor, true)
                 };
                 risk(f).map_err(|e: Error| e.to_string())
             });

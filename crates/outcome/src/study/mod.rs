@@ -13,7 +13,7 @@ pub use results::{
     PatientResult, Protocol, ProtocolBootstrap, Study, Tested,
 };
 
-use crate::cohort::{Cohort, Columns, PATIENT, PatientRule};
+use crate::cohort::{Cohort, Columns, DENSITY, NO_SUM, PATIENT, PatientRule};
 use crate::error::{Error, Result};
 use crate::frame::{Frame, Roles};
 use crate::result::{add_profiles, adjust, coefficients, diagnoses, few_events};
@@ -186,7 +186,7 @@ fn analyse(clinical: &Table, plan: &StudyPlan, methods: Vec<(Cohort, Table)>) ->
     let others: Vec<(Cohort, Result<Frame>)> =
         methods.map(|(cohort, slides)| (cohort, frame(plan, &slides, &[]))).collect();
     let mut notes = main.cohort.notes.clone();
-    let mut warnings = Vec::new();
+    let mut warnings: Vec<String> = main.cohort.incomplete().into_iter().collect();
     let outcome = &main.slides.counts;
     plan.check_horizon(outcome.survival.time())?;
     outcome.allows(&main.slides.table, outcome.names.len())?;
@@ -236,10 +236,18 @@ fn analyse(clinical: &Table, plan: &StudyPlan, methods: Vec<(Cohort, Table)>) ->
     let (patients, events_patients) = (followed.survival.len(), followed.survival.events());
     for rule in PatientRule::ALL {
         // The patients are the same, their counts others.
-        let counts = main.combined.counts_of_patients(rule);
+        let hotspots = main.combined.hotspots_of_patients(rule);
+        let densities = main.combined.densities_of_patients(rule);
         let mut f = followed.clone();
-        f.x = f.rows.iter().flat_map(|&r| counts[r]).collect();
+        let density = |r: usize| densities.as_ref().map_or(0.0, |d| d[r]);
+        f.x = f.rows.iter().flat_map(|&r| [hotspots[r], density(r)]).collect();
+        if densities.is_none() {
+            notes.push(format!("patients, {}: no density: {NO_SUM}", rule.name()));
+        }
         for (key, label) in FEATURES {
+            if key == DENSITY && densities.is_none() {
+                continue;
+            }
             let fitted = f.column(key).and_then(|j| model(plan, &f, &[j])).and_then(|cox| {
                 let c_index = c_result(plan, &f, &cox.fit.linear_predictor, false)?;
                 Ok(PatientResult::Found { cox: Box::new(cox), c_index })
@@ -289,6 +297,7 @@ fn analyse(clinical: &Table, plan: &StudyPlan, methods: Vec<(Cohort, Table)>) ->
         patients,
         events_slides: outcome.survival.events(),
         events_patients,
+        not_counted: main.cohort.incomplete,
         features,
         comparison,
         patient_level,
@@ -579,6 +588,55 @@ mod tests {
             Some("2 of 24 patients have no outcome and are left out")
         );
         assert_ne!(tests_of(&all), tests_of(&some));
+    }
+
+    /// As for the counts under study, both resamples: slides, and patients.
+    #[test]
+    fn a_comparison_has_patients_resampled_too() {
+        let s = studied(2, |p, s| ((p * p * 5 + 3 * p + s) % 23) as f64);
+        for (compared, feature) in s.comparison.iter().zip(&s.features) {
+            let ComparedResult::Found { c_index, .. } = &compared.result else { panic!("no C") };
+            assert_eq!(Some(c_index), feature.c_index_fitted_risk.as_ref());
+            assert!(c_index.patients.is_some());
+            assert_eq!(compared.c_index_count_as_risk, feature.c_index_count_as_risk);
+        }
+    }
+
+    #[test]
+    fn without_areas_there_is_no_sum_of_densities_and_cases_with_lost_slides_are_lower_bounds() {
+        let count = |p: usize, s: usize| ((p * p * 5 + 3 * p + s) % 23) as f64;
+        let rules = |s: &Study| -> Vec<(&str, bool)> {
+            let each = s.patient_level.iter().filter(|l| l.rule == "sum");
+            each.map(|l| (l.feature, matches!(l.result, PatientResult::Found { .. }))).collect()
+        };
+        let no_areas = studied(2, count);
+        assert_eq!(rules(&no_areas), [(FEATURES[0].1, true)]);
+        assert!(
+            no_areas.notes.iter().any(|n| n.contains("sum: no density")),
+            "{:?}",
+            no_areas.notes
+        );
+        assert_eq!(rules(&studied(1, count)), [(FEATURES[0].1, true), (FEATURES[1].1, true)]);
+        let change = |plan: &mut StudyPlan| {
+            let rows =
+                (0..PATIENTS).map(|p| format!("p{p:02},{},{},{}\n", p * 5 % 23, p % 11, p % 2));
+            let text =
+                format!("slide,hotspot_count,density,not_counted\n{}", rows.collect::<String>());
+            plan.methods[0].table = table("cases.csv", &text);
+        };
+        let lost = study_of(|p| ["train", "test"][p % 2], some_age, change, &[]).unwrap();
+        let warning = "12 cases with slides that were not counted (not_counted): their counts are lower bounds";
+        assert!(lost.warnings.iter().any(|w| w == warning), "{:?}", lost.warnings);
+        assert_eq!((lost.not_counted, no_areas.not_counted), (12, 0));
+        // Sums that the user asked for are refused.
+        let sum = |plan: &mut StudyPlan| {
+            let rows = (0..2 * PATIENTS).map(|k| format!("p{:02}-{k},{k},{}\n", k / 2, k % 11));
+            let text = format!("slide,hotspot_count,density\n{}", rows.collect::<String>());
+            plan.methods[0].table = table("counts.csv", &text);
+            plan.patient_rule = PatientRule::Sum;
+        };
+        let refused = study_of(|p| ["train", "test"][p % 2], some_age, sum, &[]).unwrap_err();
+        assert!(refused.to_string().contains("do not add up"), "{refused}");
     }
 
     /// Patients whose highest counts are all one: nothing to test, and no test of slides in its place.

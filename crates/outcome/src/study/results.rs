@@ -28,6 +28,9 @@ pub struct Study {
     pub events_slides: usize,
     /// Patients with an event.
     pub events_patients: usize,
+    /// Cases with slides that were not counted, whose counts are lower bounds.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub not_counted: usize,
     /// Hotspot count and density.
     pub features: Vec<Feature>,
     /// C-indices of all methods.
@@ -43,6 +46,11 @@ pub struct Study {
     #[serde(skip)]
     #[cfg_attr(not(feature = "report"), expect(dead_code, reason = "the report alone reads it"))]
     pub(crate) joined: Joined,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+fn is_zero(n: &usize) -> bool {
+    *n == 0
 }
 
 /// The counts of the method under study, joined.

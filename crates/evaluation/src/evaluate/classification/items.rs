@@ -1,5 +1,6 @@
 //! From tables of predictions and labels to coded items.
 
+use super::super::label::{is_figure, plain};
 use super::plan::{ClassificationError, ClassificationPlan, LargestF1, Result};
 use base::remedy::Setting;
 use base::table::{Unmatched, bare, yes_no};
@@ -11,8 +12,9 @@ use std::path::{Path, PathBuf};
 const TRUTH: &[&str] =
     &["truth", "label", "target", "true_class", "y_true", "true", "majority_atypical"];
 const PREDICTED: &[&str] = &["class", "predicted", "prediction", "pred", "y_pred"];
-/// Words for the positive class, besides words for yes.
-const POSITIVE: &[&str] = &["atypical", "mitotic", "positive"];
+/// Words for the positive class before those for a mitotic figure and for yes; in plain letters.
+const POSITIVE: [&str; 5] =
+    ["atypical", "atypicalmitoticfigure", "atypicalmitosis", "amf", "positive"];
 const KEYS: &[&str] = &["file", "path", "image", "filename", "name", "id", "dataset_uid"];
 
 /// Items coded by class.
@@ -292,6 +294,21 @@ fn true_classes(
     Ok(truth)
 }
 
+/// The positive one of two classes: that with a word for it, or else the second, with a note.
+fn usual_positive(classes: &[String], notes: &mut Vec<String>) -> Option<usize> {
+    let [first, second] = classes else { return None };
+    let at = |is: &dyn Fn(&String) -> bool| classes.iter().position(is);
+    let known = at(&|c| POSITIVE.contains(&plain(c).as_str()))
+        .or_else(|| at(&|c| is_figure(c)))
+        .or_else(|| at(&|c| yes_no(c) == Some(true)));
+    if known.is_none() {
+        notes.push(format!(
+            "positive class: {second}, the second in the alphabet; neither '{first}' nor '{second}' is a known word for it"
+        ));
+    }
+    known.or(Some(1))
+}
+
 pub(super) fn read(
     plan: &ClassificationPlan,
     table: &Table,
@@ -364,14 +381,7 @@ pub(super) fn read(
             let reason = format!("no class '{name}'; the classes are {}", classes.join(", "));
             ClassificationError::Plan { setting: Setting::Positive, reason }
         })?),
-        None if classes.len() == 2 => {
-            let usual = POSITIVE.iter().find_map(|p| classes.iter().position(|c| c == p));
-            let yes = || classes.iter().position(|c| yes_no(c) == Some(true));
-            let found = usual.or_else(yes).unwrap_or(1);
-            notes.push(format!("positive class: {}", classes[found]));
-            Some(found)
-        }
-        None => None,
+        None => usual_positive(&classes, notes),
     };
     let (truth, predicted) = (code(&truth), code(&predicted));
     notes.extend(scores.as_ref().and_then(|p| unlikely(p, &predicted, classes.len())));
@@ -447,8 +457,24 @@ pub(super) fn largest_f1(items: &Items) -> Result<Option<LargestF1>> {
     let scores: Vec<f64> = scores.chunks_exact(2).map(|p| p[positive]).collect();
     let truth: Vec<bool> = items.truth.iter().map(|&t| t == positive).collect();
     let found = f1_threshold(&scores, &truth)?;
-    Ok(found.map(|(threshold, f1)| LargestF1 { threshold, f1 }))
+    let digits = |threshold| separating_digits(threshold, &scores);
+    Ok(found.map(|(threshold, f1)| LargestF1 { threshold, f1, digits: digits(threshold) }))
 }
+
+/// Decimals, four or more, at which a rounded threshold calls the same scores.
+fn separating_digits(threshold: f64, scores: &[f64]) -> usize {
+    let (above, below): (Vec<f64>, Vec<f64>) = scores.iter().partition(|s| **s >= threshold);
+    let lowest = above.into_iter().fold(f64::INFINITY, f64::min);
+    let next = below.into_iter().fold(f64::NEG_INFINITY, f64::max);
+    let same = |digits: &usize| {
+        let rounded = format!("{threshold:.*}", *digits).parse::<f64>();
+        rounded.is_ok_and(|t| next < t && t <= lowest)
+    };
+    (4..MOST_DIGITS).find(same).unwrap_or(MOST_DIGITS)
+}
+
+/// Decimals that separate any two f32 above 1e-7, and any two f64 above 0.01.
+const MOST_DIGITS: usize = 18;
 
 #[cfg(test)]
 mod tests {
@@ -489,6 +515,68 @@ mod tests {
         let twice = notes("1,a,a,0.9,0.1\n1,b,b,0.1,0.9\n2,b,b,0.1,0.9\n2,b,b,0.1,0.9\n");
         let words = "occur more than once: 2, the first '1'; with more than one true class: 1";
         assert!(twice.contains(words), "{twice}");
+    }
+
+    #[test]
+    fn of_two_classes_the_mitotic_figure_is_positive_whatever_its_word() {
+        let dir = tempfile::tempdir().unwrap();
+        let scored = |[yes, no]: [&str; 2]| {
+            let text = format!(
+                "file,truth,class\n1,{yes},{yes}\n2,{yes},{yes}\n3,{no},{yes}\n4,{no},{no}\n"
+            );
+            let predictions = put(dir.path(), "p.csv", &text);
+            let plan = ClassificationPlan { predictions, ..ClassificationPlan::default() };
+            classification(&plan).unwrap()
+        };
+        for words in [
+            ["mitosis", "non_mitosis"],
+            ["mitotic_figure", "other"],
+            ["mf", "mimicker"],
+            ["figure", "mimicker"],
+            ["mitotic figure", "non-mitotic figure"],
+            ["Mitotic Figure", "Hard negative"],
+            ["mitotic", "tumour"],
+            ["AMF", "NMF"],
+            ["Atypical", "Typical"],
+            ["positive", "zero"],
+            ["1", "0"],
+        ] {
+            let found = scored(words);
+            let positive = found.all.positive.as_ref().unwrap();
+            assert_eq!((positive.positive.as_str(), positive.recall), (words[0], 1.0), "{words:?}");
+            let line = format!("\npositive: {}\n", words[0]);
+            assert!(found.to_string().contains(&line), "{found}");
+            assert!(!found.notes.join(" ").contains("positive class"), "{:?}", found.notes);
+        }
+        let unknown = scored(["b", "a"]);
+        let note = "positive class: b, the second in the alphabet; neither 'a' nor 'b'";
+        assert!(unknown.notes.iter().any(|n| n.starts_with(note)), "{:?}", unknown.notes);
+    }
+
+    #[test]
+    fn a_printed_threshold_calls_the_same_items_as_the_exact_one() {
+        let dir = tempfile::tempdir().unwrap();
+        for scores in [
+            [0.999_999_99, 0.999_999_98, 0.999_999_97],
+            [0.9, 0.5, 0.2],
+            [1e-7, 1.1e-7 - 2e-8, 1e-9],
+            [1.0, 1.0, 0.999_999_9],
+        ] {
+            let text = format!(
+                "file,truth,p_mf,p_other\n1,mf,{},0\n2,mf,{},0\n3,other,{},0\n",
+                scores[0], scores[1], scores[2]
+            );
+            let predictions = put(dir.path(), "p.csv", &text);
+            let plan = ClassificationPlan { predictions, ..ClassificationPlan::default() };
+            let found = classification(&plan).unwrap().to_string();
+            let printed = found.split(", from ").nth(1).unwrap().split(' ').next().unwrap();
+            assert!(printed.len() >= 6, "{printed}");
+            let at = classification(&ClassificationPlan {
+                threshold: Some(printed.parse().unwrap()),
+                ..plan
+            });
+            assert_eq!(at.unwrap().all.positive.unwrap().f1, 1.0, "{printed} of {scores:?}");
+        }
     }
 
     #[test]

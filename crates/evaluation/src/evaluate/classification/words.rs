@@ -14,6 +14,9 @@ impl fmt::Display for Classification {
         let out = self;
         let all = &out.all;
         writeln!(f, "{}, {}", Many(all.n, "item"), Many(all.classes.len(), "class"))?;
+        if let Some(p) = &all.positive {
+            writeln!(f, "positive: {}", p.positive)?;
+        }
         let keys = [
             "accuracy",
             "balanced_accuracy",
@@ -39,8 +42,12 @@ impl fmt::Display for Classification {
         }
         f.write_str(&columns(&rows))?;
         if let Some(l) = &out.largest_f1 {
-            let (f1, threshold) = (number(Some(l.f1)), number(Some(l.threshold)));
-            writeln!(f, "F1 of these items is largest, {f1}, from {threshold} on")?;
+            let f1 = number(Some(l.f1));
+            writeln!(
+                f,
+                "F1 of these items is largest, {f1}, from {:.*} on",
+                l.digits, l.threshold
+            )?;
         }
         writeln!(f, "\nconfusion matrix (rows: truth)")?;
         let mut rows = vec![std::iter::once(String::new()).chain(all.classes.clone()).collect()];
