@@ -54,16 +54,18 @@ impl Origins {
     ) -> Result<Origin, ConstructError> {
         let (cohort, patient) =
             [slide, file].iter().find_map(|n| self.0.get(*n)).cloned().unwrap_or_default();
-        let barcode = slide.get(..12).filter(|b| {
-            let b = b.to_ascii_uppercase();
-            b.starts_with("TCGA-") && b.as_bytes()[7] == b'-'
-        });
         let cohort = cohort
             .or_else(|| default.map(str::to_owned))
             .ok_or_else(|| ConstructError::NoCohort { slide: slide.to_owned() })?;
-        let patient = patient.or_else(|| barcode.map(str::to_ascii_uppercase));
+        let patient = patient.or_else(|| barcode(slide));
         Ok(Origin { cohort, patient })
     }
+}
+
+/// The patient of a TCGA barcode: its first twelve characters.
+fn barcode(name: &str) -> Option<String> {
+    let patient = name.get(..12)?.to_ascii_uppercase();
+    (patient.starts_with("TCGA-") && patient.as_bytes().get(7) == Some(&b'-')).then_some(patient)
 }
 
 impl Origins {
@@ -116,7 +118,7 @@ impl Exclusions {
                 let name = m.slide.rsplit('/').next().unwrap_or(&m.slide);
                 out.slide(name, &why);
                 if let Some(p) = m.patient {
-                    out.patients.insert(p, why.clone());
+                    out.patient(&p, &why);
                 }
             }
         }
@@ -133,7 +135,7 @@ impl Exclusions {
             match line[..] {
                 ["cohort", name] if !name.is_empty() => self.cohorts.extend(parts(name)),
                 ["patient", name] if !name.is_empty() => {
-                    self.patients.insert(name.to_owned(), why.clone());
+                    self.patient(name, &why);
                 }
                 ["slide", name] if !name.is_empty() => self.slide(name, &why),
                 _ => {
@@ -194,7 +196,16 @@ impl Exclusions {
         self.slides.insert(stem(Path::new(name)), why.to_owned());
     }
 
-    /// Why a slide must not be read.
+    /// The barcode of a patient's sample names the patient, too.
+    fn patient(&mut self, name: &str, why: &str) {
+        self.patients.insert(name.to_owned(), why.to_owned());
+        if let Some(patient) = barcode(name).filter(|p| name.len() > p.len()) {
+            self.patients.insert(patient, why.to_owned());
+        }
+    }
+
+    /// Why a slide must not be read. The patient of a TCGA slide is known by its barcode as well, whatever a table
+    /// calls it.
     #[must_use]
     pub fn reason(&self, slide: &str, origin: &Origin) -> Option<String> {
         if parts(&origin.cohort).iter().any(|c| self.cohorts.contains(c)) {
@@ -203,8 +214,11 @@ impl Exclusions {
         if let Some(why) = self.slides.get(slide) {
             return Some(format!("slide {why}"));
         }
-        let patient = origin.patient.as_ref()?;
-        self.patients.get(patient).map(|why| format!("patient {patient} {why}"))
+        let stated = origin.patient.as_deref();
+        let barcodes = [barcode(slide), stated.and_then(barcode)];
+        let names = stated.into_iter().chain(barcodes.iter().flatten().map(String::as_str));
+        let mut known = names.filter_map(|p| Some((p, self.patients.get(p)?)));
+        known.next().map(|(patient, why)| format!("patient {patient} {why}"))
     }
 }
 
@@ -247,6 +261,14 @@ mod tests {
         assert!(e.reason("x", &origin("BRCA", Some("TCGA-AA-0001"))).is_some());
         assert!(e.reason("s7", &origin("BRCA", None)).is_some());
         assert!(e.reason("s8", &origin("BRCA", Some("TCGA-AA-0002"))).is_none());
+        // Whatever the table of slides calls the patient, and by the barcode of a sample.
+        let named = |p: &str| origin("BRCA", Some(p));
+        assert!(e.reason("TCGA-AA-0001-01Z-00-DX1", &named("case 7")).is_some());
+        assert!(e.reason("x", &named("tcga-aa-0001-01A")).is_some());
+        assert!(e.reason("TCGA-AA-0002-01Z-00-DX1", &named("case 7")).is_none());
+        std::fs::write(&list, "patient,TCGA-AA-0003-01A\n").unwrap();
+        let samples = Exclusions::new(&[], &[&list], &none).unwrap();
+        assert!(samples.reason("TCGA-AA-0003-11A-01-TS1", &named("case 8")).is_some());
         for wrong in ["patients TCGA\n", "patient,\n", "patient,a\npatient,b,c\n", "person,a\n"] {
             std::fs::write(&list, wrong).unwrap();
             assert!(Exclusions::new(&[], &[&list], &none).is_err(), "{wrong}");

@@ -72,9 +72,9 @@ pub(super) fn encoding(quality: Option<u8>) -> Encoding {
     quality.map_or(Encoding::Png, Encoding::Jpeg)
 }
 
-/// Leaves `most` of them, drawn by `seed`; 0 leaves all.
-pub(super) fn draw(tiles: &mut Vec<PlannedWindow>, most: usize, seed: &str) {
-    if most > 0 && tiles.len() > most {
+/// Leaves `most` of them, drawn by `seed`; all without a limit.
+pub(super) fn draw(tiles: &mut Vec<PlannedWindow>, most: Option<usize>, seed: &str) {
+    if let Some(most) = most.filter(|most| tiles.len() > *most) {
         let seed: [u8; 32] = Sha256::digest(seed).into();
         tiles.shuffle(&mut rand_chacha::ChaCha8Rng::from_seed(seed));
         tiles.truncate(most);

@@ -237,7 +237,8 @@ fn unlabeled(out: &mut Out<'_>, p: &Patches, mask: &TissueMask) -> Result<Funnel
         };
         let mut chosen: Vec<PlannedWindow> = plan.iter().filter(fits).collect();
         funnel.tissue_tiles += chosen.len() as u64;
-        draw(&mut chosen, p.per_slide.at(i), &format!("{} {} {}", p.seed, out.name, mpp));
+        let most = Some(p.per_slide.at(i)).filter(|n| *n > 0);
+        draw(&mut chosen, most, &format!("{} {} {}", p.seed, out.name, mpp));
         for t in chosen {
             let Some(tile) = out.slide.read_whole_at(mpp, Rect::new(t.x, t.y, side, side))? else {
                 funnel.unread_tiles += 1;

@@ -13,7 +13,7 @@ use mithras::batch::state::{
     self, RELEASES_OF_VERSION_1, RESULTS_VERSION, State, Status, VERSION_1,
 };
 use mithras::batch::{Key, Task};
-use mithras::input::{Input, InputDigest};
+use mithras::input::Input;
 use mithras::progress::Piece;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -69,7 +69,6 @@ impl Task for Construction<'_> {
     fn keeps(&self, input: &Input, folder: &Path, state: &State<Work>) -> bool {
         let key = self.key(input);
         (key.fits(state) || key.is_former(state))
-            && InputDigest::from_file(&input.path).is_ok_and(|d| d.same_content(&state.input))
             && Corpus::open(folder.join(PART)).and_then(|part| part.verify()).is_ok()
     }
 

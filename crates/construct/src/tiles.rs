@@ -142,11 +142,9 @@ pub(super) fn sorted(
     let mut funnel = Funnel::default();
     let start = Instant::now();
     let mut chosen = on_tissue(out.slide, mask, tiles, &mut funnel)?;
-    draw(
-        &mut chosen,
-        share.or(sample.per_slide).unwrap_or(0),
-        &format!("{} {}", sample.seed, out.name),
-    );
+    // A share is 0 in a cohort of more slides than tiles; a preset's 0 per slide takes all.
+    let most = share.or(sample.per_slide.filter(|n| *n > 0));
+    draw(&mut chosen, most, &format!("{} {}", sample.seed, out.name));
     let (sx, sy) = out.slide.working_scale(tiles.mpp)?;
     let (side, half) = (tiles.side as usize, f64::from(tiles.side) / 2.0);
     let encoding = encoding(sample.jpeg_quality);
@@ -208,6 +206,17 @@ fn sub_patches(tile: &RgbTile, sub: usize) -> Vec<RgbTile> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slide_whose_share_is_none_gives_no_tile() {
+        let all: Vec<PlannedWindow> = (0..5).map(|x| PlannedWindow { x, y: 0 }).collect();
+        let left = |most: Option<usize>| {
+            let mut tiles = all.clone();
+            draw(&mut tiles, most, "seed");
+            tiles.len()
+        };
+        assert_eq!([Some(0), Some(2), Some(9), None].map(left), [0, 2, 5, 5]);
+    }
 
     #[test]
     fn a_filter_is_found_by_folder_or_by_name() {

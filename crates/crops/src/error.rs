@@ -94,6 +94,9 @@ pub enum CorpusError {
         /// What it must be, px.
         least: u32,
     },
+    /// A table that is read with the corpus.
+    #[error(transparent)]
+    Table(#[from] base::table::TableError),
     /// The request itself cannot be met.
     #[error("{0}")]
     Invalid(String),

@@ -7,7 +7,8 @@
 //! OUT/images/val/*.png    OUT/labels/val/*.txt      the held-out side of the fold
 //! ```
 //! A line of a label file is `class cx cy w h`, in shares of the window. Windows without a label have an
-//! empty file. Areas without labels (ignored areas, and the outside of the image) are grey.
+//! empty file. What is in an ignored area has no label. Areas without labels (ignored areas, and the outside of the
+//! image) are grey.
 
 use crate::dataset::{Area, Dataset, Image, Kind, RegionsError};
 use crate::export::{ExportError, Unfinished};
@@ -24,7 +25,7 @@ use std::path::Path;
 
 /// YOLO's own grey, with which it fills up images.
 const GREY: [u8; 3] = [114; 3];
-/// Share of a box that must be in a window for the window to show it.
+/// Share of a box, of its part inside the image, that must be in a window for the window to show it.
 const SHOWN: f64 = 0.5;
 
 /// How windows are cut.
@@ -64,6 +65,10 @@ pub struct WrittenYolo {
     pub val: Side,
     /// Images that may contain unlabelled figures: these would be learnt as background.
     pub left_out: usize,
+    /// Figures in areas to be ignored, which are grey and have no box.
+    pub ignored: usize,
+    /// Figures of which no window shows half.
+    pub lost: usize,
 }
 
 impl fmt::Display for WrittenYolo {
@@ -77,6 +82,16 @@ impl fmt::Display for WrittenYolo {
         if self.left_out > 0 {
             let images = Many(self.left_out, "image");
             writeln!(f, "left out: {images}, which may contain unlabelled figures")?;
+        }
+        if self.ignored > 0 {
+            writeln!(f, "left out: {} in areas to be ignored", Many(self.ignored, "figure"))?;
+        }
+        if self.lost > 0 {
+            let figures = Many(self.lost, "figure");
+            writeln!(
+                f,
+                "lost: {figures}, as no window shows half of the box; make windows overlap more"
+            )?;
         }
         Ok(())
     }
@@ -110,13 +125,15 @@ pub fn write(
         let (whole, partly): (Vec<&Image>, Vec<&Image>) =
             images.iter().copied().partition(|i| i.exhaustive);
         written.left_out += partly.len();
-        let sides: Vec<Side> = whole
+        let sides: Vec<OfImage> = whole
             .par_iter()
             .enumerate()
             .map(|(k, image)| write_image(set, image, &format!("{k:05}"), root, name, options))
             .collect::<Result<_, _>>()?;
-        let sum = if name == "train" { &mut written.train } else { &mut written.val };
-        for s in sides {
+        for OfImage { side: s, ignored, lost } in sides {
+            written.ignored += ignored;
+            written.lost += lost;
+            let sum = if name == "train" { &mut written.train } else { &mut written.val };
             sum.windows += s.windows;
             sum.with_figures += s.with_figures;
             sum.figures += s.figures;
@@ -144,6 +161,58 @@ fn description(set: &Dataset) -> String {
     text
 }
 
+/// What was written of one image, and what was not.
+#[derive(Default)]
+struct OfImage {
+    side: Side,
+    ignored: usize,
+    lost: usize,
+}
+
+/// A labelled object, working pixels.
+struct Boxed {
+    class: usize,
+    area: Area,
+    /// Size of its part inside the image, px^2.
+    inside: f64,
+    /// Whether a window shows it.
+    shown: bool,
+}
+
+/// The figures and look-alikes outside the areas to be ignored, and how many figures are in these.
+fn boxes(image: &Image, options: &YoloOptions) -> (Vec<Boxed>, usize) {
+    let (fx, fy) = image.scale(options.mpp);
+    let (w, h) = (f64::from(image.width) * fx, f64::from(image.height) * fy);
+    let (mut all, mut ignored) = (vec![], 0);
+    for l in &image.labels {
+        let class = match l.kind {
+            Kind::Figure => 0,
+            Kind::Mimicker => 1,
+            Kind::Other => continue,
+        };
+        if image.ignore.iter().any(|a| a.contains(l.x, l.y)) {
+            ignored += usize::from(class == 0);
+            continue;
+        }
+        let given = l.bbox.map(|b| b.scaled((fx, fy)));
+        let made = || Area::around(l.x * fx, l.y * fy, options.box_um / options.mpp.get());
+        let area = given.unwrap_or_else(made);
+        let inside = size(&within(&area, w, h));
+        all.push(Boxed { class, area, inside, shown: false });
+    }
+    (all, ignored)
+}
+
+/// The part of an area inside a window from the origin.
+fn within(area: &Area, w: f64, h: f64) -> Area {
+    let clip = |v: f64, most: f64| v.clamp(0.0, most);
+    Area { x0: clip(area.x0, w), y0: clip(area.y0, h), x1: clip(area.x1, w), y1: clip(area.y1, h) }
+}
+
+fn size(a: &Area) -> f64 {
+    (a.x1 - a.x0) * (a.y1 - a.y0)
+}
+
 /// All windows of one image.
 fn write_image(
     set: &Dataset,
@@ -152,24 +221,11 @@ fn write_image(
     root: &Path,
     part: &str,
     options: &YoloOptions,
-) -> Result<Side, ExportError> {
+) -> Result<OfImage, ExportError> {
     let slide = set.open_image(image)?;
     let (fx, fy) = image.scale(options.mpp);
     let (side, stride) = (f64::from(options.window), options.stride);
-    let boxes: Vec<(usize, Area)> = image
-        .labels
-        .iter()
-        .filter_map(|l| {
-            let class = match l.kind {
-                Kind::Figure => 0,
-                Kind::Mimicker => 1,
-                Kind::Other => return None,
-            };
-            let given = l.bbox.map(|b| b.scaled((fx, fy)));
-            let made = || Area::around(l.x * fx, l.y * fy, options.box_um / options.mpp.get());
-            Some((class, given.unwrap_or_else(made)))
-        })
-        .collect();
+    let (mut boxes, ignored) = boxes(image, options);
     let grey: Vec<Area> = image.ignore.iter().map(|a| a.scaled((fx, fy))).collect();
     let whole = (f64::from(image.width) * fx, f64::from(image.height) * fy);
     let mut sum = Side::default();
@@ -189,15 +245,15 @@ fn write_image(
         }
         let mut text = String::new();
         let mut found = [0; 2];
-        for (class, area) in boxes.iter().map(|(c, a)| (*c, shift(a))) {
-            let clip = |v: f64| v.clamp(0.0, side);
-            let (x0, y0, x1, y1) = (clip(area.x0), clip(area.y0), clip(area.x1), clip(area.y1));
-            let (w, h) = (x1 - x0, y1 - y0);
-            if w * h < SHOWN * (area.x1 - area.x0) * (area.y1 - area.y0) {
+        for Boxed { class, area, inside, shown } in &mut boxes {
+            let part = within(&shift(area), side, side);
+            let (w, h) = (part.x1 - part.x0, part.y1 - part.y0);
+            if size(&part) <= 0.0 || size(&part) < SHOWN * *inside {
                 continue;
             }
-            found[class] += 1;
-            let (cx, cy) = ((x0 + x1) / 2.0 / side, (y0 + y1) / 2.0 / side);
+            *shown = true;
+            found[*class] += 1;
+            let (cx, cy) = ((part.x0 + part.x1) / 2.0 / side, (part.y0 + part.y1) / 2.0 / side);
             text += &format!("{class} {cx:.6} {cy:.6} {:.6} {:.6}\n", w / side, h / side);
         }
         let name = format!("{number}_{x}_{y}");
@@ -213,7 +269,8 @@ fn write_image(
         sum.figures += found[0];
         sum.mimickers += found[1];
     }
-    Ok(sum)
+    let lost = boxes.iter().filter(|b| b.class == 0 && !b.shown).count();
+    Ok(OfImage { side: sum, ignored, lost })
 }
 
 /// Upper left corners of the windows over an image: a grid from the origin whose last row and column

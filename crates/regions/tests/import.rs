@@ -158,6 +158,54 @@ fn coco_and_midog_are_not_confused() {
 }
 
 #[test]
+fn patients_slides_and_sizes_are_read_as_numbers_or_text_and_refused_as_anything_else() {
+    let file = |stated: &str| {
+        format!(
+            r#"{{"images":[{{"id":1,"file_name":"a",{stated}}}],
+            "categories":[{{"id":1,"name":"MF"}}],
+            "annotations":[{{"image_id":1,"category_id":1,"bbox":[700,20,50,50]}}]}}"#
+        )
+    };
+    let run = |stated: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.json");
+        fs::write(&path, file(stated)).unwrap();
+        let all = (importer("coco").unwrap().read)(&path, &plain()).map_err(|e| e.to_string())?;
+        Ok::<_, String>(all.images[0].clone())
+    };
+    for (stated, patient) in [("0", "0"), ("7.0", "7"), ("\"007\"", "007")] {
+        let image = run(&format!(r#""patient_id":{stated},"slide_id":{stated},"scanner":2"#));
+        let image = image.unwrap();
+        let own = (image.patient.as_deref(), image.slide.as_deref(), image.scanner.as_deref());
+        assert_eq!(own, (Some(patient), Some(patient), Some("2")));
+    }
+    let absent = run(r#""patient_id":null,"case_id":"","width":0,"height":null"#).unwrap();
+    assert_eq!((absent.patient, absent.width, absent.height), (None, None, None));
+    for (stated, why) in [
+        (r#""patient_id":true"#, "`patient_id` is true, not text or a number"),
+        (r#""slide":["s"]"#, "`slide` is [\"s\"], not text or a number"),
+        (r#""width":"wide""#, "`width` is `wide`, not a whole number of pixels above 0"),
+        (r#""height":-3"#, "`height` is `-3`, not a whole number"),
+        (r#""width":600,"height":600.0"#, "outside the image (600 x 600 px)"),
+        (r#""width":"600","height":"600""#, "outside the image (600 x 600 px)"),
+    ] {
+        let refused = run(stated).unwrap_err();
+        assert!(refused.contains(why), "{stated}: {refused}");
+    }
+    let table =
+        |size: &str| format!("image,cx,cy,label,image_width,image_height\na,700,20,mf,{size}\n");
+    for (size, why) in [
+        ("600.0,600.0", "outside the image (600 x 600 px)"),
+        ("600.5,600", "the image's size is `600.5`, not a whole number of pixels above 0"),
+        ("800,x", "the image's size is `x`"),
+    ] {
+        let refused = refused("csv", &table(size));
+        assert!(refused.contains(why), "{size}: {refused}");
+    }
+    assert_eq!(text("csv", "a.csv", &table("800.0,600"), &plain()).unwrap().figures, 1);
+}
+
+#[test]
 fn every_bad_record_is_listed_and_lenient_counts_them() {
     let csv = "image,x,y,label\na,-60,20,mf\na,NaN,20,mf\na,10,,mf\na,ten,2,mf\na,10,inf,mf\na,10,20,mf\n,1,2,mf\n";
     let e = refused("csv", csv);
@@ -422,6 +470,21 @@ fn what_detect_writes_is_read_back_under_the_slides_name() {
     }
     let e = read(dir.path()).unwrap_err().to_string();
     assert!(e.contains("holds no GeoJSON features"), "{e}");
+}
+
+#[test]
+fn a_slide_called_tissue_is_read_where_no_run_wrote_its_outlines() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = r#"[{"type":"Feature","geometry":{"type":"Point","coordinates":[10,10]},
+        "properties":{"objectType":"annotation","classification":{"name":"Mitotic figure"}}}]"#;
+    for name in ["a.geojson", "tissue.geojson"] {
+        fs::write(dir.path().join(name), text).unwrap();
+    }
+    let read = || (importer("geojson").unwrap().read)(dir.path(), &plain()).unwrap();
+    let names: Vec<String> = read().images.into_iter().map(|i| i.name).collect();
+    assert_eq!(names, ["a", "tissue"]);
+    fs::write(dir.path().join("counts.json"), "{}").unwrap();
+    assert_eq!(read().images.len(), 1);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crops::contradiction::repeated_images;
 use crops::inspect::{histograms, montage};
 use crops::overlap::refuse_overlap;
 use crops::schema::pixel_hash;
-use crops::transform::{Interchange, interchange, merge};
+use crops::transform::{Interchange, Scores, interchange, merge};
 use crops::{Columns, Corpus, CorpusWriter, CropMeta, Header, Label, Layout, Split};
 use mitosis::{Mpp, RgbTile, Score};
 use regions::Given;
@@ -165,7 +165,8 @@ fn overlap_is_found_by_slide_patient_and_pixels() {
 fn merging_keeps_everything() {
     let dir = tempdir().unwrap();
     let a = build(&dir.path().join("a"), (0..50).map(draw));
-    let b = build(&dir.path().join("b"), (0..30).map(draw));
+    let other = |i| Draw { grey: 100 + i as u8, ..draw(i) };
+    let b = build(&dir.path().join("b"), (0..30).map(other));
     let m = merge(&[a, b], &dir.path().join("m"), Header::default()).unwrap();
     assert_eq!(m.counts.crops, 80);
     let merged = Corpus::open(dir.path().join("m")).unwrap();
@@ -174,12 +175,27 @@ fn merging_keeps_everything() {
 }
 
 #[test]
+fn an_image_of_two_corpora_is_not_merged_and_one_that_repeats_in_its_own_is_kept() {
+    let dir = tempdir().unwrap();
+    let grey = |grey: u8, slide: &str| Draw { grey, slide: slide.into(), ..draw(0) };
+    let a = build(&dir.path().join("a"), [grey(1, "s1"), grey(2, "s1"), grey(2, "s2")]);
+    let b = build(&dir.path().join("b"), [grey(3, "s3"), grey(2, "s4")]);
+    let c = build(&dir.path().join("c"), [grey(4, "s5")]);
+    let out = dir.path().join("m");
+    assert_eq!(merge(&[a.clone(), c], &out, Header::default()).unwrap().counts.crops, 4);
+    let out = dir.path().join("n");
+    let refused = merge(&[a, b], &out, Header::default()).unwrap_err().to_string();
+    assert!(refused.contains("crop `s4/1.png`: has the same pixels as `s1/1.png`"), "{refused}");
+    assert!(!out.exists());
+}
+
+#[test]
 fn a_slide_with_and_without_a_suffix_counts_once() {
     let dir = tempdir().unwrap();
-    let one = |name: &str, slide: &str| {
-        build(&dir.path().join(name), [Draw { slide: slide.into(), ..draw(0) }])
+    let one = |name: &str, slide: &str, grey: u8| {
+        build(&dir.path().join(name), [Draw { slide: slide.into(), grey, ..draw(0) }])
     };
-    let parts = [one("a", "s1"), one("b", "s1.tiff")];
+    let parts = [one("a", "s1", 1), one("b", "s1.tiff", 2)];
     let made = merge(&parts, &dir.path().join("m"), Header::default()).unwrap();
     assert_eq!(made.counts.slides, 1);
     Corpus::open(dir.path().join("m")).unwrap().verify().unwrap();
@@ -199,7 +215,7 @@ fn interchange_swaps_the_least_certain_labels() {
     let dir = tempdir().unwrap();
     let corpus = build(&dir.path().join("c"), (0..300).map(draw));
     let what = Interchange { count: Some(5), ..Interchange::default() };
-    let r = interchange(&corpus, &dir.path().join("x"), what).unwrap();
+    let r = interchange(&corpus, &dir.path().join("x"), what, None).unwrap();
     assert_eq!((r.figures_swapped, r.mimickers_swapped), (5, 5));
     assert!((r.percent - 10.0 / 3.0).abs() < 1e-9);
     let swapped = Corpus::open(dir.path().join("x")).unwrap();
@@ -231,9 +247,59 @@ fn interchange_swaps_the_least_certain_labels() {
             .all(|m| m.s_cls.unwrap().get() <= figures[4])
     );
     let too_many = Interchange { count: Some(1000), ..Interchange::default() };
-    assert!(interchange(&corpus, &dir.path().join("y"), too_many).is_err());
+    assert!(interchange(&corpus, &dir.path().join("y"), too_many, None).is_err());
     let no_scores = build(&dir.path().join("n"), (0..9).map(|i| Draw { s_cls: None, ..draw(i) }));
-    assert!(interchange(&no_scores, &dir.path().join("z"), Interchange::default()).is_err());
+    let refused = interchange(&no_scores, &dir.path().join("z"), Interchange::default(), None);
+    assert!(refused.unwrap_err().to_string().contains("has no s_cls"));
+}
+
+#[test]
+fn labels_given_by_experts_are_interchanged_by_held_out_scores() {
+    let dir = tempdir().unwrap();
+    let corpus = build(&dir.path().join("c"), (0..300).map(|i| Draw { s_cls: None, ..draw(i) }));
+    let before = metas(&corpus);
+    let score = |i: usize| f64::from(u32::try_from(i * 37 % 301).unwrap()) / 301.0;
+    let table = dir.path().join("predictions.csv");
+    let write = |rows: &mut dyn Iterator<Item = String>| {
+        let rows: String = rows.collect();
+        fs::write(&table, format!("file,truth,p_mitotic_figure\n{rows}")).unwrap();
+        Scores::read(&table, &corpus)
+    };
+    let row = |i: usize, p: f64| format!("{},x,{p}\n", before[i].path);
+    let scores = write(&mut (0..300).map(|i| row(i, score(i)))).unwrap();
+    let what = Interchange { up_to: 1.0, count: Some(4), ..Interchange::default() };
+    let r = interchange(&corpus, &dir.path().join("x"), what, Some(&scores)).unwrap();
+    let after = metas(&Corpus::open(dir.path().join("x")).unwrap());
+    // Brute force: the four lowest figures above 0.5 and the four highest mimickers.
+    let ranked = |label: Label| {
+        let all = (0..300).filter(|&i| before[i].label == label);
+        let mut all: Vec<usize> =
+            all.filter(|&i| label == Label::Mimicker || score(i) > 0.5).collect();
+        all.sort_by(|&a, &b| score(a).total_cmp(&score(b)));
+        all
+    };
+    let (figures, mimickers) = (ranked(Label::MitoticFigure), ranked(Label::Mimicker));
+    let mut expected: Vec<usize> =
+        figures[..4].iter().chain(&mimickers[mimickers.len() - 4..]).copied().collect();
+    expected.sort_unstable();
+    let changed = (0..300).filter(|&i| before[i].label != after[i].label);
+    assert_eq!(changed.collect::<Vec<_>>(), expected);
+    assert_eq!((r.figures_swapped, r.mimickers_swapped), (4, 4));
+    assert!(
+        (after[7].s_cls.unwrap().get() - score(7) as f32).abs() < 1e-6,
+        "the copy keeps scores"
+    );
+
+    let fault = |rows: &mut dyn Iterator<Item = String>| write(rows).unwrap_err().to_string();
+    let lacking = fault(&mut (1..300).map(|i| row(i, score(i))));
+    assert!(lacking.contains(&before[0].path) && lacking.contains("predictions.csv"), "{lacking}");
+    let bare = |i: usize| format!("{},x,0.5\n", before[i].path.trim_end_matches(".png"));
+    let other = fault(&mut (0..300).map(bare));
+    assert!(other.contains("would match"), "{other}");
+    let twice = fault(&mut (0..300).chain([3]).map(|i| row(i, score(i))));
+    assert!(twice.contains("scored twice"), "{twice}");
+    let too_large = fault(&mut (0..300).map(|i| row(i, score(i) * 2.0)));
+    assert!(too_large.contains("predictions.csv"), "{too_large}");
 }
 
 #[test]

@@ -34,6 +34,40 @@ fn dataset(dir: &Path) -> Dataset {
 }
 
 #[test]
+fn figures_at_edges_and_seams_and_in_ignored_areas_have_a_box_or_are_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.png");
+    image::RgbImage::from_pixel(128, 128, image::Rgb([200, 100, 150])).save(&path).unwrap();
+    let given = Some(GivenMpp { mpp: Mpp::PAPER, source: MppSource::User });
+    let mut image = probe(&path, given).unwrap().image("a", "a", "drawn");
+    image.exhaustive = true;
+    // In the corner, on the crossing of four windows, and under grey.
+    image.labels = [(1.0, 1.0), (64.0, 64.0), (100.0, 20.0)]
+        .map(|(x, y)| Label::at("mitotic_figure", x, y))
+        .into();
+    image.ignore = vec![Area { x0: 95.0, y0: 15.0, x1: 105.0, y1: 25.0 }];
+    let mut builder = Builder::new("set", "a test");
+    builder.push(image);
+    let set = builder.write(&dir.path().join("set")).unwrap();
+    let fold = || RegionFold {
+        name: "none".into(),
+        train: set.images().iter().collect(),
+        validation: vec![],
+    };
+    let out = dir.path().join("seams");
+    let seams = YoloOptions { stride: 64, ..OPTIONS };
+    let written = write(&set, &fold(), &out, &seams).unwrap();
+    assert_eq!(written.train, Side { windows: 4, with_figures: 1, figures: 1, mimickers: 0 });
+    assert_eq!((written.ignored, written.lost), (1, 1));
+    let label = fs::read_to_string(out.join("labels/train/00000_0_0.txt")).unwrap();
+    assert_eq!(label, "0 0.085938 0.085938 0.171875 0.171875\n");
+    let shown = written.to_string();
+    assert!(shown.contains("lost: 1 figure,") && shown.contains("1 figure in areas"), "{shown}");
+    let overlapping = write(&set, &fold(), &dir.path().join("more"), &OPTIONS).unwrap();
+    assert_eq!((overlapping.ignored, overlapping.lost), (1, 0));
+}
+
+#[test]
 fn windows_and_boxes_are_where_they_are() {
     let dir = tempfile::tempdir().unwrap();
     let set = dataset(dir.path());

@@ -2,7 +2,7 @@
 
 use base::table::Unmatched;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use mitosis::RgbTile;
 use net::checkpoint::Spec;
@@ -205,6 +205,19 @@ fn mine(stage: &Classification<'_>, how: &Mining, seed: u64, file: &Path) -> Res
     Ok(round)
 }
 
+/// The file of a round.
+fn round_file(run: &Path, round: usize) -> PathBuf {
+    run.join(format!("hard-{round}.json"))
+}
+
+/// Removes rounds of a run that ended before its first state: a fresh one makes its own.
+fn forget_rounds(run: &Path, rounds: usize) -> Result<()> {
+    for file in (1..rounds).map(|n| round_file(run, n)).filter(|f| f.is_file()) {
+        std::fs::remove_file(&file).map_err(|e| TrainError::run(&file, e))?;
+    }
+    Ok(())
+}
+
 /// The steps at which rounds of hard negatives begin, and the end of the run.
 fn rounds(mining: Option<&Mining>, steps: usize) -> Vec<usize> {
     let mut at: Vec<usize> = match mining {
@@ -327,6 +340,7 @@ pub fn train_on(
         about,
         notes: start.notes(&data.left_out, &data.held_out),
         held_out_digest: Some(data.held_out_digest.clone()),
+        init_sha256: start.sha256,
         random: start.random,
         lora: preset.lora.clone(),
         ranks: ranks.clone(),
@@ -346,9 +360,12 @@ pub fn train_on(
     let start = session.start;
     let mut from = start;
     let ends = rounds(preset.mining.as_ref(), p.steps);
+    if start == 0 && ranks.is_first() {
+        forget_rounds(&options.out, ends.len())?;
+    }
     for (round, &end) in ends.iter().enumerate() {
         if let (Some(how), true) = (&preset.mining, round > 0) {
-            let file = options.out.join(format!("hard-{round}.json"));
+            let file = round_file(&options.out, round);
             // Scored by one, because the last digits of a score decide on what all train.
             let found = match ranks.is_first() {
                 true => Some(mine(&stage, how, p.seed + round as u64, &file)?),

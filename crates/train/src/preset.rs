@@ -213,6 +213,38 @@ pub(crate) fn check_lora(lora: Option<&Lora>, model: &EncoderConfig, init: Init)
     of_net(lora.check(&model.name))
 }
 
+/// Settings of an optimiser that every loop has.
+pub(crate) struct Rates {
+    /// Key of the peak rate in the preset.
+    pub key: &'static str,
+    /// Its value there.
+    pub stated: f64,
+    /// The rate itself.
+    pub lr: f64,
+    pub min_lr: f64,
+    pub weight_decay: f64,
+    pub clip: f64,
+}
+
+impl Rates {
+    /// Below 0, decay and clipping would turn the steps round.
+    pub fn check(&self) -> Checked {
+        if !(self.stated > 0.0 && self.stated.is_finite()) {
+            return Err(Fault::new(self.key, format!("{} is not a positive rate", self.stated)));
+        }
+        for (key, v) in [("train.weight_decay", self.weight_decay), ("train.clip", self.clip)] {
+            if !(v >= 0.0 && v.is_finite()) {
+                return Err(Fault::new(key, format!("{v} is not a finite number from 0 up")));
+            }
+        }
+        if !(0.0..=self.lr).contains(&self.min_lr) {
+            let reason = format!("{} is not from 0 to the peak rate, {}", self.min_lr, self.lr);
+            return Err(Fault::new("train.min_lr", reason));
+        }
+        Ok(())
+    }
+}
+
 impl Loop {
     fn check(&self) -> Checked {
         for (key, n) in [
@@ -225,9 +257,15 @@ impl Loop {
                 return Err(Fault::new(key, "must be at least 1"));
             }
         }
-        if !(self.lr > 0.0 && self.lr.is_finite()) {
-            return Err(Fault::new("train.lr", format!("{} is not a positive rate", self.lr)));
+        Rates {
+            key: "train.lr",
+            stated: self.lr,
+            lr: self.lr,
+            min_lr: self.min_lr,
+            weight_decay: self.weight_decay,
+            clip: self.clip,
         }
+        .check()?;
         if !(0.0..1.0).contains(&self.ema) {
             return Err(Fault::new("train.ema", format!("{} is not in [0, 1)", self.ema)));
         }
@@ -317,5 +355,39 @@ impl Preset for FinetunePreset {
         of_net(self.model.check().map_err(Into::into))?;
         check_lora(self.lora.as_ref(), &self.model, self.init)?;
         self.train.check()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pretrain::PretrainPreset;
+    use crate::protocol::CropsPreset;
+
+    fn refused<P: Preset + std::fmt::Debug>(name: &str, change: &str) -> String {
+        let file = testkit::workspace().join("presets").join(format!("{name}.toml"));
+        P::load(&file, &[]).unwrap();
+        P::load(&file, &[change.to_owned()]).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn settings_that_would_turn_an_optimiser_round_are_refused_in_every_preset() {
+        for (change, key) in [
+            ("train.clip=-1.0", "train.clip"),
+            ("train.clip=nan", "train.clip"),
+            ("train.clip=inf", "train.clip"),
+            ("train.weight_decay=-0.05", "train.weight_decay"),
+            ("train.min_lr=-1e-6", "train.min_lr"),
+            ("train.min_lr=1.0", "train.min_lr"),
+        ] {
+            for text in [
+                refused::<SegmentPreset>("segment-smoke", change),
+                refused::<FinetunePreset>("finetune-smoke", change),
+                refused::<CropsPreset>("finetune-ami-br-vit-tiny", change),
+                refused::<PretrainPreset>("pretrain-smoke", change),
+            ] {
+                assert!(text.contains(key), "{change}: {text}");
+            }
+        }
     }
 }

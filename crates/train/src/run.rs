@@ -51,7 +51,8 @@ pub struct RunOptions {
     pub resume: bool,
     /// `auto`, `cpu`, `cuda`, `cuda:1`.
     pub device: String,
-    /// File of starting weights, for presets whose `init` asks for one.
+    /// File of starting weights, for presets whose `init` asks for one. In a run over folds every fold has its own
+    /// where the path contains [`FOLD`].
     pub init: Option<PathBuf>,
     /// Load the weights of that file that match, and initialise the rest at random.
     pub allow_partial: bool,
@@ -61,7 +62,25 @@ pub struct RunOptions {
     pub reporter: Reporter,
 }
 
+/// What a path of starting weights has in place of the fold that is left out.
+pub const FOLD: &str = "{fold}";
+
 impl RunOptions {
+    /// Whether every fold has starting weights of its own.
+    pub(crate) fn by_fold(&self) -> bool {
+        self.init.as_ref().is_some_and(|file| file.to_string_lossy().contains(FOLD))
+    }
+
+    /// With the starting weights of one fold.
+    #[must_use]
+    pub fn in_fold(mut self, fold: &str) -> Self {
+        if self.by_fold() {
+            let own = |file: PathBuf| file.to_string_lossy().replace(FOLD, fold).into();
+            self.init = self.init.map(own);
+        }
+        self
+    }
+
     /// The file of starting weights.
     pub(crate) fn weights(&self) -> StartingWeights<'_> {
         StartingWeights { file: self.init.as_deref(), partial: self.allow_partial }
@@ -107,6 +126,7 @@ pub(crate) struct Session {
     lock: Option<Lock>,
     random_at_start: Vec<String>,
     held_out_digest: Option<String>,
+    init_sha256: Option<String>,
     lora: Option<Lora>,
     ranks: Rc<Group>,
 }
@@ -134,6 +154,8 @@ pub(crate) struct RunSetup<A> {
     pub random: Vec<String>,
     /// Digest of the held-out images and their labels, where the preset and the corpus digest do not fix them.
     pub held_out_digest: Option<String>,
+    /// SHA-256 of the file of starting weights.
+    pub init_sha256: Option<String>,
     /// For the reader of the run, on its held-out results.
     pub notes: Vec<String>,
     /// Adapters in the network, merged into the weights that the run hands on.
@@ -159,6 +181,8 @@ struct RunFile<'a, A> {
     corpus_digest: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     held_out_digest: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    init_sha256: Option<&'a str>,
     device: String,
     threads: i32,
     started_at_step: usize,
@@ -189,6 +213,8 @@ struct StateNotes<'a> {
     loss_n: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     held_out_digest: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    init_sha256: Option<&'a str>,
 }
 
 /// Plain data as a JSON value.
@@ -235,6 +261,7 @@ impl Session {
             about,
             random,
             held_out_digest,
+            init_sha256,
             notes,
             lora,
             ranks,
@@ -254,17 +281,25 @@ impl Session {
             let saved = file.spec.ok_or_else(|| {
                 TrainError::run(&state, "carries no description; start the run again")
             })?;
-            // Older versions did not store it.
-            let held_out = saved.notes["held_out_digest"].as_str();
+            // Older versions did not store them.
+            let other = |key: &str, now: &Option<String>| {
+                saved.notes[key].as_str().is_some_and(|then| Some(then) != now.as_deref())
+            };
             if saved.preset_hash != spec.preset_hash
                 || saved.corpus_digest != spec.corpus_digest
-                || held_out.is_some_and(|h| Some(h) != held_out_digest.as_deref())
+                || other("held_out_digest", &held_out_digest)
+                || other("init_sha256", &init_sha256)
             {
                 return Err(TrainError::run(
                     &state,
-                    "was made with another preset or other data; \
+                    "was made with another preset or other data, or began with other weights; \
                      give the same ones, or another folder",
                 ));
+            }
+            // The weights that training began with count, whatever the file of starting weights lists now.
+            if saved.trained_on.is_some() {
+                spec.trained_on.clone_from(&saved.trained_on);
+                spec.pretrained_on.clone_from(&saved.pretrained_on);
             }
             let part = |prefix: &str| -> Vec<(String, Tensor)> {
                 let of = |(n, t): (&String, &Tensor)| {
@@ -303,6 +338,7 @@ impl Session {
             preset_sha256: &spec.preset_hash,
             corpus_digest: &spec.corpus_digest,
             held_out_digest: held_out_digest.as_deref(),
+            init_sha256: init_sha256.as_deref(),
             device: format!("{:?}", vs.device()),
             threads: tch::get_num_threads(),
             started_at_step: start,
@@ -342,6 +378,7 @@ impl Session {
             lock,
             random_at_start: random,
             held_out_digest,
+            init_sha256,
             lora,
             ranks,
         })
@@ -458,10 +495,18 @@ impl Session {
             if better {
                 self.best = figure.unwrap_or(f64::INFINITY);
             }
+            // A run hands on a model even where no validation had a value to choose it by.
+            let undefined = last && figure.is_some() && !self.best.is_finite();
             let keep = match (self.settings.keep, found) {
-                (Keep::Best | Keep::Metric, Some(_)) => better,
+                (Keep::Best | Keep::Metric, Some(_)) => better || undefined,
                 _ => last,
             };
+            if keep && undefined && self.settings.keep != Keep::Last {
+                self.reporter.note(
+                    "no validation had a value to choose weights by (the metric needs every class on the held-out \
+                     side); the last weights are kept",
+                );
+            }
             if keep && self.lock.is_some() {
                 let mut spec = self.spec.clone();
                 spec.notes = value(&ModelNotes {
@@ -524,8 +569,14 @@ impl Session {
         let mut spec = self.spec.clone();
         let best = self.best.is_finite().then_some(self.best);
         let (loss_sum, loss_n) = (self.loss_sum, self.loss_n);
-        let held_out_digest = self.held_out_digest.as_deref();
-        spec.notes = value(&StateNotes { step: done, best, loss_sum, loss_n, held_out_digest });
+        spec.notes = value(&StateNotes {
+            step: done,
+            best,
+            loss_sum,
+            loss_n,
+            held_out_digest: self.held_out_digest.as_deref(),
+            init_sha256: self.init_sha256.as_deref(),
+        });
         Ok(checkpoint::save_described(&self.options.out.join(STATE), &all, &spec)?)
     }
 }
@@ -540,6 +591,7 @@ impl Drop for Session {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::preset::{FinetunePreset, Preset as _};
 
     #[test]
     fn only_bf16_in_software_gives_a_warning() {
@@ -548,5 +600,49 @@ mod tests {
         assert_eq!(slow(Precision::Bf16, Device::Cpu, true), None);
         assert_eq!(slow(Precision::Bf16, Device::Cuda(0), false), None);
         assert_eq!(slow(Precision::F32, Device::Cpu, false), None);
+    }
+    #[test]
+    fn a_run_whose_metric_is_never_defined_hands_on_its_last_weights() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = testkit::workspace().join("presets/finetune-smoke.toml");
+        let preset = FinetunePreset::load(&file, &["train.keep=\"metric\"".to_owned()]).unwrap();
+        let settings = Loop { steps: 2, epoch: 1, ..preset.train };
+        for (name, metrics, kept) in
+            [("never", [f64::NAN, f64::NAN], 2), ("once", [0.5, f64::NAN], 1)]
+        {
+            let vs = VarStore::new(Device::Cpu);
+            let _ = vs.root().zeros("w", &[1]);
+            let setup = RunSetup {
+                stage: "test",
+                groups: vec![],
+                adam: AdamWConfig::default(),
+                settings: settings.clone(),
+                preset: String::new(),
+                spec: Spec::new("test", &(), 8).unwrap(),
+                about: (),
+                random: vec![],
+                held_out_digest: None,
+                init_sha256: None,
+                notes: vec![],
+                lora: None,
+                ranks: Rc::new(Group::single()),
+            };
+            let options = RunOptions {
+                out: dir.path().join(name),
+                resume: false,
+                device: "cpu".into(),
+                init: None,
+                allow_partial: false,
+                stop_after: 0,
+                reporter: Reporter::default(),
+            };
+            let mut session = Session::open(vs, setup, &options).unwrap();
+            for (step, metric) in metrics.into_iter().enumerate() {
+                let found = move || Some(Validation { loss: 1.0, metric });
+                let _ = session.finish_step(step, "", &found).unwrap();
+            }
+            let model = checkpoint::description(&options.out.join(MODEL)).unwrap().unwrap();
+            assert_eq!(model.notes["step"], kept, "{name}");
+        }
     }
 }

@@ -28,7 +28,7 @@ pub struct Names {
 
 impl From<&Item> for Names {
     fn from(item: &Item) -> Self {
-        let (slide, patient) = (item.slide.clone(), Some(item.source.clone()));
+        let (slide, patient) = (item.slide.clone(), item.patient.clone());
         Self { slide, patient, file: item.file.clone(), sha256: None }
     }
 }
@@ -44,10 +44,11 @@ impl From<&regions::Image> for Names {
     }
 }
 
-/// What weights were trained on, to be asked by name: slides and patients with or without the suffix of a slide
-/// file; an entry with a final `*` is the start of a name.
+/// What weights were trained on, to be asked by name: slides, or digests of their files, with or without the suffix
+/// of a slide file, and patients; an entry of a slide with a final `*` is the start of a name.
 pub struct Seen<'a> {
-    whole: HashSet<&'a str>,
+    slides: HashSet<&'a str>,
+    patients: HashSet<&'a str>,
     starts: Vec<&'a str>,
 }
 
@@ -55,21 +56,20 @@ impl<'a> Seen<'a> {
     /// From the list of a checkpoint.
     #[must_use]
     pub fn new(list: &'a TrainedOn) -> Self {
-        let (mut whole, mut starts) = (HashSet::new(), vec![]);
+        let (mut slides, mut starts) = (HashSet::new(), vec![]);
         for name in &list.slides {
             match name.strip_suffix('*') {
                 Some(start) if !start.is_empty() => starts.push(start),
-                _ => whole.extend([name, bare(name)]),
+                _ => slides.extend([name, bare(name)]),
             }
         }
-        whole.extend(list.patients.iter().map(String::as_str));
-        Self { whole, starts }
+        Self { slides, patients: list.patients.iter().map(String::as_str).collect(), starts }
     }
 
     /// Whether an image, or another of its slide or patient, was trained on.
     #[must_use]
     pub fn has(&self, image: &Names) -> bool {
-        let whole = |name: &str| self.whole.contains(name);
+        let whole = |name: &str| self.slides.contains(name);
         let started = |name: &str| {
             let last = name.rsplit(['/', '\\']).next().unwrap_or(name);
             self.starts.iter().any(|start| name.starts_with(start) || last.starts_with(start))
@@ -78,7 +78,7 @@ impl<'a> Seen<'a> {
         whole(&image.slide)
             || whole(bare(&image.slide))
             || image.sha256.as_deref().is_some_and(whole)
-            || patient.is_some_and(|p| whole(p) || started(p))
+            || patient.is_some_and(|p| self.patients.contains(p) || started(p))
             || started(&image.slide)
             || started(&image.file)
     }
@@ -140,6 +140,8 @@ struct Training {
     slides: BTreeSet<String>,
     #[serde(default)]
     slide_digests: BTreeSet<String>,
+    #[serde(default)]
+    patients: BTreeSet<String>,
 }
 
 /// What the network of a package was trained on, by the card in its folder: names and digests of files. `None`
@@ -154,9 +156,10 @@ pub(crate) fn of_package(network: &Path) -> Result<Option<TrainedOn>> {
     }
     let text = base::file::read_string(&path).map_err(|e| TrainError::run(&path, e))?;
     let card: Card = toml::from_str(&text).map_err(|e| TrainError::run(&path, e))?;
-    let mut slides = card.training.slides;
-    slides.extend(card.training.slide_digests);
-    Ok((!slides.is_empty()).then(|| TrainedOn { slides, ..TrainedOn::default() }))
+    let Training { mut slides, slide_digests, patients } = card.training;
+    slides.extend(slide_digests);
+    let listed = TrainedOn { slides, patients };
+    Ok((listed != TrainedOn::default()).then_some(listed))
 }
 
 #[cfg(test)]
@@ -176,6 +179,9 @@ mod tests {
         assert!(seen.has(&names("A00", "frames/A00_03.jpg")));
         assert!(seen.has(&Names { patient: Some("P1".into()), ..names("s", "x.png") }));
         assert!(seen.has(&Names { sha256: Some("abc".into()), ..names("s", "x.png") }));
+        // Slide P1 is not patient P1, nor patient 001 slide 001.
+        assert!(!seen.has(&names("P1", "x.png")));
+        assert!(!seen.has(&Names { patient: Some("001".into()), ..names("s", "x.png") }));
         // Another collection, another frame, and an image that only has the name of a slide.
         for other in [names("MIDOG/001", "x"), names("A03", "A03_00.jpg"), names("s", "001.tiff")] {
             assert!(!seen.has(&other), "{other:?}");

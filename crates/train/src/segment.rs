@@ -211,6 +211,7 @@ pub fn train_on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Re
         about,
         notes: start.notes(&data.left_out, &data.held_out),
         held_out_digest: Some(data.held_out_digest.clone()),
+        init_sha256: start.sha256,
         random: start.random,
         lora: None,
         ranks: Rc::new(Group::single()),

@@ -30,6 +30,8 @@ pub(crate) struct Start {
     pub pretrained_on: TrainedOn,
     /// Whether they are of this program and record nothing of it.
     pub unlisted: bool,
+    /// SHA-256 of their file.
+    pub sha256: Option<String>,
 }
 
 impl Start {
@@ -59,6 +61,11 @@ impl Start {
 pub(crate) fn describe(model: &EncoderConfig) -> Result<Spec> {
     let plain = Spec::new(&model.name, model, model.image as u32)?;
     Ok(Spec { mean: model.mean, std: model.std, ..plain })
+}
+
+/// SHA-256 of a file of starting weights.
+pub(crate) fn digest(file: &Path) -> Result<String> {
+    Ok(base::digest::sha256_file(file).map_err(|e| TrainError::run(file, e))?.1)
 }
 
 /// Where a file's names go.
@@ -130,11 +137,11 @@ pub(crate) fn unfold(
             onnx::unfold_classifier(*net, vs, model.image, file, &mut batches)
         }
     }?;
-    let (_, sha256) = base::digest::sha256_file(file).map_err(|e| TrainError::run(file, e))?;
+    let sha256 = digest(file)?;
     let text =
         format!("the exported network {} ({sha256}), its norms measured again", file.display());
     let trained_on = seen::of_package(file)?.unwrap_or_default();
-    Ok(Start { text, trained_on, ..Start::default() })
+    Ok(Start { text, trained_on, sha256: Some(sha256), ..Start::default() })
 }
 
 /// Takes the trunk of a package's classifier, whose classes may be others: the head stays as it is.
@@ -241,5 +248,6 @@ pub(crate) fn initialise(
         Some(spec) => [spec.trained_on, spec.pretrained_on].map(Option::unwrap_or_default),
         None => Default::default(),
     };
-    Ok(Start { text: report.to_string(), random, trained_on, pretrained_on, unlisted })
+    let (text, sha256) = (report.to_string(), Some(digest(file)?));
+    Ok(Start { text, random, trained_on, pretrained_on, unlisted, sha256 })
 }

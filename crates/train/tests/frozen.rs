@@ -211,6 +211,19 @@ fn probes_share_features_that_are_computed_once() {
         assert_eq!(parts(&shared).len(), 5 + n);
     }
 
+    // An encoder for each fold, as one that was pretrained without its slides: fold 0 has that of before.
+    for k in 0..3 {
+        weights(&dir.path().join(format!("w{k}.safetensors")), 1 + k);
+    }
+    let by_fold = dir.path().join("w{fold}.safetensors");
+    let each = dir.path().join("each");
+    let runs = protocol::probe(&p, &set, None, None, &from(each.clone(), &by_fold)).unwrap();
+    assert_eq!(runs.len(), 3, "{runs:?}");
+    assert_eq!(rows(&each.join("knn")), rows(&out.join("knn")));
+    for k in 0..3 {
+        assert!(fold_dir(&each.join("knn"), k).join("predictions.csv").is_file(), "{k}");
+    }
+
     // A regression is a classifier, neighbours are not.
     let run = out.join("logistic");
     let mut model = TorchClassifier::open(&fold_dir(&run, 0).join(MODEL), "cpu").unwrap();

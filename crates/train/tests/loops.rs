@@ -122,6 +122,10 @@ fn a_killed_run_resumes_to_the_same_bytes() {
     for (name, run) in &runs {
         let whole = dir.path().join(format!("{name}-whole"));
         let cut = dir.path().join(format!("{name}-cut"));
+        // A round of a run that ended before its first state.
+        fs::create_dir_all(&cut).unwrap();
+        let stale = r#"{"schema": "mithras.hard/1", "hard": [[0, 0, 9.0, 9.0]], "aside": []}"#;
+        fs::write(cut.join("hard-1.json"), stale).unwrap();
         run(&options(whole.clone(), 0)).unwrap();
         // Killed after step 3; the state was written after step 2.
         run(&options(cut.clone(), 3)).unwrap();

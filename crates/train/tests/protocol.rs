@@ -13,7 +13,7 @@ use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
 use train::TrainError;
 use train::preset::Preset as _;
-use train::protocol::{self, CropsPreset, Part, ProbePreset, fold_dir, task_of};
+use train::protocol::{self, About, CropsPreset, Part, ProbePreset, fold_dir, task_of};
 use train::run::{MODEL, RunOptions};
 
 /// Folders of two classes have to name the positive one; tasks of their own state theirs.
@@ -271,7 +271,8 @@ fn subtypes_start_from_the_classifier_of_a_package() {
     testkit::ami::drawn(dir.path());
     let set = TrainingSet::open(Task::AmiMorph, dir.path()).unwrap();
     let name = "model.name=\"efficientnet_lite0\"";
-    let still = ["train.base_lr=1e-9", "train.ema=0.0", "train.keep=\"last\"", "train.epochs=1"];
+    let rate = ["train.base_lr=1e-9", "train.min_lr=0.0"];
+    let still = [&rate[..], &["train.ema=0.0", "train.keep=\"last\"", "train.epochs=1"]].concat();
     let keys = ["task=\"ami-morph\"", "model.classes=8", name, "init=\"checkpoint\""];
     let p = preset(VIT, &[&keys[..], &still[..]].concat());
     let file = |seed| {
@@ -502,4 +503,73 @@ fn fine_tuning_and_probing_say_what_tells_a_class_without_seeing_it() {
     let file: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(file["schema"], "mithras.shortcuts/1");
     assert!(!file["warnings"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn the_folds_of_a_run_begin_with_one_file_of_weights_or_each_with_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    drawn(&data);
+    let set = TrainingSet::open(Task::Folder, &data).unwrap();
+    let p = preset(VIT, &["init=\"checkpoint\""]);
+    // Other weights for every file, one of which lists what it was trained on.
+    let file = |name: &str, seed: i64, slides: &[&str]| {
+        tch::manual_seed(seed);
+        let vs = VarStore::new(Device::Cpu);
+        encoder::build(&vs.root(), &p.model).unwrap();
+        let mut spec = checkpoint::Spec::new("drawn", &p.model, 32).unwrap();
+        let slides = slides.iter().map(|s| (*s).to_owned()).collect();
+        spec.trained_on = Some(checkpoint::TrainedOn { slides, ..Default::default() });
+        let path = dir.path().join(name);
+        checkpoint::save(&path, &vs, &spec).unwrap();
+        path
+    };
+    let (first, other) = (file("w0", 1, &["elsewhere"]), file("w1", 2, &[]));
+    let start = |out: &str, init: &Path, k: usize, again: RunOptions| {
+        let own = RunOptions { init: Some(init.into()), out: dir.path().join(out), ..again };
+        protocol::finetune(&p, &set, k, &own).map_err(|e| e.to_string())
+    };
+    let fresh = |stop| options(dir.path().into(), false, stop);
+    // Ends after the state of the first epoch.
+    start("run", &first, 0, fresh(5)).unwrap();
+    let sha256 = base::digest::sha256_file(&first).unwrap().1;
+    assert_eq!(About::read(&dir.path().join("run")).unwrap().init_sha256, Some(sha256.clone()));
+    let run = fold_dir(&dir.path().join("run"), 0);
+    assert!(fs::read_to_string(run.join("run.json")).unwrap().contains(&sha256));
+    let mixed = start("run", &other, 1, fresh(1)).unwrap_err();
+    assert!(mixed.contains("other weights"), "{mixed}");
+    // A run of an older version does not record its file, and a state does.
+    let protocol = dir.path().join("run/protocol.json");
+    let mut older: serde_json::Value = base::json::read(&protocol).unwrap();
+    older.as_object_mut().unwrap().remove("init_sha256").unwrap();
+    fs::write(&protocol, older.to_string()).unwrap();
+    let resumed = || options(dir.path().into(), true, 1);
+    let mixed = start("run", &other, 0, resumed()).unwrap_err();
+    assert!(mixed.contains("began with other weights"), "{mixed}");
+    start("run", &first, 1, fresh(1)).unwrap();
+    // What the weights were trained on stays as the run began, whatever the file lists now.
+    let state = run.join("state.safetensors");
+    let saved = checkpoint::read_tensors(&state).unwrap();
+    let mut spec = saved.spec.unwrap();
+    spec.notes.as_object_mut().unwrap().remove("init_sha256").unwrap();
+    checkpoint::save_described(&state, &saved.tensors.into_iter().collect::<Vec<_>>(), &spec)
+        .unwrap();
+    start("run", &other, 0, options(dir.path().into(), true, 0)).unwrap();
+    let list = checkpoint::trained_on(&run.join(MODEL)).unwrap().unwrap();
+    assert!(list.slides.contains("elsewhere"), "{list:?}");
+
+    // A file for each fold: the path names it.
+    let by_fold = dir.path().join("w{fold}");
+    for k in [0, 1] {
+        start("each", &by_fold, k, fresh(1)).unwrap();
+    }
+    let began = |k: usize| -> serde_json::Value {
+        base::json::read(&fold_dir(&dir.path().join("each"), k).join("run.json")).unwrap()
+    };
+    assert_eq!(began(0)["init_sha256"], sha256.as_str());
+    assert_ne!(began(1)["init_sha256"], sha256.as_str());
+    let lacking = start("each", &by_fold, 2, fresh(1)).unwrap_err();
+    assert!(lacking.contains("w2"), "{lacking}");
+    let mixed = start("each", &first, 2, fresh(1)).unwrap_err();
+    assert!(mixed.contains("other weights"), "{mixed}");
 }

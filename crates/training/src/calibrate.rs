@@ -30,13 +30,13 @@ pub struct ImageCase {
 }
 
 impl ImageCase {
-    /// Leaves out what was found in areas that are not scored (level-0 pixels).
+    /// Leaves out what was found, and what is there, in areas that are not scored (level-0 pixels).
     #[must_use]
     pub fn without(mut self, ignore: &[Area]) -> Self {
-        self.found.retain(|d| {
-            let c = d.candidate.centroid;
-            !ignore.iter().any(|a| a.contains(c.x, c.y))
-        });
+        let scored = |x: f64, y: f64| !ignore.iter().any(|a| a.contains(x, y));
+        self.found.retain(|d| scored(d.candidate.centroid.x, d.candidate.centroid.y));
+        let (x, y) = (self.resolution.x.get(), self.resolution.y.get());
+        self.truth.retain(|t| scored(t.x / x, t.y / y));
         self
     }
 
@@ -100,6 +100,8 @@ struct Method {
     threshold: f64,
     opening_radius: u32,
     min_area_px: u32,
+    /// Null where all are kept.
+    apart_um: Option<f64>,
 }
 
 /// What one stage reaches.
@@ -357,6 +359,7 @@ pub fn report(stages: &[Stage], settings: &Settings) -> Result<Report> {
             threshold: f64::from(c.threshold),
             opening_radius: c.opening_radius,
             min_area_px: c.min_area_px,
+            apart_um: c.min_separation_um,
         },
         crop: settings.crop,
         symmetries: settings.symmetries,

@@ -2,13 +2,14 @@
 
 use super::calibrate::FIRST;
 use super::frames::{Candidates, STRIDE, WINDOW};
-use super::resolution::{StageWeights, covered};
+use super::resolution::covered;
 use super::{Result, TrainingError};
 use base::{digest, file};
 use evaluation::robustness::point::Chosen;
 use evaluation::robustness::{Robustness, RobustnessError};
 use infer::card::{CandidateCard, CandidateMethod, ClassifierCard, ModelCard, SegmenterCard};
 use mitosis::{Mpp, OperatingPoint, Score};
+use net::checkpoint::TrainedOn;
 use net::onnx::{ExportOptions, WeightKind};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -48,6 +49,9 @@ pub enum Choice {
         file: PathBuf,
         /// The second stage's name there.
         stage: String,
+        /// Of candidates closer than this, um, only the likeliest is kept: for files of older versions, which do not
+        /// record it.
+        min_separation_um: Option<f64>,
     },
     /// Named points over folds and perturbations, on scores scaled in the network's last layer.
     Points {
@@ -103,10 +107,10 @@ fn by_regions(c: &Candidates) -> CandidateCard {
 /// # Errors
 /// A file that cannot be read, or without that stage.
 pub fn segmentation_point(file: &Path) -> Result<OperatingPoint> {
-    Ok(calibrated(file, FIRST)?.point)
+    Ok(calibrated(file, FIRST, None)?.point)
 }
 
-fn calibrated(file: &Path, stage: &str) -> Result<Settled> {
+fn calibrated(file: &Path, stage: &str, apart_um: Option<f64>) -> Result<Settled> {
     let bad = |reason: String| TrainingError::file(file, reason);
     let text = file::read_whole(file).map_err(TrainingError::io(file))?;
     let calibration: Value = serde_json::from_slice(&text).map_err(|e| bad(e.to_string()))?;
@@ -120,7 +124,10 @@ fn calibrated(file: &Path, stage: &str) -> Result<Settled> {
             threshold: get(&["candidates", "threshold"])? as f32,
             opening_radius: get(&["candidates", "opening_radius"])? as u32,
             min_area_px: get(&["candidates", "min_area_px"])? as u32,
-            min_separation_um: calibration["candidates"]["apart_um"].as_f64(),
+            min_separation_um: match calibration["candidates"].get("apart_um") {
+                Some(recorded) => recorded.as_f64(),
+                None => apart_um,
+            },
         }),
         crop: get(&["crop"])? as usize,
         symmetries: get(&["symmetries"])? as u8,
@@ -132,7 +139,9 @@ fn calibrated(file: &Path, stage: &str) -> Result<Settled> {
 
 fn settle(choice: &Choice) -> Result<Settled> {
     match choice {
-        Choice::Calibration { file, stage } => calibrated(file, stage),
+        Choice::Calibration { file, stage, min_separation_um } => {
+            calibrated(file, stage, *min_separation_um)
+        }
         Choice::Points { chosen, tissue, candidates, crop, symmetries } => {
             let invalid = |e: RobustnessError| TrainingError::Invalid(e.to_string());
             let scale = chosen.as_ref().map(|c| c.scale_of(tissue.as_deref())).transpose();
@@ -186,13 +195,15 @@ fn number(calibration: &Value, path: &Path, keys: &[&str]) -> Result<f64> {
     found.as_f64().ok_or_else(|| TrainingError::file(path, format!("has no {}", keys.join("."))))
 }
 
-/// Names the slides that models were trained on, so that an evaluation on them is noticed.
+/// Names the slides and patients that models were trained on, so that an evaluation on them is noticed.
 pub fn note_slides(training: &mut toml::Table, specs: &[&net::checkpoint::Spec]) {
-    let lists = specs.iter().filter_map(|s| s.trained_on.as_ref());
-    let all: std::collections::BTreeSet<&String> = lists.flat_map(|l| &l.slides).collect();
-    if !all.is_empty() {
-        let names = all.into_iter().map(|n| toml::Value::String(n.clone())).collect();
-        training.insert("slides".into(), toml::Value::Array(names));
+    let mut all = TrainedOn::default();
+    specs.iter().filter_map(|s| s.trained_on.as_ref()).for_each(|list| all.extend(list));
+    for (key, names) in [("slides", all.slides), ("patients", all.patients)] {
+        if !names.is_empty() {
+            let names = names.into_iter().map(toml::Value::String).collect();
+            training.insert(key.into(), toml::Value::Array(names));
+        }
     }
 }
 
@@ -241,8 +252,8 @@ pub fn package(p: &Package, out: &Path) -> Result<()> {
     note_slides(&mut training, &[s, c]);
     let mpp = |v: f64, file: &Path| Mpp::new(v).map_err(|e| TrainingError::file(file, e));
     let seconds = std::iter::once(&p.classifier).chain(&p.averaged);
-    let mut stages = vec![StageWeights { file: &p.segmenter, spec: s }];
-    stages.extend(seconds.map(|file| StageWeights { file, spec: c }));
+    let stages: Vec<&Path> =
+        std::iter::once(&p.segmenter).chain(seconds).map(PathBuf::as_path).collect();
     let card = ModelCard {
         segmenter: Some(SegmenterCard {
             file: "segmenter.onnx".into(),
@@ -314,4 +325,67 @@ fn results(calibration: &Value, wanted: &str) -> toml::Table {
         }
     }
     results
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calibrate::{ImageCase, Settings, Stage, report};
+    use mitosis::matching::Rule;
+    use mitosis::{Candidate, Detection, Physical, Point, Resolution, ResolutionSource};
+    use regions::Area;
+
+    /// A figure at (10, 10) and one under an area to be ignored, both at 0.25 um/px, the first found.
+    fn case() -> ImageCase {
+        let found = Detection {
+            candidate: Candidate { centroid: Point::new(10.0, 10.0), s_seg: Score::literal(0.9) },
+            s_cls: Some(Score::literal(0.8)),
+        };
+        let at = |v: f64| Point::<Physical>::new(v * 0.25, v * 0.25);
+        ImageCase {
+            name: "a".into(),
+            truth: vec![at(10.0), at(400.0)],
+            resolution: Resolution { x: Mpp::PAPER, y: Mpp::PAPER, source: ResolutionSource::User },
+            found: vec![found],
+        }
+        .without(&[Area { x0: 390.0, y0: 390.0, x1: 410.0, y1: 410.0 }])
+    }
+
+    #[test]
+    fn a_card_has_the_separation_that_the_calibration_was_made_with() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("calibration.json");
+        let stages = [FIRST, "second"].map(|name| Stage {
+            name: name.into(),
+            second: name != FIRST,
+            folds: vec![("0".into(), vec![case()])],
+        });
+        let settled = |made: Option<f64>, stated: Option<f64>| {
+            let candidates = Candidates {
+                threshold: 0.2,
+                opening_radius: 1,
+                min_area_px: 20,
+                min_separation_um: made,
+            };
+            let settings = Settings { candidates, crop: 64, symmetries: 4, rule: Rule::Midog };
+            report(&stages, &settings).unwrap().write(dir.path()).unwrap();
+            let choice = Choice::Calibration {
+                file: file.clone(),
+                stage: "second".into(),
+                min_separation_um: stated,
+            };
+            settle(&choice).unwrap()
+        };
+        let apart = |made, stated| settled(made, stated).candidates.min_separation_um;
+        assert_eq!((apart(Some(12.0), None), apart(None, Some(12.0))), (Some(12.0), None));
+        // An older file does not record it.
+        let mut older: Value = base::json::read(&file).unwrap();
+        older["candidates"].as_object_mut().unwrap().remove("apart_um").unwrap();
+        std::fs::write(&file, older.to_string()).unwrap();
+        let old = calibrated(&file, "second", Some(8.0)).unwrap();
+        assert_eq!(old.candidates.min_separation_um, Some(8.0));
+        // A figure under an area to be ignored is not missed.
+        let rows = &older["stages"]["second"]["rules"]["midog"]["folds"];
+        assert_eq!((&rows[0]["tp"], &rows[0]["fn"]), (&1.into(), &0.into()));
+    }
 }

@@ -160,8 +160,8 @@ fn unseen(
         let refused = TrainingError::Unlisted { path: path.clone() };
         return if allowed { Ok(Some(refused.to_string())) } else { Err(refused) };
     };
-    let names = seen.slides.iter().chain(&seen.patients).map(String::as_str);
-    let mut leaked = source.folds.leaked(k, names);
+    let [slides, patients] = [&seen.slides, &seen.patients].map(|n| n.iter().map(String::as_str));
+    let mut leaked = source.folds.leaked(k, slides, patients);
     let held: Vec<Names> =
         source.fold(&source.folds.folds[k])?.validation.into_iter().map(Names::from).collect();
     if leaked.is_empty() {

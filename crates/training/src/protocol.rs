@@ -224,7 +224,8 @@ pub fn test(t: &Test) -> Result<TestResults> {
     let _lock = Lock::take(&t.run)?;
     let marker = t.run.join("tested.json");
     let mut tested = Tested::read(&marker)?;
-    let set = TestSet::open(about.task, &t.data).map_err(train::TrainError::from)?;
+    let set = TestSet::of_classes(about.task, &t.data, &about.classes);
+    let set = set.map_err(train::TrainError::from)?;
     let sha256 = set.digest();
     let before = tested.sets.iter().find(|s| s.test_set_sha256 == sha256);
     if let (Some(scored), false) = (before, t.again) {

@@ -4,7 +4,7 @@ use super::{Result, TrainingError};
 use base::digest;
 use infer::card::ResolutionCard;
 use mitosis::Mpp;
-use net::checkpoint::Spec;
+use net::checkpoint;
 use serde::Deserialize;
 use std::path::Path;
 
@@ -57,29 +57,21 @@ struct Coarse {
     coarse_factor: f64,
 }
 
-/// A trained stage.
-pub(super) struct StageWeights<'a> {
-    /// Its weights in their run directory.
-    pub(super) file: &'a Path,
-    /// Their description.
-    pub(super) spec: &'a Spec,
-}
-
-/// The range of the networks whose weights are at these paths in their run directories. A stage without a
+/// The range of the networks whose weights are at these paths in their run directories. One without a
 /// preset next to it is assumed to know only 0.25 um/px.
 ///
 /// # Errors
-/// A preset that cannot be read.
-pub(super) fn covered(stages: &[StageWeights<'_>]) -> Result<ResolutionCard> {
+/// Weights or a preset that cannot be read.
+pub(super) fn covered(stages: &[&Path]) -> Result<ResolutionCard> {
     let mut least = Seen { zoomed: f64::INFINITY, coarsest: f64::INFINITY };
     for stage in stages {
-        let seen = seen(stage.file, stage.spec)?;
+        let seen = seen(stage)?;
         least.zoomed = least.zoomed.min(seen.zoomed);
         least.coarsest = least.coarsest.min(seen.coarsest);
     }
     let own = Mpp::PAPER.get();
     let mpp = |v: f64| {
-        Mpp::new((v * 1e3).round() / 1e3).map_err(|e| TrainingError::file(stages[0].file, e))
+        Mpp::new((v * 1e3).round() / 1e3).map_err(|e| TrainingError::Invalid(e.to_string()))
     };
     let max = own * least.coarsest.max(least.zoomed) * SCATTER;
     let warn = own * least.zoomed * SCATTER;
@@ -87,10 +79,11 @@ pub(super) fn covered(stages: &[StageWeights<'_>]) -> Result<ResolutionCard> {
     Ok(ResolutionCard { min: mpp(FINEST)?, max: mpp(max)?, warn_above })
 }
 
-fn seen(model: &Path, spec: &Spec) -> Result<Seen> {
+fn seen(model: &Path) -> Result<Seen> {
     let file = model.with_file_name("preset.toml");
+    let hash = checkpoint::description(model)?.map(|spec| spec.preset_hash);
     let text = match base::file::read_string(&file) {
-        Ok(text) if digest::sha256(&text) == spec.preset_hash => text,
+        Ok(text) if Some(digest::sha256(&text)) == hash => text,
         _ => return Ok(Seen { zoomed: 1.0, coarsest: 1.0 }),
     };
     let preset: Preset = toml::from_str(&text).map_err(|e| TrainingError::file(&file, e))?;
@@ -111,19 +104,21 @@ mod tests {
     fn range(zooms: [f64; 2], changes: [&str; 2], keep: bool) -> ResolutionCard {
         let dir = tempfile::tempdir().unwrap();
         let stage = |k: usize| {
-            let text = format!("[spatial]\nscale = {}\n[photometric]\n{}", zooms[k], changes[k]);
+            // Networks that are averaged differ in their seed.
+            let (zoom, changes) = (zooms[k], changes[k]);
+            let text = format!("seed = {k}\n[spatial]\nscale = {zoom}\n[photometric]\n{changes}");
             let folder = dir.path().join(k.to_string());
             std::fs::create_dir(&folder).unwrap();
             if keep {
                 std::fs::write(folder.join("preset.toml"), &text).unwrap();
             }
-            let mut spec = Spec::new("drawn", &(), 64).unwrap();
+            let mut spec = checkpoint::Spec::new("drawn", &(), 64).unwrap();
             spec.preset_hash = digest::sha256(&text);
-            (folder.join("model.safetensors"), spec)
+            let file = folder.join("model.safetensors");
+            checkpoint::save_described(&file, &[], &spec).unwrap();
+            file
         };
-        let (a, b) = (stage(0), stage(1));
-        covered(&[(&a.0, &a.1), (&b.0, &b.1)].map(|(file, spec)| StageWeights { file, spec }))
-            .unwrap()
+        covered(&[&stage(0), &stage(1)]).unwrap()
     }
 
     #[test]

@@ -143,8 +143,9 @@ impl ReviewLog {
         }
         for file in std::fs::read_dir(&dir).map_err(CorpusError::io(&dir))? {
             let path = file.map_err(CorpusError::io(&dir))?.path();
-            if path.extension().is_some_and(|e| e == "jsonl") {
-                let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            // `._anna.jsonl` is what macOS writes next to a log.
+            if !name.starts_with('.') && path.extension().is_some_and(|e| e == "jsonl") {
                 out.insert(name, parse(&Log::read(&path)?, &path, audit)?);
             }
         }
@@ -203,6 +204,15 @@ mod tests {
         drop(log);
         let all = ReviewLog::read_all(dir.path(), "3f62cd93950fe97a").unwrap();
         assert!(!all["dd"].contains_key("43894469b194406b"));
+    }
+
+    #[test]
+    fn files_that_macos_writes_next_to_a_log_are_passed_over() {
+        let dir = tempfile::tempdir().unwrap();
+        ReviewLog::open(dir.path(), "a1", "anna").unwrap().set("one", Some(SURE)).unwrap();
+        std::fs::write(dir.path().join("reviews/._anna.jsonl"), [0, 5, 22, 7]).unwrap();
+        let all = ReviewLog::read_all(dir.path(), "a1").unwrap();
+        assert_eq!(all.keys().collect::<Vec<_>>(), ["anna"]);
     }
 
     #[test]

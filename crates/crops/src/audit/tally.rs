@@ -18,9 +18,9 @@ pub struct ReviewCounts {
     pub unsure: u64,
     /// Confirmed figures by smallest enclosing box: 25, 50, 75, larger.
     pub boxes: [u64; 4],
-    /// Not confirmed crops with a figure elsewhere.
+    /// Crops that are not confirmed, or unsure, with a figure elsewhere.
     pub elsewhere: u64,
-    /// Not confirmed crops for which that was asked.
+    /// Crops that are not confirmed, or unsure, for which that was asked.
     pub elsewhere_asked: u64,
 }
 
@@ -76,12 +76,12 @@ pub fn tally(key: &Key, entries: &BTreeMap<String, Entry>) -> Result<Vec<Row>> {
         let c = &mut row.ok_or_else(unknown)?.counts;
         match entry.verdict {
             Verdict::Confirmed => c.confirmed += 1,
-            Verdict::NotConfirmed => {
-                c.not_confirmed += 1;
-                c.elsewhere_asked += 1;
-                c.elsewhere += u64::from(entry.elsewhere);
-            }
+            Verdict::NotConfirmed => c.not_confirmed += 1,
             Verdict::Unsure => c.unsure += 1,
+        }
+        if entry.verdict != Verdict::Confirmed {
+            c.elsewhere_asked += 1;
+            c.elsewhere += u64::from(entry.elsewhere);
         }
         if let (Verdict::Confirmed, Some(size)) = (entry.verdict, entry.size) {
             let k = match size {
@@ -94,4 +94,42 @@ pub fn tally(key: &Key, entries: &BTreeMap<String, Entry>) -> Result<Vec<Row>> {
         }
     }
     Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::{KeyItem, Stratum};
+    use crate::schema::{CropMeta, Label};
+    use mitosis::Mpp;
+
+    #[test]
+    fn a_figure_elsewhere_counts_wherever_the_centre_is_not_confirmed() {
+        let item = |id: &str| {
+            let meta = CropMeta::new(id, Label::MitoticFigure, "s", Mpp::PAPER, (64, 64));
+            KeyItem {
+                id: id.into(),
+                meta: CropMeta { cohort: "A".into(), ..meta },
+                stratum: "mf".into(),
+            }
+        };
+        let key = Key {
+            format: "mithras-audit-key".into(),
+            schema: 1,
+            audit: "a1".into(),
+            corpus_digest: "00".into(),
+            seed: 0,
+            strata: vec![Stratum { cohort: "A".into(), stratum: "mf".into(), pool: 9, drawn: 4 }],
+            items: ["a", "b", "c", "d"].map(item).into(),
+        };
+        let entry = |verdict, elsewhere| Entry { verdict, size: None, elsewhere };
+        let entries = BTreeMap::from([
+            ("a".to_owned(), entry(Verdict::Confirmed, true)),
+            ("b".to_owned(), entry(Verdict::NotConfirmed, true)),
+            ("c".to_owned(), entry(Verdict::Unsure, true)),
+            ("d".to_owned(), entry(Verdict::Unsure, false)),
+        ]);
+        let counts = tally(&key, &entries).unwrap().remove(0).counts;
+        assert_eq!((counts.elsewhere, counts.elsewhere_asked), (2, 3));
+    }
 }

@@ -23,6 +23,7 @@ pub const LABEL: &[&str] = &[
     "agreed",
     "agreed_class",
     "type",
+    "kind",
     "annotation",
     "classification",
 ];

@@ -156,9 +156,10 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, ImportError> {
     }
     match files_of(path, &["geojson", "json"]) {
         Err(_) if !below.is_empty() => Ok(below),
-        // Tissue outlines are not annotations, whatever slide they belong to.
+        // In a slide's folder of a run, outlines of the tissue are not annotations; elsewhere a slide has that name.
         Ok(mut own) => {
-            own.retain(|f| !path.is_dir() || f.file_name() != Some("tissue.geojson".as_ref()));
+            let is_run = ["counts.json", "qupath.geojson"].iter().any(|n| path.join(n).is_file());
+            own.retain(|f| !is_run || f.file_name() != Some("tissue.geojson".as_ref()));
             own.extend(below);
             Ok(own)
         }

@@ -3,6 +3,7 @@
 use super::boxes::{BoxOrder, check_order};
 use super::collect::{Category, Collector, Place, Raw, broken, read_json};
 use super::columns::SLIDE;
+use super::sheet::pixels;
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions, LabelSource};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
@@ -38,13 +39,35 @@ fn list<'v>(file: &Path, root: &'v Value, name: &str) -> Result<&'v Vec<Value>, 
     })
 }
 
-fn size(v: &Value) -> Option<u32> {
-    let n = v.as_f64()?;
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "range checked")]
-    (n >= 1.0 && n <= f64::from(u32::MAX)).then_some(n as u32)
+/// The first of these keys that has a value, as text.
+fn text(v: &Value, keys: &[&str]) -> Result<Option<String>, String> {
+    let empty = |v: &Value| v.is_null() || v.as_str().is_some_and(str::is_empty);
+    let Some(name) = keys.iter().find(|k| !empty(&v[**k])) else { return Ok(None) };
+    let stated = &v[*name];
+    key(stated).map(Some).ok_or_else(|| format!("`{name}` is {stated}, not text or a number"))
 }
 
-#[expect(clippy::too_many_lines, reason = "one pass over the file's parts")]
+/// A side of an image; some programs write 0 where it is not known.
+fn side(v: &Value, name: &str) -> Result<Option<u32>, String> {
+    let stated = text(v, &[name])?.filter(|s| s != "0");
+    stated.map(|s| pixels(&s)).transpose().map_err(|e| format!("`{name}` is {e}"))
+}
+
+/// An image of the list.
+fn entry(v: &Value) -> Result<ImageEntry, String> {
+    let name = ["file_name", "filename", "name"].iter().find_map(|k| v[*k].as_str());
+    Ok(ImageEntry {
+        name: name.ok_or("it has no `file_name`")?.into(),
+        width: side(v, "width")?,
+        height: side(v, "height")?,
+        cohort: text(v, &["tumor_type", "tumour_type", "tumor", "cohort", "domain"])?,
+        slide: text(v, SLIDE)?,
+        patient: text(v, &["patient", "patient_id", "case", "case_id"])?,
+        scanner: text(v, &["scanner", "scanner_name"])?,
+        split: None,
+    })
+}
+
 fn read(
     format: &'static str,
     order: BoxOrder,
@@ -57,21 +80,8 @@ fn read(
     let mut images = HashMap::new();
     for (i, v) in list(file, &root, "images")?.iter().enumerate() {
         let id = key(&v["id"]).ok_or_else(|| broken(file, format!("images[{i}] has no `id`")))?;
-        let name = ["file_name", "filename", "name"].iter().find_map(|k| v[*k].as_str());
-        let name = name.ok_or_else(|| broken(file, format!("images[{i}] has no `file_name`")))?;
-        let text = |keys: &[&str]| {
-            keys.iter().find_map(|k| v[*k].as_str()).filter(|s| !s.is_empty()).map(str::to_owned)
-        };
-        let number = c.image(ImageEntry {
-            name: name.into(),
-            width: size(&v["width"]),
-            height: size(&v["height"]),
-            cohort: text(&["tumor_type", "tumour_type", "tumor", "cohort", "domain"]),
-            slide: text(SLIDE),
-            patient: text(&["patient", "patient_id", "case", "case_id"]),
-            scanner: text(&["scanner", "scanner_name"]),
-            split: None,
-        });
+        let entry = entry(v).map_err(|why| broken(file, format!("images[{i}]: {why}")))?;
+        let number = c.image(entry);
         if images.insert(id.clone(), number).is_some() {
             return Err(broken(file, format!("two images have the id {id}")));
         }

@@ -41,6 +41,7 @@ pub struct SplitTable {
     file: PathBuf,
     /// Line, name and word.
     rows: Vec<(u64, String, String)>,
+    cases: bool,
 }
 
 /// A name as it is compared: without an image's suffix; numbers without leading zeros, as published
@@ -78,7 +79,13 @@ impl SplitTable {
         if rows.is_empty() {
             return Err(broken(file, "the table has no rows"));
         }
-        Ok(Self { file: file.into(), rows })
+        let cases = sheet.find(&["case"]) == Some(image);
+        Ok(Self { file: file.into(), rows, cases })
+    }
+
+    /// Whether its column of names is `case`.
+    pub(crate) const fn lists_cases(&self) -> bool {
+        self.cases
     }
 
     /// A list of names alone: a table, or one name a line.
@@ -109,7 +116,7 @@ impl SplitTable {
         if rows.is_empty() {
             return Err(ImportError::Table(TableError::no_rows(file)));
         }
-        Ok(Self { file: file.into(), rows })
+        Ok(Self { file: file.into(), rows, cases: false })
     }
 
     /// The table's word for each of these names, where it has one.

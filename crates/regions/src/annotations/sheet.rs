@@ -121,6 +121,14 @@ pub(super) fn filled(row: &[String], column: Option<usize>) -> Option<String> {
     (!is_missing(text)).then(|| text.to_owned())
 }
 
+/// A side of an image, pixels: a whole number above 0; otherwise what the text is.
+pub(super) fn pixels(text: &str) -> Result<u32, String> {
+    let side = text.trim().parse::<f64>().ok();
+    let side = side.filter(|v| v.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(v));
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
+    side.map(|v| v as u32).ok_or_else(|| format!("`{text}`, not a whole number of pixels above 0"))
+}
+
 /// A finite number, or what is there instead.
 pub(super) fn number(row: &[String], column: usize, what: &str) -> Result<f64, String> {
     let text = cell(row, column);

@@ -6,7 +6,7 @@
 use super::boxes::{BoxOrder, check_order};
 use super::collect::{Category, Collector, Place, Raw};
 use super::columns::{FLAG, H, LABEL, W, X0, X1, Y0, Y1};
-use super::sheet::{Sheet, cell, filled, number};
+use super::sheet::{Sheet, cell, filled, number, pixels};
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions, LabelSource};
 use base::table::yes_no;
 use std::path::Path;
@@ -179,11 +179,18 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
             Some(Ok(s)) => Some(s),
             None => None,
         };
-        let px = |col: Option<usize>| filled(row, col).and_then(|v| v.parse().ok());
+        let px = |col| filled(row, col).map(|v| pixels(&v)).transpose();
+        let (wide, high) = match (px(width), px(height)) {
+            (Ok(wide), Ok(high)) => (wide, high),
+            (Err(e), _) | (_, Err(e)) => {
+                c.problem(record, format!("the image's size is {e}"));
+                continue;
+            }
+        };
         let entry = || ImageEntry {
             name: name.clone(),
-            width: px(width),
-            height: px(height),
+            width: wide,
+            height: high,
             cohort: filled(row, cohort),
             slide: filled(row, slide),
             patient: filled(row, patient),

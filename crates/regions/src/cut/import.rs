@@ -4,6 +4,7 @@ use super::{CutOptions, CutReport, cut};
 use crate::annotations::{ImportError, ImportOptions, Importer, LabelSource, Summary};
 use base::digest::sha256_file;
 use base::file::ReadError;
+use base::text::Many;
 use crops::error::CorpusError;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -68,6 +69,10 @@ impl CropsPlan<'_> {
         std::fs::create_dir_all(out).map_err(refused)?;
         if let Some(images) = self.images {
             cuts.header.notes.insert("import".into(), self.note()?);
+            if done.summary.duplicates > 0 {
+                let repeats = Many(done.summary.duplicates, "repeated annotation");
+                cuts.header.notes.insert("repeats".into(), format!("{repeats} kept").into());
+            }
             done.corpus = Some(cut(&annotations, images, out, &cuts)?);
         }
         let write = |name, bytes: &[u8]| {

@@ -168,13 +168,21 @@ pub(super) fn deal(
 const TRAIN: [&str; 2] = ["train", "training"];
 const TEST: [&str; 2] = ["test", "testing"];
 
+/// A table's words for slides and for patients.
+pub(super) type Words<'a> = [HashMap<&'a str, &'a str>; 2];
+
 /// Names of the folds, in order, and every group where a table puts its slides or patients.
 pub(super) fn by_table(
     units: &[Unit<'_>],
-    words: &HashMap<&str, &str>,
+    words: &Words<'_>,
 ) -> std::result::Result<(Vec<String>, Vec<Group>), String> {
-    let mut names: Vec<&str> =
-        words.values().copied().collect::<HashSet<_>>().into_iter().collect();
+    let mut names: Vec<&str> = words
+        .iter()
+        .flat_map(HashMap::values)
+        .copied()
+        .collect::<HashSet<_>>()
+        .into_iter()
+        .collect();
     names.retain(|n| !TRAIN.contains(n) && !TEST.contains(n));
     // Numbers in their order, then words.
     names.sort_by_key(|n| (n.parse::<u64>().unwrap_or(u64::MAX), *n));
@@ -186,8 +194,10 @@ pub(super) fn by_table(
     }
     let (mut groups, mut missing) = (vec![], vec![]);
     for pile in piles(units) {
-        let own = pile.slides.iter().chain(&pile.patients).filter_map(|n| words.get(n.as_str()));
-        let mut own: Vec<&str> = own.copied().collect();
+        let [slides, patients] = words;
+        let by_slide = pile.slides.iter().filter_map(|n| slides.get(n.as_str()));
+        let by_patient = pile.patients.iter().filter_map(|n| patients.get(n.as_str()));
+        let mut own: Vec<&str> = by_slide.chain(by_patient).copied().collect();
         own.sort_unstable();
         own.dedup();
         let place = match own[..] {

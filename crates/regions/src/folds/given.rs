@@ -1,6 +1,6 @@
 //! What can be split into folds: one dataset or several, by random assignment or by a table.
 
-use super::deal::{Equal, by_table};
+use super::deal::{Equal, Words, by_table};
 use super::{DataKind, FoldManifest, FoldsError, Result, SCHEMA, Scheme, Unit};
 use crate::annotations::SplitTable;
 use crate::dataset::{Dataset, Part};
@@ -8,7 +8,7 @@ use crops::slide_name::bare;
 use crops::{Columns, Corpus};
 use crops::{CropMeta, Label, Split};
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 /// A dataset as folds see it.
@@ -103,6 +103,39 @@ fn named(sets: &[Splittable]) -> (DataKind, String) {
     (DataKind::Several, base::digest::hex(&Sha256::digest(digests.join("\n"))))
 }
 
+/// The words of a table that lists slides, or else patients, or else both.
+fn words<'t>(table: &'t SplitTable, units: &[Unit<'t>]) -> Result<Words<'t>> {
+    // Two names of one slide are one name to the table.
+    let mut slides = BTreeMap::new();
+    for unit in units {
+        slides.entry(bare(unit.slide)).or_insert(unit.slide);
+    }
+    let slides: Vec<&str> = slides.into_values().collect();
+    let patients: HashSet<&str> = units.iter().filter_map(|u| u.patient).collect();
+    let by_slide = || Some([table.words(slides.iter().copied()).ok()?, HashMap::new()]);
+    let by_patient = || Some([HashMap::new(), table.words(patients.iter().copied()).ok()?]);
+    let alone = match table.lists_cases() {
+        true => by_patient().or_else(by_slide),
+        false => by_slide().or_else(by_patient),
+    };
+    if let Some(words) = alone {
+        return Ok(words);
+    }
+    let both = table.words(slides.iter().chain(&patients).copied());
+    let both = both.map_err(|e| FoldsError::Invalid(e.to_string()))?;
+    let unclear = |u: &&Unit<'_>| {
+        let other = u.patient != Some(u.slide) && patients.contains(u.slide);
+        other && both.contains_key(u.slide)
+    };
+    match units.iter().find(unclear) {
+        Some(Unit { slide, .. }) => Err(FoldsError::Invalid(format!(
+            "`{slide}` of the table is a slide and another patient; list slides alone, or patients alone in a column \
+             `case`"
+        ))),
+        None => Ok([both.clone(), both]),
+    }
+}
+
 impl FoldManifest {
     /// Splits a regions dataset, stratified by figures and images per source.
     ///
@@ -140,13 +173,7 @@ impl FoldManifest {
         let invalid = |e: crate::annotations::ImportError| FoldsError::Invalid(e.to_string());
         let read = SplitTable::read(table).map_err(invalid)?;
         let units: Vec<Unit<'_>> = sets.iter().flat_map(Splittable::units).collect();
-        // Two names of one slide are one name to the table.
-        let mut slides = BTreeMap::new();
-        for unit in &units {
-            slides.entry(bare(unit.slide)).or_insert(unit.slide);
-        }
-        let names = slides.into_values().chain(units.iter().filter_map(|u| u.patient));
-        let words: HashMap<&str, &str> = read.words(names).map_err(invalid)?;
+        let words = words(&read, &units)?;
         let (folds, groups) = by_table(&units, &words)
             .map_err(|why| FoldsError::Invalid(format!("{}: {why}", table.display())))?;
         let (kind, dataset) = named(sets);

@@ -22,7 +22,7 @@ use base::text::Many;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 pub(crate) use deal::Equal;
 pub use deal::Unit;
@@ -269,6 +269,21 @@ impl FoldManifest {
     #[must_use]
     pub fn number(&self, name: &str) -> Option<usize> {
         self.folds.iter().position(|f| f == name)
+    }
+
+    /// The folder of a fold's run among those of all folds: its name, in which a `/` begins a folder within.
+    ///
+    /// # Errors
+    /// [`FoldsError::Invalid`]: the folder would be outside.
+    pub fn folder(&self, runs: &Path, fold: &str) -> Result<PathBuf> {
+        let inside = |part| matches!(part, Component::Normal(_));
+        if fold.is_empty() || !Path::new(fold).components().all(inside) {
+            return Err(FoldsError::Invalid(format!(
+                "fold `{fold}` has a name that cannot be a folder; give the folds other names, or train it alone in a \
+                 folder of its own"
+            )));
+        }
+        Ok(runs.join(fold))
     }
 
     /// What each fold holds out, then what all train on, then test and calibration data; without empty rows of

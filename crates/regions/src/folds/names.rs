@@ -8,33 +8,38 @@ use std::collections::{BTreeSet, HashMap};
 /// How many names an error lists.
 const SHOWN: usize = 5;
 
-/// Groups of a manifest by the names of their slides and patients.
+/// Groups of a manifest by the names of their slides and patients. Slide 7 need not be of patient 7.
 pub(super) struct Names<'a> {
     manifest: &'a FoldManifest,
-    exact: HashMap<&'a str, usize>,
-    /// Without suffixes; `None` where two groups have slides of that name.
+    slides: HashMap<&'a str, usize>,
+    patients: HashMap<&'a str, usize>,
+    /// Slides without suffixes; `None` where two groups have slides of that name.
     bare: HashMap<&'a str, Option<usize>>,
 }
 
 impl<'a> Names<'a> {
     pub fn new(manifest: &'a FoldManifest) -> Self {
-        let (mut exact, mut without) = (HashMap::new(), HashMap::new());
+        let [mut slides, mut patients] = [HashMap::new(), HashMap::new()];
+        let mut without = HashMap::new();
         for (number, group) in manifest.groups.iter().enumerate() {
-            for name in group.patients.iter().chain(&group.slides) {
-                exact.insert(name.as_str(), number);
-            }
+            patients.extend(group.patients.iter().map(|name| (name.as_str(), number)));
             for name in &group.slides {
+                slides.insert(name.as_str(), number);
                 let entry = without.entry(bare(name)).or_insert(Some(number));
                 if *entry != Some(number) {
                     *entry = None;
                 }
             }
         }
-        Self { manifest, exact, bare: without }
+        Self { manifest, slides, patients, bare: without }
     }
 
-    fn find(&self, name: &str) -> Option<usize> {
-        self.exact.get(name).copied().or_else(|| self.bare.get(bare(name)).copied().flatten())
+    fn slide(&self, name: &str) -> Option<usize> {
+        self.slides.get(name).copied().or_else(|| self.bare.get(bare(name)).copied().flatten())
+    }
+
+    fn patient(&self, name: &str) -> Option<usize> {
+        self.patients.get(name).copied()
     }
 
     /// The group of an image or crop.
@@ -42,7 +47,7 @@ impl<'a> Names<'a> {
     /// # Errors
     /// [`FoldsError::Leak`]: its slide and its patient are in two groups.
     pub fn group(&self, slide: &str, patient: Option<&str>) -> Result<Option<usize>> {
-        let (by_slide, by_patient) = (self.find(slide), patient.and_then(|p| self.find(p)));
+        let (by_slide, by_patient) = (self.slide(slide), patient.and_then(|p| self.patient(p)));
         if let (Some(a), Some(b)) = (by_slide, by_patient)
             && a != b
         {
@@ -50,7 +55,9 @@ impl<'a> Names<'a> {
             let (what, first, second) = ("slide", name(a), name(b));
             return Err(FoldsError::Leak { what, name: slide.to_owned(), first, second });
         }
-        Ok(by_slide.or(by_patient))
+        // A manifest without patients may list patients as slides.
+        let as_slide = || patient.filter(|_| self.patients.is_empty()).and_then(|p| self.slide(p));
+        Ok(by_slide.or(by_patient).or_else(as_slide))
     }
 }
 
@@ -108,19 +115,20 @@ impl FoldManifest {
         )))
     }
 
-    /// Names of the slides and patients that fold `k` holds out and of those that are test data.
+    /// Which of these slides and patients fold `k` must not have seen: it holds them out, or they are test data.
     #[must_use]
-    pub fn held_out(&self, k: usize) -> BTreeSet<&str> {
-        let of = |g: &&super::Group| g.place == Place::Fold(k) || g.place == Place::Test;
-        let groups = self.groups.iter().filter(of);
-        groups.flat_map(|g| g.slides.iter().chain(&g.patients)).map(String::as_str).collect()
-    }
-
-    /// Which of these names fold `k` must not have seen.
-    #[must_use]
-    pub fn leaked<'a>(&self, k: usize, seen: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-        let held: BTreeSet<&str> = self.held_out(k).into_iter().map(bare).collect();
-        seen.filter(|name| held.contains(bare(name))).collect()
+    pub fn leaked<'a>(
+        &self,
+        k: usize,
+        slides: impl Iterator<Item = &'a str>,
+        patients: impl Iterator<Item = &'a str>,
+    ) -> Vec<&'a str> {
+        let held = |g: &&super::Group| g.place == Place::Fold(k) || g.place == Place::Test;
+        let held = || self.groups.iter().filter(held);
+        let own: BTreeSet<&str> = held().flat_map(|g| &g.slides).map(|s| bare(s)).collect();
+        let people: BTreeSet<&str> = held().flat_map(|g| &g.patients).map(String::as_str).collect();
+        let slides = slides.filter(|name| own.contains(bare(name)));
+        slides.chain(patients.filter(|name| people.contains(name))).collect()
     }
 }
 

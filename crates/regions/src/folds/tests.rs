@@ -65,8 +65,12 @@ fn images_of_another_dataset_are_found_by_slide_and_patient() {
     let copied = of(&[twin("002"), twin("003")]).unwrap_err();
     assert!(copied.contains("hold the same image"), "{copied}");
     let seen = ["001", "002.tiff", "patch", "elsewhere"];
-    let leaked: usize = (0..3).map(|k| m.leaked(k, seen.into_iter()).len()).sum();
-    assert_eq!(leaked, 2, "each where it is held out, and what all train on nowhere");
+    let leaked = |slides: &[&'static str], patients: &[&'static str]| -> usize {
+        let names = (slides.iter().copied(), patients.iter().copied());
+        (0..3).map(|k| m.leaked(k, names.0.clone(), names.1.clone()).len()).sum()
+    };
+    assert_eq!((leaked(&[], &["p", "001"]), leaked(&["p"], &[])), (1, 0));
+    assert_eq!(leaked(&seen, &[]), 2, "each where it is held out, and what all train on nowhere");
 }
 
 fn crops(slides: &[&str]) -> Splittable {
@@ -110,6 +114,38 @@ fn a_published_split_becomes_folds() {
 }
 
 #[test]
+fn a_table_of_folds_lists_slides_or_cases_whose_names_may_be_the_same_numbers() {
+    let dir = tempfile::tempdir().unwrap();
+    let table = dir.path().join("folds.csv");
+    // Slide 1 is of patient 3, slide 2 of 1 and slide 3 of 2; slide 4 is of a patient without a name.
+    let meta = |(slide, patient): (&str, Option<&str>)| crops::CropMeta {
+        patient: patient.map(str::to_owned),
+        ..crops::CropMeta::new(
+            format!("{slide}.png"),
+            crops::Label::MitoticFigure,
+            slide,
+            mitosis::Mpp::PAPER,
+            (8, 8),
+        )
+    };
+    let three = [("1", Some("3")), ("2", Some("1")), ("3", Some("2"))];
+    let run = |items: &[(&str, Option<&str>)], text: &str| {
+        std::fs::write(&table, text).unwrap();
+        let sets = [Splittable::Crops(items.iter().copied().map(meta).collect(), "d".into())];
+        let made = FoldManifest::given(&sets, &table).map_err(|e| e.to_string())?;
+        Ok::<_, String>(items.iter().map(|i| place(&made, i.0)).collect::<Vec<_>>())
+    };
+    let [a, b, c] = [0, 1, 2].map(Place::Fold);
+    assert_eq!(run(&three, "slide,fold\n1,a\n2,b\n3,c\n").unwrap(), [a, b, c]);
+    assert_eq!(run(&three, "case,fold\n1,a\n2,b\n3,c\n").unwrap(), [c, a, b]);
+    let named = [("s1", Some("3")), ("s2", Some("1")), ("4", None)];
+    assert_eq!(run(&named, "image,fold\n1,a\n3,b\n4,c\n").unwrap(), [b, a, c]);
+    let mixed = [three[0], three[1], three[2], ("4", None), ("x", Some("P"))];
+    let unclear = run(&mixed, "image,fold\n1,a\n2,b\n3,c\n4,a\nP,b\n").unwrap_err();
+    assert!(unclear.contains("`1` of the table is a slide and another patient"), "{unclear}");
+}
+
+#[test]
 fn names_with_and_without_a_suffix_are_one_slide() {
     // The last part of a barcode belongs to the name.
     let names = ["a", "a.png", "b.TIFF", "b", "TCGA-1.x", "TCGA-1.y"];
@@ -120,7 +156,7 @@ fn names_with_and_without_a_suffix_are_one_slide() {
     for name in ["a", "a.png", "a.svs"] {
         assert_eq!(m.side(k, name).unwrap(), crops::Split::Validation, "{name}");
     }
-    assert_eq!(m.leaked(k, ["a.svs", "b", "TCGA-1"].into_iter()), ["a.svs"]);
+    assert_eq!(m.leaked(k, ["a.svs", "b", "TCGA-1"].into_iter(), [].into_iter()), ["a.svs"]);
     let dir = tempfile::tempdir().unwrap();
     let table = dir.path().join("folds.csv");
     std::fs::write(&table, "image,fold\na.png,0\nb.svs,1\n").unwrap();
@@ -140,7 +176,19 @@ fn names_with_and_without_a_suffix_are_one_slide() {
     old.digest = old.own_digest();
     let path = dir.path().join("folds.json");
     old.write(&path).unwrap();
-    assert_eq!(FoldManifest::read(&path).unwrap().leaked(k, ["a.png"].into_iter()), ["a.png"]);
+    let old = FoldManifest::read(&path).unwrap();
+    assert_eq!(old.leaked(k, ["a.png"].into_iter(), [].into_iter()), ["a.png"]);
+}
+
+#[test]
+fn the_folder_of_a_fold_is_inside_the_runs() {
+    let units = ["MIDOG21/001", "../x", "/x", "a"].map(|s| unit(s, None, 1)).to_vec();
+    let m = made(units, Scheme::LeaveOneOut).unwrap();
+    let folder = |fold| m.folder(Path::new("runs"), fold).map_err(|e| e.to_string());
+    assert_eq!(folder("MIDOG21/001").unwrap(), Path::new("runs/MIDOG21/001"));
+    for outside in ["../x", "/x", "a/../..", "."] {
+        assert!(folder(outside).unwrap_err().contains("cannot be a folder"), "{outside}");
+    }
 }
 
 #[test]
@@ -232,6 +280,28 @@ fn a_changed_manifest_and_a_leak_are_refused() {
 }
 
 proptest! {
+    #[test]
+    fn items_are_held_out_where_their_own_slide_and_patient_are_whatever_other_numbers_are_the_same(
+        slides in prop::collection::btree_map(1u8..14, prop::option::of(1u8..14), 4..13),
+    ) {
+        let names: Vec<(String, Option<String>)> =
+            slides.iter().map(|(s, p)| (s.to_string(), p.map(|p| p.to_string()))).collect();
+        let units = names.iter().map(|(s, p)| unit(s, p.as_deref(), 1)).collect();
+        let Ok(m) = made(units, Scheme::Stratified(2)) else { return Ok(()) };
+        let sought = names.iter().map(|(s, p)| sought(s, p.as_deref()));
+        let places = m.places_of(sought).map_err(|e| TestCaseError::fail(e.to_string()))?;
+        for ((slide, patient), found) in names.iter().zip(places) {
+            let group = m.groups.iter().find(|g| g.slides.contains(slide)).unwrap();
+            prop_assert_eq!(found, group.place);
+            for k in 0..2 {
+                let held = group.place == Place::Fold(k);
+                let (s, p) = (std::iter::once(slide.as_str()), patient.as_deref().into_iter());
+                let leaked = m.leaked(k, s, p).len();
+                prop_assert_eq!(leaked, if held { 1 + usize::from(patient.is_some()) } else { 0 });
+            }
+        }
+    }
+
     #[test]
     fn every_group_has_one_place_and_folds_share_the_figures(
         sizes in prop::collection::vec((0u8..12, 0u8..6, 0u64..9), 6..60),

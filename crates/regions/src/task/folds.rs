@@ -22,8 +22,8 @@ impl Folds {
     pub fn new(set: &TrainingSet, folds: usize, seed: u64) -> Result<Self> {
         let positive = set.task().positive();
         let units = set.items().iter().map(|item| Unit {
-            slide: &item.source,
-            patient: None,
+            slide: &item.slide,
+            patient: item.patient.as_deref(),
             copy: Some(&item.hash),
             // Two digits, so that classes keep their order.
             strata: vec![(format!("{:02} {}", item.class, item.domain), 1)],
@@ -43,10 +43,12 @@ impl Folds {
     /// Items whose slides are in no fold or are test data, or a class that a fold has on one side alone.
     pub fn apply(set: &TrainingSet, manifest: FoldManifest) -> Result<Self> {
         let fail = |reason: String| TaskError::file(Path::new("folds"), reason);
-        let sought = set.items().iter().map(|i| Sought {
-            slide: &i.slide,
-            patient: Some(&i.source),
-            content: None,
+        // Older versions wrote the folds of a task with patients in place of slides.
+        let patients = manifest.groups.iter().any(|g| !g.patients.is_empty());
+        let by_source = !patients && manifest.dataset == dataset(set);
+        let sought = set.items().iter().map(|i| match by_source {
+            true => Sought { slide: &i.source, patient: None, content: None },
+            false => Sought { slide: &i.slide, patient: i.patient.as_deref(), content: None },
         });
         let places = manifest.places_of(sought).map_err(|e| fail(e.to_string()))?;
         let held = places.into_iter().zip(set.items()).map(|(place, item)| match place {

@@ -204,6 +204,8 @@ pub struct Item {
     pub coarse: Option<Coarse>,
     /// The patient, or the slide where no patient is known: the unit of folds.
     pub source: String,
+    /// The patient, where known.
+    pub patient: Option<String>,
     /// The slide it was cut from.
     pub slide: String,
     /// Scanner or collection, for figures per domain.
@@ -305,7 +307,7 @@ impl TrainingSet {
     /// [`TaskError`]: missing, unreadable or wrong-sized images, unknown labels, the same image
     /// under two labels.
     pub fn open(task: Task, dir: &Path) -> Result<Self> {
-        read::open(task, dir, part::Part::Training).map(Self)
+        read::open(task, dir, part::Part::Training, None).map(Self)
     }
 }
 
@@ -315,7 +317,15 @@ impl TestSet {
     /// # Errors
     /// As [`TrainingSet::open`].
     pub fn open(task: Task, dir: &Path) -> Result<Self> {
-        read::open(task, dir, part::Part::Test).map(Self)
+        read::open(task, dir, part::Part::Test, None).map(Self)
+    }
+
+    /// The same with the classes of a model, of which the test part may lack some.
+    ///
+    /// # Errors
+    /// As [`TestSet::open`], and for a folder that is not one of the classes.
+    pub fn of_classes(task: Task, dir: &Path, classes: &[String]) -> Result<Self> {
+        read::open(task, dir, part::Part::Test, Some(classes)).map(Self)
     }
 }
 

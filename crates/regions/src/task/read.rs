@@ -20,11 +20,12 @@ struct Entry {
     class: usize,
     votes: Vec<usize>,
     coarse: Option<Coarse>,
-    source: String,
+    slide: String,
     domain: String,
 }
 
-pub(super) fn open(task: Task, dir: &Path, part: Part) -> Result<Crops> {
+/// Reads a part of a task; the folders of classes are among `known`, where these are given.
+pub(super) fn open(task: Task, dir: &Path, part: Part, known: Option<&[String]>) -> Result<Crops> {
     let (root, classes, entries, side) = match task {
         Task::Crops => {
             let (found, digest) = super::shards::open(dir, part)?;
@@ -37,7 +38,7 @@ pub(super) fn open(task: Task, dir: &Path, part: Part) -> Result<Crops> {
             return Ok(Crops { dataset: Some(digest), ..made });
         }
         Task::AmiBr | Task::AmiBrBenchmark | Task::AmiMorph => ami(task, dir, part)?,
-        Task::Folder => folder(dir, part)?,
+        Task::Folder => folder(dir, part, known)?,
     };
     if entries.is_empty() {
         return Err(TaskError::file(&root, "no image of this task"));
@@ -50,9 +51,10 @@ pub(super) fn open(task: Task, dir: &Path, part: Part) -> Result<Crops> {
                 crate::scene::CropError::Read { path, reason } => TaskError::File { path, reason },
             })?;
             let hash = hex(&pixel_hash(&image));
-            let Entry { file, class, votes, coarse, source, domain } = e;
-            let slide = source.clone();
-            let item = Item { file, class, votes, coarse, source, slide, domain, hash };
+            let Entry { file, class, votes, coarse, slide, domain } = e;
+            let source = slide.clone();
+            let item =
+                Item { file, class, votes, coarse, source, patient: None, slide, domain, hash };
             Ok(LabelledCrop { item, image })
         })
         .collect::<Result<Vec<_>>>()?;
@@ -229,34 +231,40 @@ fn ami(task: Task, dir: &Path, part: Part) -> Result<Listing> {
         let (class, votes) = label(task)?;
         let coarse = task.coarser().map(|c| label(c.task)).transpose()?;
         let coarse = coarse.map(|(class, votes)| Coarse { class, votes });
-        let source = format!("{}/{}", row.dataset, row.slide);
-        entries.push(Entry { file, class, votes, coarse, source, domain: domain_of(&row) });
+        let slide = format!("{}/{}", row.dataset, row.slide);
+        entries.push(Entry { file, class, votes, coarse, slide, domain: domain_of(&row) });
     }
     let classes = names(task).iter().map(|n| (*n).to_string()).collect();
     Ok((root, classes, entries, Some((128, 128))))
 }
 
 /// `DIR/<class>/<image>` or `DIR/<class>/<source>/<image>`; without a source every image is one.
-fn folder(dir: &Path, part: Part) -> Result<Listing> {
+fn folder(dir: &Path, part: Part, known: Option<&[String]>) -> Result<Listing> {
     let root = match part {
         Part::Training if dir.join("train").is_dir() => dir.join("train"),
         Part::Training => dir.to_path_buf(),
         Part::Test => dir.join("test"),
     };
-    let classes: Vec<String> = children(&root)?
+    let there: Vec<String> = children(&root)?
         .into_iter()
         .filter(|n| root.join(n).is_dir() && !(root == dir && n == "test"))
         .collect();
+    let classes = known.map_or_else(|| there.clone(), <[String]>::to_vec);
     if classes.len() < 2 {
         let found = classes.len();
         let reason = format!("{found} folders of classes found, two or more are needed");
         return Err(TaskError::file(&root, reason));
     }
     let mut entries = vec![];
-    for (class, name) in classes.iter().enumerate() {
-        let mut put = |file: String, source: String| {
+    for name in &there {
+        let Some(class) = classes.iter().position(|c| c == name) else {
+            let known = classes.join(", ");
+            let reason = format!("the folder `{name}` is not one of the classes {known}");
+            return Err(TaskError::file(&root, reason));
+        };
+        let mut put = |file: String, slide: String| {
             let (votes, domain) = (vec![class], "all".into());
-            entries.push(Entry { file, class, votes, coarse: None, source, domain });
+            entries.push(Entry { file, class, votes, coarse: None, slide, domain });
         };
         for child in children(&root.join(name))? {
             let below = root.join(name).join(&child);

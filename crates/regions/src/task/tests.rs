@@ -216,7 +216,7 @@ fn a_dataset_of_crops_is_read_by_part() {
     let folds = Folds::read(&path, &train).unwrap();
     assert_eq!((folds.count(), folds.held_by().len()), (3, 12));
     for (i, k) in train.items().iter().zip(folds.held_by()) {
-        assert_eq!(one.side(k.unwrap(), &i.source).unwrap(), Split::Validation, "{}", i.file);
+        assert_eq!(one.side(k.unwrap(), &i.slide).unwrap(), Split::Validation, "{}", i.file);
     }
     // So does one of other data on the same slides, and none of other slides.
     let other = crate::folds::FoldManifest { dataset: "another".into(), ..one };
@@ -225,4 +225,57 @@ fn a_dataset_of_crops_is_read_by_part() {
     strange.groups.iter_mut().for_each(|g| g.slides = vec![format!("x{}", g.name)]);
     let refused = Folds::apply(&train, strange).unwrap_err().to_string();
     assert!(refused.contains("3 of 3 slides are in no fold: s0, s1, s2"), "{refused}");
+}
+
+#[test]
+fn a_test_part_may_lack_a_class_of_the_model_and_has_no_other() {
+    let dir = tempfile::tempdir().unwrap();
+    drawn(dir.path(), &["train/a", "train/b", "train/c", "test/b", "test/c"], 1, 12);
+    let train = TrainingSet::open(Task::Folder, dir.path()).unwrap();
+    let test = TestSet::of_classes(Task::Folder, dir.path(), train.classes()).unwrap();
+    assert_eq!((test.classes(), test.items().len()), (train.classes(), 4));
+    assert!(test.items().iter().all(|i| i.file.starts_with(&test.classes()[i.class])));
+    fs::remove_dir_all(dir.path().join("test/b")).unwrap();
+    let one = TestSet::of_classes(Task::Folder, dir.path(), train.classes()).unwrap();
+    assert_eq!(one.items().iter().map(|i| i.class).collect::<Vec<_>>(), [2, 2]);
+    drawn(dir.path(), &["test/d"], 1, 12);
+    let refused = TestSet::of_classes(Task::Folder, dir.path(), train.classes()).unwrap_err();
+    assert!(refused.to_string().contains("`d` is not one of the classes a, b, c"), "{refused}");
+}
+
+#[test]
+fn folds_of_crops_hold_out_their_own_slides_where_patients_have_the_numbers_of_other_slides() {
+    use crops::{CorpusWriter, CropMeta, Encoding, Header, Label, Layout};
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer =
+        CorpusWriter::create(dir.path(), Header::default(), Layout::default()).unwrap();
+    // Slide 1 is of patient 12, slide 2 of patient 11, ...
+    for (i, class) in (0..24_u8).zip([Label::Mimicker, Label::MitoticFigure].into_iter().cycle()) {
+        let slide = i / 2 + 1;
+        let meta = CropMeta {
+            patient: Some((13 - slide).to_string()),
+            ..CropMeta::new(
+                format!("{i}.png"),
+                class,
+                slide.to_string(),
+                mitosis::Mpp::PAPER,
+                (8, 8),
+            )
+        };
+        let tile = RgbTile::filled(8, 8, [i, 0, 9]);
+        writer.push(meta, Encoding::Png.encode(&tile).unwrap()).unwrap();
+    }
+    writer.finish().unwrap();
+    let set = TrainingSet::open(Task::Crops, dir.path()).unwrap();
+    let made = Folds::new(&set, 3, 0).unwrap();
+    // An older version wrote the patients of a task as slides.
+    let mut old = made.manifest().clone();
+    old.groups.iter_mut().for_each(|g| g.slides = std::mem::take(&mut g.patients));
+    for folds in [made.clone(), Folds::apply(&set, old).unwrap()] {
+        assert_eq!(folds.held_by(), made.held_by());
+        for (item, k) in set.items().iter().zip(folds.held_by()) {
+            let group = made.manifest().groups.iter().find(|g| g.slides == [item.slide.clone()]);
+            assert_eq!(group.unwrap().place, crate::folds::Place::Fold(k.unwrap()), "{item:?}");
+        }
+    }
 }

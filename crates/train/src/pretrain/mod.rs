@@ -244,6 +244,7 @@ pub fn run(
         about,
         random: vec![],
         held_out_digest: None,
+        init_sha256: None,
         notes: vec![],
         lora: None,
         ranks: group.clone(),

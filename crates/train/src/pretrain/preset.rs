@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, TrainError};
 pub use crate::preset::{Fault, Preset};
-use crate::preset::{Keep, Loop};
+use crate::preset::{Keep, Loop, Rates};
 
 /// What is trained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -240,9 +240,15 @@ impl Preset for PretrainPreset {
                 return bad(key, "must be at least 1".into());
             }
         }
-        if !(t.lr > 0.0 && t.lr.is_finite()) {
-            return bad("train.lr", format!("{} is not a positive rate", t.lr));
+        Rates {
+            key: "train.lr",
+            stated: t.lr,
+            lr: t.lr,
+            min_lr: t.min_lr,
+            weight_decay: t.weight_decay,
+            clip: t.clip,
         }
+        .check()?;
         if !(t.warmup_epochs >= 0.0 && t.warmup_epochs <= t.epochs as f64) {
             return bad("train.warmup_epochs", "is not within the epochs".into());
         }

@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Result, TrainError};
-use crate::run::MODEL;
+use crate::preset::Init;
+use crate::run::{FOLD, MODEL, RunOptions};
+use crate::start::digest;
 use crate::text::write_text;
 
 /// File name in a run.
@@ -142,6 +144,19 @@ pub struct About {
     pub set_sha256: String,
     /// Digest of the fold manifest.
     pub folds_sha256: String,
+    /// Of fine-tuning: SHA-256 of the file of starting weights, or [`FOLD`] where every fold has its own. Older
+    /// versions did not record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub init_sha256: Option<String>,
+}
+
+/// What [`About::init_sha256`] is of a run with these options.
+pub(super) fn init_sha256(init: Init, options: &RunOptions) -> Result<Option<String>> {
+    match &options.init {
+        Some(_) if options.by_fold() => Ok(Some(FOLD.into())),
+        Some(file) if init != Init::Scratch => digest(file).map(Some),
+        _ => Ok(None),
+    }
 }
 
 impl About {

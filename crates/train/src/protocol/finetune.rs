@@ -340,6 +340,7 @@ pub(super) fn fold(
             teacher: draws.teacher.as_ref().map(|t| &t.text[..]),
             shortcuts,
         },
+        init_sha256: start.sha256,
         random: start.random,
         held_out_digest: None,
         notes: notes.clone(),

@@ -139,7 +139,9 @@ fn begin(run: &Path, about: &About, set: &TrainingSet) -> Result<()> {
     let path = run.join(about::FILE);
     if path.is_file() {
         let found = About::read(run)?;
-        if (About { positive: found.positive(), ..found }) != *about {
+        let older = found.init_sha256.is_none();
+        let init_sha256 = if older { about.init_sha256.clone() } else { found.init_sha256.clone() };
+        if (About { positive: found.positive(), init_sha256, ..found }) != *about {
             return Err(TrainError::run(
                 &path,
                 "was made with another preset, other data or other weights; give the same ones, or \
@@ -164,9 +166,7 @@ fn trained_on(set: &TrainingSet, items: &[usize]) -> TrainedOn {
     let mut all = TrainedOn::default();
     for item in items.iter().map(|&i| &set.items()[i]) {
         all.slides.insert(item.slide.clone());
-        if item.source != item.slide {
-            all.patients.insert(item.source.clone());
-        }
+        all.patients.extend(item.patient.clone());
     }
     all
 }
@@ -219,7 +219,8 @@ pub fn finetune(
 ) -> Result<()> {
     check_classes(&preset.model, set, "the task")?;
     let manifest = folds(&options.out, set, &preset.data)?;
-    let about = preset.about(set, &manifest)?;
+    let init_sha256 = about::init_sha256(preset.init, options)?;
+    let about = About { init_sha256, ..preset.about(set, &manifest)? };
     begin(&options.out, &about, set)?;
     let part = part.into();
     let fold = match part {
@@ -227,7 +228,8 @@ pub fn finetune(
         Part::Final => Fold { train: (0..set.items().len()).collect(), validation: vec![] },
     };
     let sides = Sides { part, fold };
-    let own = RunOptions { out: part.dir(&options.out), ..options.clone() };
+    let own = options.clone().in_fold(&part.to_string());
+    let own = RunOptions { out: part.dir(&options.out), ..own };
     finetune::fold(preset, set, about.positive.as_deref(), &manifest, &sides, &own)?;
     if part != Part::Final && ranks::is_first()? && own.out.join(MODEL).is_file() {
         held_out(set, &sides, preset.data.crop, preset.symmetries, &own)?;

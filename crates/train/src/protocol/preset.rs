@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::about::{About, SCHEMA};
 use crate::error::{Result, TrainError};
-use crate::preset::{Fault, Init, Keep, Loop, Preset, check_lora, of_net};
+use crate::preset::{Fault, Init, Keep, Loop, Preset, Rates, check_lora, of_net};
 
 /// The task of a preset, if it has one; presets of the detector's second stage have none.
 ///
@@ -118,10 +118,15 @@ impl Epochs {
         if !(0.0..=self.epochs as f64).contains(&self.warmup_epochs) {
             return Err(Fault::new("train.warmup_epochs", "is not in [0, train.epochs]"));
         }
-        if !(self.base_lr > 0.0 && self.base_lr.is_finite()) {
-            let reason = format!("{} is not a positive rate", self.base_lr);
-            return Err(Fault::new("train.base_lr", reason));
+        Rates {
+            key: "train.base_lr",
+            stated: self.base_lr,
+            lr: BaseLr(self.base_lr).scaled(self.batch),
+            min_lr: self.min_lr,
+            weight_decay: self.weight_decay,
+            clip: self.clip,
         }
+        .check()?;
         if !(0.0..1.0).contains(&self.ema) {
             return Err(Fault::new("train.ema", format!("{} is not in [0, 1)", self.ema)));
         }
@@ -270,6 +275,7 @@ pub(super) trait Described: Preset {
             preset_sha256: self.digest(),
             set_sha256: set.digest(),
             folds_sha256: folds.digest().to_owned(),
+            init_sha256: None,
         })
     }
 }

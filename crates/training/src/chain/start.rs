@@ -82,12 +82,13 @@ fn put(package: &ModelPackage, run: &Path, stage: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Starting weights of a classifier: a file as it is, else the classifier of a package, put into the run.
+/// Starting weights of a classifier: a file, or one for each fold, as it is, else the classifier of a package, put into
+/// the run.
 ///
 /// # Errors
 /// Neither a file nor a package with a classifier.
 pub fn classifier(init: &Path, run: &Path) -> Result<PathBuf> {
-    if init.is_file() {
+    if init.is_file() || init.to_string_lossy().contains(train::run::FOLD) {
         return Ok(init.to_path_buf());
     }
     let package = ModelPackage::find(Some(init))

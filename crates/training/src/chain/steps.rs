@@ -206,6 +206,7 @@ fn package(chain: &Chain<'_>) -> Result<Vec<PathBuf>> {
             _ => export::Choice::Calibration {
                 file: chain.options.out.join("calibration").join("calibration.json"),
                 stage: SECOND.into(),
+                min_separation_um: p.candidates.min_separation_um,
             },
         },
         training,

@@ -22,7 +22,7 @@ use super::preset::Described as _;
 use super::{PREDICTIONS, begin, fold_dir, predict, spec_of};
 use crate::error::{Result, TrainError};
 use crate::preset::Preset as _;
-use crate::run::{MODEL, RunOptions};
+use crate::run::{FOLD, MODEL, RunOptions};
 use crate::start::{Start, Target, initialise};
 use crate::text::write_text;
 
@@ -186,6 +186,33 @@ pub(super) fn run(
     cache: Option<&Path>,
     options: &RunOptions,
 ) -> Result<Vec<Probed>> {
+    if !options.by_fold() {
+        return probe(preset, set, manifest, only, cache, options);
+    }
+    // Each fold has an encoder of its own, and features.
+    let mut all: Vec<Probed> = vec![];
+    for k in (0..manifest.count()).filter(|k| only.is_none_or(|o| o == *k)) {
+        for one in probe(preset, set, manifest, Some(k), cache, options)? {
+            match all.iter_mut().find(|known| known.run == one.run) {
+                Some(known) => known.warnings.extend(one.warnings),
+                None => all.push(one),
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Probes with one encoder.
+fn probe(
+    preset: &ProbePreset,
+    set: &TrainingSet,
+    manifest: &Folds,
+    only: Option<usize>,
+    cache: Option<&Path>,
+    options: &RunOptions,
+) -> Result<Vec<Probed>> {
+    let by_fold = options.by_fold();
+    let options = &options.clone().in_fold(&only.unwrap_or_default().to_string());
     let _lock = Lock::take(&options.out)?;
     let wanted = (0..manifest.count()).filter(|k| only.is_none_or(|o| o == *k));
     let folds: Vec<NumberedFold> =
@@ -216,7 +243,11 @@ pub(super) fn run(
     }
     for (one, run) in &runs {
         std::fs::create_dir_all(run).map_err(|e| TrainError::run(run, e))?;
-        begin(run, &about(one, set, manifest, &cache)?, set)?;
+        let mut about = about(one, set, manifest, &cache)?;
+        if by_fold {
+            (about.features_sha256, about.init_sha256) = (None, Some(FOLD.into()));
+        }
+        begin(run, &about, set)?;
         write_text(&run.join("preset.toml"), &one.preset.to_toml())?;
     }
     write_text(&options.out.join("preset.toml"), &preset.to_toml())?;

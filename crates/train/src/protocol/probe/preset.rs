@@ -104,11 +104,15 @@ impl ProbeEpochs {
         for (key, there) in [
             ("batch", self.batch > 0),
             ("epochs", self.epochs > 0),
-            ("base_lr", self.base_lr > 0.0),
+            ("base_lr", self.base_lr > 0.0 && self.base_lr.is_finite()),
         ] {
             if !there {
                 return Err(Fault::new(key, "must be positive"));
             }
+        }
+        if !(self.weight_decay >= 0.0 && self.weight_decay.is_finite()) {
+            let reason = format!("{} is not a finite number from 0 up", self.weight_decay);
+            return Err(Fault::new("weight_decay", reason));
         }
         Ok(())
     }
