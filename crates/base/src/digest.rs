@@ -64,7 +64,7 @@ pub fn sha256_files(
 }
 
 /// How much of either end of a file goes into its digest, bytes.
-const END: u64 = 1 << 20;
+pub const END: u64 = 1 << 20;
 /// How many pieces between the ends are read.
 const PIECES: u64 = 256;
 /// Bytes of a piece.

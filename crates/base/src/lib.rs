@@ -15,6 +15,8 @@
 //! | [`remedy`] | what a user could change about an error |
 //! | [`text`] | text from outside as it is shown, numbers of things |
 //! | [`fenwick`] | prefix sums that change |
+//! | [`name`] | names of folders, made of text from outside |
+//! | [`sealed`] | digests of the files of a result |
 //! | [`panics`] | a panic of other people's code becomes an error |
 //!
 //! ```
@@ -36,11 +38,13 @@ pub mod fenwick;
 pub mod file;
 pub mod json;
 pub mod log;
+pub mod name;
 pub mod panics;
 pub mod prefetch;
 pub mod preset;
 pub mod progress;
 pub mod remedy;
+pub mod sealed;
 pub mod table;
 pub mod text;
 pub mod walk;

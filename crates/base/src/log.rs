@@ -23,9 +23,23 @@ pub enum NameError {
     /// It would be a hidden file.
     #[error("the first character is a dot; begin with a letter or digit")]
     Dot,
+    /// What Windows takes for a device, whatever follows behind a dot.
+    #[error("Windows reads `{0}` as a device and not as a file; add a letter or digit")]
+    Device(String),
     /// Letters that mean something in a path, or that not every file system knows.
     #[error("{} cannot be used; take letters a to z, digits, `-`, `_` and `.`", listed(.0))]
     Letters(Vec<char>),
+}
+
+/// Names of devices on Windows, without the numbered ones.
+const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
+
+/// Whether Windows takes a name of letters and digits for a device: `con`, `AUX.x`, `com1`.
+fn is_device(name: &str) -> bool {
+    let first = name.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    let digit = |n: &str| n.len() == 1 && n.chars().all(|c| c.is_ascii_digit());
+    let port = |p: &str| first.strip_prefix(p).is_some_and(digit);
+    DEVICES.contains(&first.as_str()) || port("com") || port("lpt")
 }
 
 fn listed(letters: &[char]) -> String {
@@ -54,6 +68,7 @@ pub fn check_name(name: &str) -> Result<(), NameError> {
             Err(NameError::Letters(letters))
         }
         _ if name.starts_with('.') => Err(NameError::Dot),
+        _ if is_device(name) => Err(NameError::Device(name.to_owned())),
         _ => Ok(()),
     }
 }
@@ -220,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_refused_name_says_why() {
-        for good in ["anna", "A-1_b.c", &"x".repeat(64)] {
+        for good in ["anna", "A-1_b.c", "cona", "com", "com12", "lpt.1", &"x".repeat(64)] {
             assert_eq!(check_name(good), Ok(()), "{good}");
         }
         for (bad, part) in [
@@ -230,6 +245,10 @@ mod tests {
             ("../x", "`/` cannot be used"),
             ("Jörg M", "`ö` and a space cannot be used"),
             ("a\u{7}", "U+0007"),
+            ("con", "Windows reads `con` as a device"),
+            ("AUX.b", "as a device"),
+            ("Com1", "as a device"),
+            ("lpt9", "as a device"),
         ] {
             let message = check_name(bad).unwrap_err().to_string();
             assert!(message.contains(part), "{bad}: {message}");

@@ -1,15 +1,16 @@
 //! One slide file: its name in the results, and its identity.
 
 use crate::regions::RegionSource;
-use base::digest::{sha256_ends, sha256_pieces};
+use base::digest::{sha256, sha256_ends, sha256_pieces};
+use base::name::folder_name;
 use base::table::uncell;
-use base::text::plain;
 use mitosis::Mpp;
 use remote::{Address, Object, RemoteError};
 use serde::{Deserialize, Serialize};
 use std::fs::Metadata;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// One slide to read.
@@ -29,6 +30,29 @@ pub struct Input {
     pub columns: Vec<(String, String)>,
     /// The regions that are to be searched; none for the whole slide.
     pub regions: Option<RegionSource>,
+    /// The list that names it, with all slides of it, also those that other processes do; none without further columns.
+    pub list: Option<Arc<Listed>>,
+}
+
+/// The slides of a list with their further columns, as the records of a run hold them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Listed {
+    /// Version of this format.
+    pub schema: String,
+    /// All its slides.
+    pub slides: Vec<ListedSlide>,
+    /// Where the list is: one that was corrected replaces its record.
+    #[serde(skip)]
+    pub source: String,
+}
+
+/// A slide of a list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ListedSlide {
+    /// Name of its folder.
+    pub name: String,
+    /// Its cells, by column.
+    pub columns: Vec<(String, String)>,
 }
 
 impl Input {
@@ -44,6 +68,7 @@ impl Input {
             own_mpp: false,
             columns: Vec::new(),
             regions: None,
+            list: None,
         }
     }
 
@@ -59,9 +84,6 @@ pub(crate) fn file_name(path: &Path) -> String {
     let path = last.as_deref().unwrap_or(path);
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
-
-/// Longest folder name in bytes; file systems take 255.
-const LONGEST: usize = 200;
 
 /// The name of a slide's folder: the file name (of an address, its last part, with `%20` and the like
 /// decoded) without its last suffix (`.ome.tif` counts as one
@@ -90,6 +112,8 @@ pub fn stem(path: &Path) -> String {
 /// systems do.
 const RESERVED: &[&str] = &[
     "counts.csv",
+    "cases.csv",
+    "regions.csv",
     "run.json",
     "summary.html",
     "recount.csv",
@@ -107,36 +131,6 @@ const RESERVED: &[&str] = &[
     "results.json",
 ];
 
-fn folder_name(name: &str) -> String {
-    let strange = |c: char| c.is_control() || r#"/\:*?"<>|"#.contains(c) || plain_differs(c);
-    let mut safe: String = name.chars().map(|c| if strange(c) { '_' } else { c }).collect();
-    while safe.len() > LONGEST {
-        safe.pop();
-    }
-    let dots = |s: &str, from_end: bool| {
-        let dot = |c: &char| matches!(c, '.' | ' ');
-        if from_end {
-            s.chars().rev().take_while(dot).count()
-        } else {
-            s.chars().take_while(|c| *c == '.').count()
-        }
-    };
-    let (head, tail) = (dots(&safe, false), dots(&safe, true));
-    let all = safe.chars().count();
-    if all == 0 {
-        return "_".into();
-    }
-    let keep = |(i, c): (usize, char)| if i < head || i + tail >= all { '_' } else { c };
-    safe.chars().enumerate().map(keep).collect()
-}
-
-/// Whether a character is written out when it is shown.
-fn plain_differs(c: char) -> bool {
-    let mut buffer = [0; 4];
-    let text: &str = c.encode_utf8(&mut buffer);
-    plain(text) != text
-}
-
 /// The identity of a slide file, without reading all of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputDigest {
@@ -152,6 +146,10 @@ pub struct InputDigest {
     /// absent of a small file, of an object on a server and in files of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pieces_sha256: Option<String>,
+    /// Of a DICOM slide on this machine: SHA-256 over names, sizes and ends of the other files of its series; absent in
+    /// files of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series_sha256: Option<String>,
 }
 
 impl InputDigest {
@@ -160,12 +158,13 @@ impl InputDigest {
     /// # Errors
     /// The system's or the server's, when it cannot be read.
     pub fn from_file(path: &Path) -> io::Result<Self> {
-        Ok(Stamp::alone(path)?.digest)
+        Ok(Stamp::from_file(path)?.digest)
     }
 
     /// Of a file that cannot be read.
     pub(crate) fn unseen(path: String) -> Self {
-        Self { path, size: 0, modified: 0, sha256: String::new(), pieces_sha256: None }
+        let (pieces_sha256, series_sha256) = (None, None);
+        Self { path, size: 0, modified: 0, sha256: String::new(), pieces_sha256, series_sha256 }
     }
 
     /// Whether it holds the same bytes, as far as both were looked at.
@@ -176,17 +175,43 @@ impl InputDigest {
             && pieces.is_none_or(|(a, b)| a == b)
     }
 
+    /// The same, with the other files of its series.
+    #[must_use]
+    pub fn same_slide(&self, other: &Self) -> bool {
+        let series = self.series_sha256.as_ref().zip(other.series_sha256.as_ref());
+        self.same_content(other) && series.is_none_or(|(a, b)| a == b)
+    }
+
     /// Names this file among all, for what is kept of it outside the results of one run.
     #[must_use]
     pub fn identity(&self) -> String {
-        let content = self.pieces_sha256.as_ref().unwrap_or(&self.path);
-        format!("{} {content} {}", self.sha256, self.modified)
+        let content = match &self.pieces_sha256 {
+            Some(pieces) => pieces.clone(),
+            None if self.is_covered() => self.size.to_string(),
+            None => format!("{} {}", self.path, self.modified),
+        };
+        format!("{} {content} {}", self.sha256, self.series_sha256.as_deref().unwrap_or_default())
     }
 
-    /// Whether it is the same file, wherever it is stored now.
+    /// Whether the digest of both ends covers every byte.
+    fn is_covered(&self) -> bool {
+        self.size <= 2 * base::digest::END
+    }
+
+    /// Whether it is the same file, wherever it is stored now: by its content, or where that was not looked at in full,
+    /// by its time of change.
     #[must_use]
     pub fn same(&self, other: &Self) -> bool {
-        self.modified == other.modified && self.same_content(other)
+        let pieces = self.pieces_sha256.is_some() && other.pieces_sha256.is_some();
+        let proven = self.is_covered() || pieces;
+        self.same_slide(other) && (proven || self.modified == other.modified)
+    }
+
+    /// The same file as it is now, with what was known of it before and could not be looked at.
+    pub(crate) fn updated(&self, now: Self) -> Self {
+        let old = self.clone();
+        let pieces_sha256 = now.pieces_sha256.or(old.pieces_sha256);
+        Self { pieces_sha256, series_sha256: now.series_sha256.or(old.series_sha256), ..now }
     }
 }
 
@@ -222,9 +247,16 @@ impl Stamp {
     /// The system's, when it cannot be read.
     pub fn from_file(path: &Path) -> io::Result<Self> {
         let mut stamp = Self::alone(path)?;
+        let mut ends = Vec::new();
         for path in slide::dicom_series_files(path) {
+            let digest = Self::alone(&path)?.digest;
+            ends.push(format!("{} {} {}", file_name(&path), digest.size, digest.sha256));
             let about = path.metadata()?;
             stamp.series.push((path, about.len(), about.modified().ok(), node(&about)));
+        }
+        ends.sort_unstable();
+        if path.is_file() && slide::dicom_part(path).is_some() {
+            stamp.digest.series_sha256 = Some(sha256(ends.join("\n")));
         }
         Ok(stamp)
     }
@@ -247,6 +279,7 @@ impl Stamp {
             modified: since.map_or(0, |d| d.as_secs()),
             sha256: sha256_ends(about.len(), read)?,
             pieces_sha256: sha256_pieces(about.len(), read)?,
+            series_sha256: None,
         };
         let node = node(&about);
         Ok(Self { modified, node, etag: None, digest, series: Vec::new() })
@@ -261,6 +294,7 @@ impl Stamp {
             sha256: sha256_ends(object.size(), |part, at| object.read_at(part, at))?,
             // Each piece would be a request.
             pieces_sha256: None,
+            series_sha256: None,
         };
         let etag = object.etag().map(str::to_owned);
         Ok(Self { modified: None, node: 0, etag, digest, series: Vec::new() })
@@ -283,7 +317,7 @@ impl Stamp {
             Some("its ETag")
         } else if self.node != now.node {
             Some("the file in its place")
-        } else if self.series != now.series {
+        } else if self.series != now.series || !self.digest.same_slide(&now.digest) {
             Some("another file of its series")
         } else {
             let same = self.modified == now.modified && self.digest.modified == now.digest.modified;
@@ -302,6 +336,9 @@ mod tests {
             [("a/b.svs", "b"), ("x.ome.tif", "x"), ("c.1.tiff", "c.1"), (".ome.tif", "_ome")]
         {
             assert_eq!(stem(Path::new(path)), name);
+        }
+        for table in ["counts.csv", "cases.csv", "regions.csv", "run.json", "summary.html"] {
+            assert_eq!(stem(Path::new(&format!("{table}.tiff"))), format!("{table}_"));
         }
     }
 
@@ -337,7 +374,5 @@ mod tests {
         ] {
             assert_eq!(stem(Path::new(file)), name, "{file}");
         }
-        let long = stem(Path::new(&format!("{}.svs", "ü".repeat(300))));
-        assert!(long.len() <= LONGEST && long.len() > LONGEST - 4, "{}", long.len());
     }
 }

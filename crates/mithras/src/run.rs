@@ -1,6 +1,6 @@
 //! A whole run: check, slides, tables.
 
-use crate::batch::{DetectionOutcome, OutFolder, StartError, detect, preflight};
+use crate::batch::{DetectionOutcome, OutFolder, StartError, detect, preflight, record_lists};
 use crate::detector::Detector;
 use crate::input::Input;
 use crate::progress::Listener;
@@ -68,6 +68,7 @@ pub fn run(
     let all = Many(all, "slide");
     listener.report(&format!("{all} checked, {usable} usable; {}", detectors[0].models.engine));
     begin(out.path, &detectors[0], command).map_err(RunPlanError::Begin)?;
+    record_lists(out.path, &slides).map_err(|e| RunPlanError::Begin(e.into()))?;
     let slides = detect(slides, checked, detectors, out, listener, cancel);
     let file = write(out.path, &slides, &detectors[0], command)
         .map_err(|source| RunPlanError::Tables { out: out.path.to_owned(), source })?;

@@ -13,6 +13,7 @@ mod fuzz;
 mod job;
 mod paper_map;
 mod regions;
+mod resume;
 mod sampling;
 mod scale;
 mod supply_chain;

@@ -75,6 +75,7 @@ fn record() -> SlideRecord {
             classifier_scale: None,
             classifier_symmetries_from: None,
             screen: None,
+            networks_sha256: None,
             license: "none".into(),
         },
         NamedPoint {

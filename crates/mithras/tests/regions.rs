@@ -102,6 +102,19 @@ fn only_what_lies_in_regions_is_read_and_counted() {
         near(some.analysed_mm2, mm2(union));
     }
 
+    // The hotspots' squares are larger than the regions: what was searched of them is the regions.
+    assert!(some.hotspot.unwrap().on_slide_mm2.unwrap() > mm2(union));
+    near(some.hotspot_mm2().unwrap(), mm2(union));
+    for (r, px2) in regions.list.iter().zip(px2) {
+        near(r.hotspot_mm2.unwrap(), mm2(px2));
+    }
+    let mut earlier = some.clone();
+    let lost = earlier.regions.as_mut().unwrap();
+    lost.hotspot_mm2 = None;
+    lost.list.iter_mut().for_each(|r| r.hotspot_mm2 = None);
+    earlier.measure_hotspots(&part.join("s")).unwrap();
+    assert_eq!(earlier, some);
+
     // What both have is named in the output, the table and the text; what is left out is not part of it.
     let shared = mm2(400.0 * 1000.0 - 200.0 * 400.0);
     let note = format!(

@@ -87,7 +87,9 @@ fn timeless_of(outs: &[PathBuf], out: &Path) -> [String; 3] {
     }
     report::gather(outs, Some(out)).unwrap();
     let run = text(out.join("run.json"));
-    let run = run.lines().filter(|l| !l.contains("finished_unix")).collect::<Vec<_>>().join("\n");
+    // Where the slides are is not what they are.
+    let moves = |l: &str| l.contains("finished_unix") || l.contains("\"folder\": \"../");
+    let run = run.lines().filter(|l| !moves(l)).collect::<Vec<_>>().join("\n");
     [text(out.join("counts.csv")), run, text(out.join("summary.html"))]
 }
 
@@ -204,6 +206,49 @@ fn two_processes_on_one_folder_do_every_slide_once() {
         assert!(results(&one.join(name)) == results(&out.join(name)), "{name}");
     }
     assert_eq!(text(out.join("counts.csv")), text(one.join("counts.csv")));
+}
+
+#[test]
+fn a_case_of_which_a_process_does_a_part_is_not_whole_until_all_its_slides_are_done() {
+    let dir = tempfile::tempdir().unwrap();
+    let list = study(dir.path());
+    let out = dir.path().join("out");
+    let go = |own: &[&str]| {
+        let mut slides = inputs(&list);
+        slides.retain(|s| own.contains(&&*s.name));
+        let mut detector = detector();
+        let plan = mithras::run::RunPlan {
+            slides,
+            detectors: std::slice::from_mut(&mut detector),
+            out: OutFolder { path: &out, existing: Existing::Resume },
+            command: &["mithras".to_owned()],
+        };
+        mithras::run::run(plan, &mut Silent, &CancelToken::new()).unwrap();
+        let cases = text(out.join("cases.csv"));
+        cases.lines().find(|l| l.starts_with("P0,")).unwrap_or(&cases).to_owned()
+    };
+    assert!(go(&["s0"]).starts_with("P0,1,1,"), "the list names two slides of it");
+    assert!(go(&["s1"]).starts_with("P0,2,0,"));
+    let records = fs::read_dir(out.join(".runs")).unwrap().map(|e| e.unwrap().file_name());
+    let lists = records.filter(|n| n.to_string_lossy().starts_with("list-")).count();
+    assert_eq!(lists, 1, "one list, whichever process writes it down");
+
+    // No column of a list is called as one of the tables, whose own it would double.
+    for table in ["counts.csv", "cases.csv"] {
+        let header = text(out.join(table)).lines().next().unwrap().to_owned();
+        for name in header.split(',').filter(|n| !["case", "slide"].contains(n)) {
+            let of_list = ["patient", "cohort", "age at diagnosis"].contains(&name);
+            let other = dir.path().join("other.csv");
+            fs::write(&other, format!("slide,{name}\ns0.tiff,1\n")).unwrap();
+            let read = read_list(&other, None, &report::COLUMNS);
+            assert_eq!(read.is_ok(), of_list, "{name} of {table}");
+        }
+    }
+    for name in ["reviewed_by", "placed_by", "regions", "atypical", "placed_slide"] {
+        let other = dir.path().join("other.csv");
+        fs::write(&other, format!("slide,{name}\ns0.tiff,1\n")).unwrap();
+        assert!(read_list(&other, None, &report::COLUMNS).is_err(), "{name}");
+    }
 }
 
 #[test]
@@ -326,10 +371,46 @@ fn work_that_is_to_end_leaves_tables_of_what_is_done_and_goes_on() {
     assert_eq!(text(out.join("counts.csv")).lines().count(), 3);
     let again = report::gather(std::slice::from_ref(&out), None).unwrap();
     assert_eq!((again.done, &again.unfinished), (2, &run.unfinished));
+    check_cases(&out);
 
     process(inputs(&list), &out, Existing::Resume);
     assert_eq!(text(out.join("counts.csv")), text(at("one").join("counts.csv")));
     assert!(results(&out.join("s2")) == results(&at("one").join("s2")));
+}
+
+/// Of a run that ended in `s2`, with its list: what has no result is not counted in its case, at another operating
+/// point, too.
+fn check_cases(out: &Path) {
+    let slide =
+        |name: &str, case: &str| format!(r#"{{"name":"{name}","columns":[["patient","{case}"]]}}"#);
+    let slides = [slide("s1", "P0"), slide("s3", "P1"), slide("s4", "P2")].join(",");
+    let list = format!(r#"{{"schema":"mithras.list/1","slides":[{slides}]}}"#);
+    fs::write(out.join(".runs/list-0123456789abcdef.json"), list).unwrap();
+    let cases = |run: &RunFile| -> Vec<(String, usize, String)> {
+        let case =
+            |c: &report::CaseLine| (c.case.clone(), c.slides.len(), c.without_result.join(" "));
+        run.cases.iter().map(case).collect()
+    };
+    let expected = [("P0", 2, ""), ("P1", 0, "s2 s3"), ("P2", 0, "s4")]
+        .map(|(case, n, open)| (case.to_owned(), n, open.to_owned()));
+    let run = report::gather(&[out.to_owned()], None).unwrap();
+    assert_eq!((cases(&run), &run.unfinished[..]), (expected.to_vec(), &["s2".to_owned()][..]));
+    let printed = run.to_string();
+    assert!(printed.contains("case P1: not counted, 2 slides without a result"), "{printed}");
+    let into = out.with_file_name("moved");
+    let score = |v| mitosis::Score::new(v).unwrap();
+    let point = (score(0.9), score(0.2), "by hand".to_owned());
+    let point = mitosis::OperatingPoint { seg: point.0, cls: point.1, provenance: point.2 };
+    let moved = report::at_point(&report::AtPoint {
+        run: out,
+        into: &into,
+        thresholds: &mithras::Thresholds::Given(point),
+        package: None,
+        slides: None,
+        command: &["mithras".to_owned()],
+    });
+    let moved = moved.unwrap();
+    assert_eq!((cases(&moved), &moved.unfinished), (expected.to_vec(), &run.unfinished));
 }
 
 #[test]
@@ -368,12 +449,35 @@ fn what_does_not_belong_together_is_not_gathered() {
     // The same file twice counts once.
     process(slide("s2.tiff"), &at("e"), Existing::Refuse);
     assert_eq!(gather(&["c", "e"]).unwrap().slides.len(), 1);
+    // Tables of others do not replace those of a run, unless it is among them.
+    let before = text(at("a/run.json"));
+    let taken = report::gather(&[at("c"), at("e")], Some(&at("a")));
+    assert!(
+        matches!(&taken, Err(ReportError::Taken { slide, .. }) if *slide == at("a/s0")),
+        "{taken:?}"
+    );
+    assert_eq!(text(at("a/run.json")), before);
+    assert_eq!(report::gather(&[at("c"), at("e")], Some(&at("e"))).unwrap().slides.len(), 1);
+    // The tables name the runs, which a folder of nothing but tables leaves to its reader.
+    assert!(text(at("all/run.json")).contains("\"folder\": \"../c/s2\""));
+    let printed = gather(&["all"]).unwrap_err().to_string();
+    assert!(printed.contains("name one: ") && printed.contains("all/../c"), "{printed}");
     // One that failed in one folder and is done in the other is done.
     let mut state = DetectionState::load(&at("c/s2")).unwrap();
     state.status = Status::Failed;
     state.save(&at("c/s2")).unwrap();
     let run = gather(&["c", "e"]).unwrap();
     assert_eq!((run.done, run.failed), (1, 0));
+
+    // One that is begun again just now is under way, whatever is missing of its results.
+    process(slide("s4.tiff"), &at("f"), Existing::Refuse);
+    process(slide("s3.tiff"), &at("f"), Existing::Refuse);
+    let lock = base::file::Lock::take(&at("f/s4")).unwrap();
+    fs::remove_file(at("f/s4/detections.csv")).unwrap();
+    let run = gather(&["f"]).unwrap();
+    assert_eq!((run.done, run.failed, &run.unfinished[..]), (1, 0, &["s4".to_owned()][..]));
+    drop(lock);
+    assert_eq!(gather(&["f"]).unwrap().failed, 1);
 
     assert!(matches!(gather(&["elsewhere"]), Err(ReportError::Nothing { .. })));
     assert!(matches!(gather(&["nowhere"]), Err(ReportError::Read { .. })));
@@ -560,5 +664,54 @@ fn one_slide_counted_in_two_ways_is_not_gathered() {
         let printed = refused(["a", name]);
         assert!(printed.contains(&format!("is `{value}`")), "{printed}");
         refused([name, "a"]);
+    }
+}
+
+/// A card may change under its networks: other normalisation, other order of classes.
+#[test]
+fn results_of_another_card_are_refused_and_those_that_state_none_are_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    study(dir.path());
+    let (out, slide) =
+        (dir.path().join("run"), |k| vec![Input::new(&dir.path().join(format!("s{k}.tiff")))]);
+    let by = |card: &str| {
+        let mut detector = detector();
+        detector.config.model.networks_sha256 = Some(card.into());
+        detector
+    };
+    let done = |card: &str| {
+        let (resume, cancel) = (Existing::Resume, CancelToken::new());
+        process_with(slide(0), &out, resume, &mut by(card), &mut Silent, &cancel).0.remove(0).kept
+    };
+    assert!(!done("one") && done("one"));
+    let start = |k| batch::preflight(&slide(k), &by("two"), &out, Existing::Resume);
+    for k in [0, 1] {
+        let refused = start(k).unwrap_err().to_string();
+        assert!(refused.contains("model.networks_sha256 was `one` and is `two`"), "{refused}");
+    }
+    let mut state = DetectionState::load(&out.join("s0")).unwrap();
+    state.settings.remove("model.networks_sha256");
+    state.config = "of an earlier version".into();
+    state.save(&out.join("s0")).unwrap();
+    start(1).unwrap();
+    assert!(done("two"));
+
+    let tiny = testkit::workspace().join("crates/infer/tests/golden/tiny");
+    let package = mithras::ModelPackage::open(&tiny).unwrap();
+    for (stages, other) in [(mithras::Stages::One, false), (mithras::Stages::Two, true)] {
+        let mut point = detector().config.thresholds;
+        point.cls = [mitosis::Score::ZERO, point.cls][usize::from(other)];
+        let point = mithras::Thresholds::Given(point);
+        let builder = mithras::Builder::default().engine(mithras::EngineChoice::Rten);
+        let opened = builder.stages(stages).thresholds(point).open(&package).unwrap();
+        let mut model = opened.config.model;
+        let mut card = package.card.clone();
+        assert!(model.is_of(&card));
+        card.classifier.as_mut().unwrap().symmetries = 2;
+        assert_eq!(model.is_of(&card), !other, "the second stage is asked of two");
+        card.segmenter.as_mut().unwrap().mean = [0.5; 3];
+        assert!(!model.is_of(&card));
+        model.networks_sha256 = None;
+        assert!(model.is_of(&card), "entries of earlier versions state none");
     }
 }

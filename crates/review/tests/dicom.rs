@@ -1,5 +1,7 @@
 //! A run as DICOM annotations: read back by highdicom, on which image, and whose.
 
+use mithras::batch::DetectionState;
+use mithras::batch::state::Status;
 use mithras::export::{CountsFile, read_detections, write_all};
 use mithras::input::InputDigest;
 use mithras::record::{ModelEntry, NamedPoint, SlideEntry, SlideRecord, SubtypeModel, Subtypes};
@@ -7,7 +9,7 @@ use mithras::regions::{Searched, SearchedRegion};
 use mitosis::{
     Candidate, Detection, Mm2, Mpp, OperatingPoint, Point, Resolution, ResolutionSource, Score,
 };
-use review::view::{Written, write_dicom};
+use review::view::{Written, write_dicom, write_project};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -60,6 +62,7 @@ pub(crate) fn run(root: &Path, file: &str, (width, height): (u64, u64), digest: 
             classifier_scale: None,
             classifier_symmetries_from: None,
             screen: None,
+            networks_sha256: None,
             license: "none".into(),
         },
         NamedPoint {
@@ -157,6 +160,34 @@ fn highdicom_reads_what_was_found_on_a_converted_slide() {
     let other = write(root, "other", &golden(), false).1.unwrap();
     let uid = |b: &[u8]| b[300..420].to_vec();
     assert_ne!(uid(&other), uid(&bytes), "the identifier in the file's head stays");
+}
+
+/// A slide without a result has no file, and is named.
+#[test]
+fn slides_that_failed_or_are_under_way_are_named_by_every_export() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = run(dir.path(), "case.svs", (20_000, 10_000), "ab");
+    let file = dir.path().join("slide");
+    fs::write(&file, "bytes").unwrap();
+    for (name, status) in [("failed", Status::Failed), ("open", Status::Running)] {
+        let mut state = DetectionState::running("", InputDigest::from_file(&file).unwrap());
+        state.status = status;
+        fs::create_dir(run.join(name)).unwrap();
+        state.save(&run.join(name)).unwrap();
+    }
+    let made = write_project(&run, &dir.path().join("qupath")).unwrap();
+    let reasons: Vec<&str> = made.failed.values().map(String::as_str).collect();
+    assert_eq!(
+        (made.slides.len(), made.failed.keys().map(String::as_str).collect()),
+        (1, vec!["failed", "open"])
+    );
+    assert!(
+        reasons[0].contains("detection failed") && reasons[1].contains("has not ended"),
+        "{reasons:?}"
+    );
+    let made = write_dicom(&run, &dir.path().join("dicom"), None, false).unwrap();
+    let named = |name: &str| made.slides.iter().any(|s| s.name == name && s.error.is_some());
+    assert!(named("failed") && named("open"), "{made:?}");
 }
 
 /// Two regions that were searched: a group of measurements each, the counts of both together, and their outlines as

@@ -6,6 +6,8 @@
 //! | [`read`] | files: QuPath GeoJSON, ASAP XML, ImageScope XML, masks |
 //! | [`regions`] | the regions of one slide, chosen by class |
 //! | [`overlap`] | regions that share area |
+//! | [`searched`] | what a slide was searched in, and its file |
+//! | `hotspot` | how much of a hotspot is inside regions |
 //! | `assign` | which file belongs to which slide |
 //!
 //! ```
@@ -33,13 +35,16 @@
 pub mod area;
 pub mod assign;
 mod error;
+mod hotspot;
 pub mod overlap;
 pub mod read;
 mod region;
 pub mod regions;
+pub mod searched;
 
 pub use area::{Area, Coverage, Inside, Ring};
 pub use assign::{Assigned, assign};
 pub use error::RegionError;
+pub use hotspot::hotspot_mm2;
 pub use read::DrawnFile;
 pub use regions::{Classes, Region, Regions, SlideFrame};

@@ -54,6 +54,12 @@ pub enum SlurmError {
         /// Its message.
         reason: String,
     },
+    /// No task did any slide.
+    #[error("no slide was done; the first task that refused: {}", plain_lines(first))]
+    Tasks {
+        /// Its shard and reason.
+        first: String,
+    },
     /// Watching was interrupted; the job continues.
     #[error(
         "no longer watched; job {job} continues: `scancel {job}` ends it, and the same command watches \

@@ -21,7 +21,7 @@ pub struct Plan {
     pub list: PathBuf,
     /// Folder of the results, which all nodes see.
     pub out: PathBuf,
-    /// Shards, a task of the array each; at most one per slide.
+    /// Shards, a task of the array each; at most one per slide, unless each has a folder of its own.
     pub shards: u32,
     /// Whether each shard has a folder of its own, `OUT/part-K`, with the tables over all in OUT.
     pub split: bool,
@@ -47,6 +47,13 @@ impl Plan {
         if self.split { self.out.join(format!("{PART}{shard}")) } else { self.out.clone() }
     }
 
+    /// How many shards a list of so many slides has. With folders of their own the list may grow: a slide stays in its
+    /// folder.
+    fn shards_of(&self, slides: usize) -> NonZeroU32 {
+        let most = if self.split { u32::MAX } else { u32::try_from(slides).unwrap_or(u32::MAX) };
+        NonZeroU32::new(self.shards.min(most)).unwrap_or(NonZeroU32::MIN)
+    }
+
     /// The numbers of an array, with how many at once.
     pub(super) fn array(&self, numbers: &str) -> String {
         self.at_once.map_or_else(|| numbers.to_owned(), |n| format!("{numbers}%{n}"))
@@ -65,14 +72,13 @@ pub fn write(plan: &Plan) -> Result<PathBuf, SlurmError> {
 pub(super) struct Written {
     pub file: PathBuf,
     pub slides: Vec<Input>,
-    /// How many there are, one per slide at most.
+    /// How many there are.
     pub shards: NonZeroU32,
 }
 
 pub(super) fn written(plan: &Plan) -> Result<Written, SlurmError> {
     let slides = read_list(&plan.list, None, &COLUMNS)?.slides;
-    let shards = plan.shards.min(u32::try_from(slides.len()).unwrap_or(u32::MAX));
-    let shards = NonZeroU32::new(shards).unwrap_or(NonZeroU32::MIN);
+    let shards = plan.shards_of(slides.len());
     let folder = plan.folder();
     let io = |path: &Path| {
         let path = path.to_owned();
@@ -180,6 +186,13 @@ mod tests {
             let there = std::fs::read_to_string(&path).unwrap();
             assert_eq!(of(&plan(gpu)).unwrap(), there, "{}", path.display());
         }
+    }
+
+    #[test]
+    fn a_list_that_grows_leaves_slides_in_their_folders() {
+        let shards = |split, slides| Plan { split, ..plan(false) }.shards_of(slides).get();
+        assert_eq!([shards(true, 2), shards(true, 5)], [16, 16]);
+        assert_eq!([shards(false, 2), shards(false, 5), shards(false, 20)], [2, 5, 16]);
     }
 
     #[test]

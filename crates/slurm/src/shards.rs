@@ -3,6 +3,7 @@
 use super::script::{FOLDER, Plan};
 use mithras::batch::DetectionState;
 use mithras::batch::Shard;
+use mithras::batch::state::Status;
 use mithras::input::Input;
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -55,14 +56,38 @@ impl Log {
     }
 }
 
+/// A slide of the list, as far as its shard matters.
+pub(super) struct Part {
+    pub shard: u32,
+    /// How it ended, under whatever configuration; none where it was not begun.
+    pub status: Option<Status>,
+}
+
+impl Part {
+    pub(super) fn all(slides: &[Input], plan: &Plan, of: NonZeroU32) -> Vec<Self> {
+        let part = |slide: &Input| {
+            let shard = Shard::number(&slide.name, of);
+            let state = DetectionState::load(&plan.results(shard).join(&slide.name));
+            Self { shard, status: state.map(|s| s.status) }
+        };
+        slides.iter().map(part).collect()
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        matches!(self.status, Some(Status::Finished | Status::NoTissue))
+    }
+}
+
 /// The shards of the slides that are not done, one for each such slide.
-pub(super) fn left(slides: &[Input], plan: &Plan, of: NonZeroU32) -> Vec<u32> {
-    let open = |slide: &Input| {
-        let shard = Shard::number(&slide.name, of);
-        let state = DetectionState::load(&plan.results(shard).join(&slide.name));
-        (!state.is_some_and(|s| s.is_done())).then_some(shard)
-    };
-    slides.iter().filter_map(open).collect()
+pub(super) fn left(parts: &[Part]) -> Vec<u32> {
+    parts.iter().filter(|p| !p.is_done()).map(|p| p.shard).collect()
+}
+
+/// The shards, of those that ran, whose task refused to work: what is done of their slides was done otherwise.
+pub(super) fn refused(ran: &[u32], parts: &[Part], log: impl Fn(u32) -> Log) -> BTreeSet<u32> {
+    let has_tried =
+        |k: u32| parts.iter().filter(|p| p.shard == k).all(|p| p.status == Some(Status::Failed));
+    ran.iter().copied().filter(|k| log(*k).code == Some(1) && !has_tried(*k)).collect()
 }
 
 /// The shards, of those that ran, that are to run again: with slides that are not done, or refused.
@@ -89,6 +114,16 @@ mod tests {
             format!("{ended}{{\"event\":\"started\"}}\nslurmstepd: error: NODE FAILURE\n{{\"ev");
         assert_eq!(of(&killed), (None, "{\"ev".into()));
         assert_eq!(of(""), (None, String::new()));
+    }
+
+    #[test]
+    fn a_task_that_failed_on_every_slide_has_not_refused() {
+        let part = |shard, status| Part { shard, status };
+        let (done, failed) = (Some(Status::Finished), Some(Status::Failed));
+        let parts = [part(1, done), part(1, failed), part(2, failed), part(3, None), part(4, done)];
+        let log = |k: u32| Log { code: Some(u8::from(k != 4)), why: None };
+        assert_eq!(Vec::from_iter(refused(&[1, 2, 3, 4], &parts, log)), [1, 3]);
+        assert_eq!(left(&parts), [1, 2, 3]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::error::SlurmError;
 use super::queue;
 use super::script::{Plan, Written, written};
-use super::shards::{Log, failed, left};
+use super::shards::{Log, Part, failed, left, refused};
 use base::digest::sha256;
 use base::text::Many;
 use detect::CancelToken;
@@ -46,7 +46,7 @@ pub struct Ended {
     pub run: RunFile,
     /// Slides of the list.
     pub slides: usize,
-    /// Of them, those that are not done.
+    /// Of them, those that are not done, or are in a shard whose task refused to work.
     pub left: usize,
 }
 
@@ -71,16 +71,21 @@ pub fn run(
     loop {
         let Some(round) = jobs.rounds.last().cloned() else { unreachable!("one was submitted") };
         wait(&round, listener, cancel)?;
-        let open = left(&slides, plan, of);
+        let parts = Part::all(&slides, plan, of);
         let log = |k| Log::read(&plan.out, &round.job, k);
-        let again = failed(&round.shards, &open, log);
+        let again = failed(&round.shards, &left(&parts), log);
         for &k in &again {
             listener.note(&why(&plan.out, &round.job, (k, of.get())));
         }
         if again.is_empty() || jobs.rounds.len() > 1 {
+            let refused = refused(&round.shards, &parts, log);
+            let left = parts.iter().filter(|p| !p.is_done() || refused.contains(&p.shard)).count();
+            if let Some(&k) = refused.first().filter(|_| left == slides.len()) {
+                return Err(SlurmError::Tasks { first: why(&plan.out, &round.job, (k, of.get())) });
+            }
             let run = report::gather(&outs(plan, of), Some(&plan.out));
             let run = run.map_err(SlurmError::Gather)?;
-            return Ok(Ended { run, slides: slides.len(), left: open.len() });
+            return Ok(Ended { run, slides: slides.len(), left });
         }
         submit(plan, &file, &mut jobs, again, listener)?;
     }

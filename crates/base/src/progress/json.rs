@@ -112,6 +112,7 @@ mod tests {
         // Within the same second, so not written.
         piece.update(2, 4);
         piece.update(4, 4);
+        piece.update(4, 4);
         piece.finish();
         for status in [SlideStatus::Finished, SlideStatus::Kept, SlideStatus::Failed] {
             let reason = (status == SlideStatus::Failed).then_some("no room");

@@ -141,22 +141,27 @@ pub struct Pace {
     from: u64,
     start: Instant,
     last_event: Option<Instant>,
+    /// The last event was of all units.
+    complete: bool,
 }
 
 impl Pace {
     /// Work that begins now with `from` units done before.
     #[must_use]
     pub fn new(unit: &'static str, from: u64) -> Self {
-        Self { unit, from, start: Instant::now(), last_event: None }
+        Self { unit, from, start: Instant::now(), last_event: None, complete: false }
     }
 
-    /// Reports `done` of `total` units of the piece `name`; to scripts at most once a second.
+    /// Reports `done` of `total` units of the piece `name`; to scripts at most once a second, and when the last
+    /// unit is done.
     pub fn update(&mut self, listener: &mut dyn Listener, name: &str, done: u64, total: u64) {
         listener.update(done, total);
         let now = Instant::now();
-        if done < total && self.last_event.is_some_and(|last| now - last < EVERY) {
+        let recent = self.last_event.is_some_and(|last| now - last < EVERY);
+        if recent && (done < total || self.complete) {
             return;
         }
+        self.complete = done >= total;
         self.last_event = Some(now);
         let new = done.saturating_sub(self.from);
         let rate = new as f64 / (now - self.start).as_secs_f64().max(1e-3);

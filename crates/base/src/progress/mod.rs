@@ -4,7 +4,9 @@
 mod event;
 mod json;
 mod listener;
+mod slides;
 
 pub use event::{Event, SCHEMA, SlideStatus};
 pub use json::JsonLog;
 pub use listener::{Listener, Pace, Piece, Reporter, Shared, Silent};
+pub use slides::SlidePace;

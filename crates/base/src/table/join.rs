@@ -11,6 +11,10 @@ struct Rule {
 }
 
 const RULES: &[Rule] = &[
+    Rule {
+        name: "with every accent as a character of its own (they look the same)",
+        apply: accents,
+    },
     Rule { name: "ignoring upper and lower case", apply: |k| k.to_lowercase() },
     Rule { name: "without the file's ending", apply: |k| without_ending(k).to_owned() },
     Rule { name: "without the folder", apply: |k| file_name(k).to_owned() },
@@ -50,6 +54,44 @@ pub fn without_ending(key: &str) -> &str {
         Some(m) if first.ends_with(".ome") => &first[..m],
         _ => first,
     }
+}
+
+/// Accents of Latin letters: the combining mark, then each letter before the letter that has it.
+const ACCENTS: &[(char, &str)] = &[
+    ('\u{300}', "AÀEÈIÌNǸOÒUÙaàeèiìnǹoòuù"),
+    ('\u{301}', "AÁCĆEÉIÍLĹNŃOÓRŔSŚUÚYÝZŹaácćeéiílĺnńoórŕsśuúyýzź"),
+    ('\u{302}', "AÂCĈEÊGĜHĤIÎJĴOÔSŜUÛWŴYŶaâcĉeêgĝhĥiîjĵoôsŝuûwŵyŷ"),
+    ('\u{303}', "AÃEẼIĨNÑOÕUŨYỸaãeẽiĩnñoõuũyỹ"),
+    ('\u{304}', "AĀEĒIĪOŌUŪaāeēiīoōuū"),
+    ('\u{306}', "AĂEĔGĞIĬOŎUŬaăeĕgğiĭoŏuŭ"),
+    ('\u{307}', "CĊEĖGĠIİZŻcċeėgġzż"),
+    ('\u{308}', "AÄEËIÏOÖUÜYŸaäeëiïoöuüyÿ"),
+    ('\u{30a}', "AÅUŮaåuů"),
+    ('\u{30b}', "OŐUŰoőuű"),
+    ('\u{30c}', "AǍCČDĎEĚLĽNŇRŘSŠTŤZŽaǎcčdďeělľnňrřsštťzž"),
+    ('\u{326}', "SȘTȚsștț"),
+    ('\u{327}', "CÇGĢKĶLĻNŅRŖSŞTŢcçgģkķlļnņrŗsştţ"),
+    ('\u{328}', "AĄEĘIĮUŲaąeęiįuų"),
+];
+
+/// Letters with an accent as letter and accent, as file names of macOS are written; others stay.
+fn accents(key: &str) -> String {
+    let parts = |whole: char| {
+        let part = |(mark, pairs): &(char, &str)| {
+            let (letters, accented) = (pairs.chars().step_by(2), pairs.chars().skip(1).step_by(2));
+            let (letter, _) = letters.zip(accented).find(|(_, accented)| *accented == whole)?;
+            Some([letter, *mark])
+        };
+        ACCENTS.iter().find_map(part).filter(|_| !whole.is_ascii())
+    };
+    let mut out = String::with_capacity(key.len());
+    for c in key.chars() {
+        match parts(c) {
+            Some(both) => out.extend(both),
+            None => out.push(c),
+        }
+    }
+    out
 }
 
 /// Leading zeros of every run of digits off: `case01-02` is `case1-2`.
@@ -220,6 +262,8 @@ mod tests {
             (["P-1", "P-2"], ["P1", "P 2"], "ignoring blanks"),
             (["TCGA-A1-A0SB-01Z", "TCGA-A1-A0SC-01Z"], ["TCGA-A1-A0SB", "TCGA-A1-A0SC"], "TCGA"),
             (["S1_x", "S2_x"], ["S1", "S2"], "the second is the beginning of the first"),
+            // As on macOS and as typed.
+            (["Müller", "Škoda"], ["Mu\u{308}ller", "S\u{30c}koda"], "every accent as a character"),
         ] {
             let mismatch = between(&left, &right).unwrap();
             assert_eq!(mismatch.rule.map(|(_, n)| n), Some(2), "{mismatch}");
@@ -229,6 +273,7 @@ mod tests {
         }
         assert_eq!(between(&["a", "b"], &["b", "a"]), None);
         assert_eq!(between(&["x"], &["y"]).unwrap().rule, None);
+        assert_eq!(between(&["é"], &["e"]).unwrap().rule, None, "an accent is a difference");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::input::{Input, file_name, stem};
 use crate::regions::RegionSource;
 use base::remedy::{Remedied, Remedy};
 use base::table::{Format, Table, TableError, Unmatched, uncell};
-use base::text::Shown;
+use base::text::{Many, Shown};
 use mitosis::Mpp;
 use remote::{Address, AddressError};
 use roi::{Classes, RegionError};
@@ -26,6 +26,8 @@ pub struct Inputs {
     pub hidden: Vec<PathBuf>,
     /// Files of a format that cannot be read, of the same name as a slide; skipped, too.
     pub unread: Vec<PathBuf>,
+    /// Names of files that are a slide under another name, with the one that is taken.
+    pub doubled: Vec<(PathBuf, PathBuf)>,
 }
 
 impl Inputs {
@@ -52,18 +54,57 @@ impl Inputs {
         Ok(())
     }
 
-    /// Leaves the slides that a table names in its column `slide` or `image`, with or without suffix and any number
-    /// of times; gives the names that no slide has.
+    /// What was not taken for a slide of its own, one line each.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes: Vec<String> = Vec::new();
+        for other in &self.unread {
+            let other = Shown(other);
+            notes.push(format!(
+                "skipped, as there is a slide of the same name: {other}, which cannot be read"
+            ));
+        }
+        for (other, taken) in &self.doubled {
+            let (other, taken) = (Shown(other), Shown(taken));
+            notes.push(format!("skipped, as it is the same file as {taken}: {other}"));
+        }
+        if let Some(first) = self.hidden.first() {
+            let (n, first) = (Many(self.hidden.len(), "hidden file"), Shown(first));
+            notes.push(format!("skipped, though named as slides: {n} ({first}); name them"));
+        }
+        if !self.skipped.is_empty() {
+            let n = Many(self.skipped.len(), "file");
+            notes.push(format!("not slides and skipped: {n} in the folders"));
+        }
+        notes
+    }
+
+    /// Leaves the slides that a table names in its column `slide` or `image`, with or without suffix or folder and any
+    /// number of times; gives the names that no slide has.
     ///
     /// # Errors
     /// [`InputError::Table`]; [`InputError::NoneNamed`] where no name is a slide's.
     pub fn retain_named(&mut self, path: &Path) -> Result<Option<Unmatched>, InputError> {
         let table = Table::read(path, &Format::default())?;
         let column = table.need(&["slide", "image"])?;
-        let cell = |row| uncell(table.cell(row, column)).to_owned();
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let of: BTreeMap<String, &Input> =
+            self.slides.iter().map(|i| (file_name(&i.path), i)).collect();
+        // A path is that of a slide, as a list of slides names it, or a part of it.
+        let cell = |row| {
+            let cell = remote::without_query(uncell(table.cell(row, column)));
+            let slide = of.get(&file_name(Path::new(&cell)));
+            let same = |i: &&&Input| i.path.ends_with(&cell) || i.path == folder.join(&cell);
+            slide.filter(same).map_or(cell.clone(), |i| i.name.clone())
+        };
         let names: BTreeSet<String> = (0..table.len()).map(cell).collect();
-        let unmatched = self.unmatched(&path.display().to_string(), names.iter())?;
+        let source = path.display().to_string();
+        let unmatched = self.unmatched(&source, names.iter())?;
         self.slides.retain(|i| names.contains(&i.name) || names.contains(&file_name(&i.path)));
+        // The slides that were left out on purpose are not missing from their cases.
+        if let Some(list) = self.slides.iter().find_map(|i| i.list.clone()) {
+            self.share_list(format!("{} {source}", list.source));
+        }
         Ok(unmatched)
     }
 
@@ -185,8 +226,64 @@ pub fn find(
     mpp: Option<Mpp>,
     table: &BTreeMap<String, Mpp>,
 ) -> Result<Inputs, InputError> {
+    let mut found = named(arguments)?;
+    let mut paths: BTreeMap<String, PathBuf> = BTreeMap::new();
+    for slide in &mut found.slides {
+        let (name, file) = (slide.name.clone(), slide.file_name());
+        if let Some(first) = paths.insert(name.clone(), slide.path.clone()) {
+            return Err(InputError::SameName { name, first, second: slide.path.clone() });
+        }
+        let (own, with) = (table.get(&name).copied(), table.get(&file).copied());
+        if let (Some(own), Some(with)) = (own, with)
+            && own != with
+        {
+            return Err(InputError::TwoMpp { name, file, own, with });
+        }
+        let own = own.or(with);
+        (slide.mpp, slide.own_mpp) = (own.or(mpp), own.is_some());
+    }
+    Ok(found)
+}
+
+/// The same, for work that writes no folder for each slide: slides whose files have one name are called by their paths.
+///
+/// # Errors
+/// [`InputError`].
+pub fn find_files(arguments: &[PathBuf]) -> Result<Inputs, InputError> {
+    let mut found = named(arguments)?;
+    let mut times: BTreeMap<String, usize> = BTreeMap::new();
+    found.slides.iter().for_each(|s| *times.entry(s.name.clone()).or_default() += 1);
+    for slide in found.slides.iter_mut().filter(|s| times.get(&s.name) > Some(&1)) {
+        slide.name = slide.path.display().to_string();
+    }
+    Ok(found)
+}
+
+/// The slides of `arguments`; several may have one name.
+fn named(arguments: &[PathBuf]) -> Result<Inputs, InputError> {
     let mut found = Inputs::default();
-    let mut seen: BTreeSet<PathBuf> = BTreeSet::new();
+    let mut names: BTreeMap<String, PathBuf> = BTreeMap::new();
+    for path in files_of(arguments, &mut found)? {
+        let name = stem(&path);
+        if let Some(first) = names.get(&name) {
+            // One that nothing here reads must not keep a whole folder from being read.
+            if is_foreign(&path) {
+                found.unread.push(path);
+                continue;
+            }
+            if is_foreign(first) {
+                found.slides.retain(|s| s.path != *first);
+                found.unread.push(first.clone());
+            }
+        }
+        found.slides.push(Input::new(&path));
+        names.insert(name, path);
+    }
+    Ok(found)
+}
+
+/// The files that may be slides, each once.
+fn files_of(arguments: &[PathBuf], found: &mut Inputs) -> Result<Vec<PathBuf>, InputError> {
     let mut paths: Vec<PathBuf> = Vec::new();
     for argument in arguments {
         for path in expand(argument)? {
@@ -196,8 +293,7 @@ pub fn find(
             }
             let (files, hidden) = files_below(&path)?;
             found.hidden.extend(hidden);
-            let own = |f: &PathBuf| is_slide(f) && !series::is_other(f);
-            let (slides, others): (Vec<_>, Vec<_>) = files.into_iter().partition(own);
+            let (slides, others): (Vec<_>, Vec<_>) = files.into_iter().partition(|f| is_slide(f));
             if slides.is_empty() {
                 return Err(InputError::NoSlides { path, others: others.len() });
             }
@@ -205,39 +301,21 @@ pub fn find(
             found.skipped.extend(others);
         }
     }
-    let mut names: BTreeMap<String, PathBuf> = BTreeMap::new();
+    let mut seen: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
+    let mut once = Vec::new();
     for path in series::once(paths) {
         let same = path.canonicalize().unwrap_or_else(|_| path.clone());
-        if !seen.insert(same) {
-            continue;
-        }
-        let name = stem(&path);
-        if let Some(first) = names.get(&name) {
-            // One that nothing here reads must not keep a whole folder from being read.
-            if is_foreign(&path) {
-                found.unread.push(path);
-                continue;
+        match seen.get(&same) {
+            None => {
+                seen.insert(same, path.clone());
+                once.push(path);
             }
-            if !is_foreign(first) {
-                let (first, second) = (first.clone(), path);
-                return Err(InputError::SameName { name, first, second });
-            }
-            found.slides.retain(|s| s.path != *first);
-            found.unread.push(first.clone());
+            // The same file named twice is meant once.
+            Some(first) if *first == path => {}
+            Some(first) => found.doubled.push((path, first.clone())),
         }
-        names.insert(name.clone(), path.clone());
-        let file = file_name(&path);
-        let (own, with) = (table.get(&name).copied(), table.get(&file).copied());
-        if let (Some(own), Some(with)) = (own, with)
-            && own != with
-        {
-            return Err(InputError::TwoMpp { name, file, own, with });
-        }
-        let own = own.or(with);
-        let (mpp, own_mpp) = (own.or(mpp), own.is_some());
-        found.slides.push(Input { path, name, mpp, own_mpp, columns: Vec::new(), regions: None });
     }
-    Ok(found)
+    Ok(once)
 }
 
 fn expand(argument: &Path) -> Result<Vec<PathBuf>, InputError> {
@@ -265,7 +343,7 @@ fn files_below(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>), InputError
     let wanted = |p: &Path| !hidden_folder(p) && !holds_results(p);
     let mut files = base::walk::files(folder, &wanted)
         .map_err(|e| InputError::List { path: e.path, source: e.source })?;
-    files.retain(|f| f.is_file());
+    files.retain(|f| f.is_file() || is_dangling(f));
     let (mut others, files): (Vec<_>, Vec<_>) = files.into_iter().partition(|f| hidden(f));
     others.retain(|f| named_as_slide(f));
     Ok((files, others))
@@ -276,14 +354,22 @@ fn holds_results(folder: &Path) -> bool {
     is_at(folder)
 }
 
-/// A damaged or unknown slide is one too: it must fail with an error, not be passed over.
+/// Whether a path is a link to what is not there.
+fn is_dangling(path: &Path) -> bool {
+    path.is_symlink() && path.metadata().is_err()
+}
+
+/// A damaged or unknown slide is one too: it must fail with an error, not be passed over. Of a dangling link only the
+/// name is known.
 fn is_slide(path: &Path) -> bool {
-    named_as_slide(path)
-        || starts_as_slide(path)
-        || !matches!(
-            slide::Slide::open(path),
-            Err(SlideError::Unsupported { .. } | SlideError::Empty { .. })
-        )
+    let unknown = || {
+        starts_as_slide(path)
+            || !matches!(
+                slide::Slide::open(path),
+                Err(SlideError::Unsupported { .. } | SlideError::Empty { .. })
+            )
+    };
+    !series::is_other(path) && (named_as_slide(path) || !is_dangling(path) && unknown())
 }
 
 /// Whether nothing here reads a file, whatever its suffix.
@@ -397,6 +483,72 @@ mod tests {
         // One of them fails by its name.
         assert_eq!(find(&[other, last], None, &none).unwrap().slides.len(), 1);
         assert_eq!(find(&[a.clone(), a], None, &none).unwrap().slides.len(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn no_link_in_a_folder_is_lost_without_a_word() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |n: &str| dir.path().join(n);
+        let link = |to: &str, n: &str| std::os::unix::fs::symlink(at(to), at(n)).unwrap();
+        std::fs::create_dir(at("s")).unwrap();
+        std::fs::write(at("scan.svs"), b"x").unwrap();
+        link("scan.svs", "s/a.svs");
+        link("scan.svs", "s/b.svs");
+        link("gone.svs", "s/c.svs");
+        link("gone.txt", "s/d.txt");
+        let found = find(&[at("s"), at("s/a.svs")], None, &BTreeMap::new()).unwrap();
+        let names: Vec<_> = found.slides.iter().map(|s| &*s.name).collect();
+        assert_eq!(names, ["a", "c"], "what a link does not lead to fails by its name");
+        assert_eq!((&found.skipped, found.doubled.len()), (&vec![at("s/d.txt")], 1));
+        let notes = found.notes().join("\n");
+        assert!(notes.contains("s/a.svs") && notes.contains("s/b.svs"), "{notes}");
+    }
+
+    #[test]
+    fn slides_of_one_name_are_called_by_their_paths_where_they_need_no_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |n: &str| dir.path().join(n);
+        let drawn = testkit::workspace().join("crates/slide/tests/golden/slides/svs_jpeg_420.svs");
+        for (folder, name) in [("a", "x.svs"), ("b", "x.svs"), ("b", "y.svs")] {
+            std::fs::create_dir_all(at(folder)).unwrap();
+            std::fs::copy(&drawn, at(folder).join(name)).unwrap();
+        }
+        let folders = [at("a"), at("b")];
+        assert!(matches!(
+            find(&folders, None, &BTreeMap::new()),
+            Err(InputError::SameName { name, .. }) if name == "x"
+        ));
+        let names = find_files(&folders).unwrap().slides.into_iter().map(|s| s.name);
+        let path = |n: &str| at(n).display().to_string();
+        assert_eq!(names.collect::<Vec<_>>(), [path("a/x.svs"), path("b/x.svs"), "y".into()]);
+    }
+
+    #[test]
+    fn a_table_names_slides_by_their_paths_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let list = dir.path().join("s.csv");
+        let text = "slide,case\nsub/a.tiff,K1\n/x/b.tiff,K2\nc.tiff,K3\nsub/d.tiff,K4\n";
+        std::fs::write(&list, text).unwrap();
+        let read = || super::super::list::read_list(&list, None, &[]).unwrap();
+        let named = |text: &str| {
+            let only = dir.path().join("only.csv");
+            std::fs::write(&only, text).unwrap();
+            let mut found = read();
+            let note = found.retain_named(&only).map_err(|e| e.to_string())?;
+            let names: Vec<String> = found.slides.iter().map(|s| s.name.clone()).collect();
+            let kept = found.slides[0].list.as_ref().map(|l| l.slides.len());
+            assert_eq!(kept, Some(names.len()), "those left out are not missing");
+            Ok::<_, String>((names.join(" "), note.map(|n| n.to_string())))
+        };
+        let mut all = read();
+        assert_eq!(all.retain_named(&list).unwrap(), None, "a list names its own slides");
+        assert_eq!(all.slides.len(), 4);
+        for row in ["sub/a.tiff", "./sub/a.tiff", "a", "a.tiff"] {
+            assert_eq!(named(&format!("slide\n{row}\n")), Ok(("a".into(), None)), "{row}");
+        }
+        let (names, note) = named("slide\nother/a.tiff\nc\n").unwrap();
+        assert!(names == "c" && note.unwrap().contains("'other/a.tiff'"));
     }
 
     #[test]

@@ -1,17 +1,26 @@
 //! A list of slides with what is known of them: CSV, one line per slide.
 
 use super::inputs::{InputError, Inputs};
-use crate::input::{Input, stem};
+use crate::file::WriteError;
+use crate::input::{Input, Listed, ListedSlide, stem};
+use base::digest::sha256;
 use base::table::{Format, Table, TableError, Unmatched, uncell};
 use mitosis::Mpp;
 use remote::Address;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
+
+/// Columns that `counts.csv` may have besides its own, and those of `cases.csv`; a test keeps them complete.
+const FURTHER: &str = "reviewed_by reviewed_figures reviewed_hotspot_count reviewed_hotspot_mm2 \
+    reviewed_density_per_20_mm2 model_mitotic_score reviewed_mitotic_score placed_slide placed_by placed_rule \
+    placed_mm2 placed_figures regions regions_mm2 excluded_mm2 atypical typical slides slide_names not_counted \
+    hotspot_slide hotspot_slide_analysed_mm2 hotspot_rule density_low density_high density_rule";
 
 /// Reads a list: the column `slide` (path, absolute or from the list's folder, or address), optionally `mpp`
 /// (um/px of a slide; empty: its own, or the `mpp` given here for all that state none), and any
 /// further ones, which are carried into the tables over a run, where `taken` are the columns
-/// already there. Slides are in the list's order.
+/// of `counts.csv` (without any, the list is not one of a run). Slides are in the list's order.
 ///
 /// # Errors
 /// [`InputError::Table`] with file, column and row: a missing file or column, no rows, an empty or
@@ -32,8 +41,10 @@ pub fn read_list(path: &Path, mpp: Option<Mpp>, taken: &[&str]) -> Result<Inputs
         if named(name) != Some(column) {
             return Err(TableError::Twice { path: path.to_owned(), name: name.to_owned() }.into());
         }
-        if taken.iter().any(|t| named(t) == Some(column)) {
-            let why = format!("is called '{name}', as one of counts.csv; give it another name");
+        let more = if taken.is_empty() { "" } else { FURTHER };
+        if taken.iter().copied().chain(more.split_whitespace()).any(|t| named(t) == Some(column)) {
+            let of = "counts.csv or cases.csv";
+            let why = format!("is called '{name}', as one of {of}; give it another name");
             return Err(header(path, column, &why).into());
         }
     }
@@ -74,8 +85,9 @@ pub fn read_list(path: &Path, mpp: Option<Mpp>, taken: &[&str]) -> Result<Inputs
             .map(|&c| (uncell(&rows.names()[c]).to_owned(), uncell(rows.cell(row, c)).to_owned()));
         let columns = cells.collect();
         let (mpp, own_mpp) = (own.or(mpp), own.is_some());
-        found.slides.push(Input { path, name, mpp, own_mpp, columns, regions: None });
+        found.slides.push(Input { path, name, mpp, own_mpp, columns, regions: None, list: None });
     }
+    found.enlist(path);
     Ok(found)
 }
 
@@ -102,8 +114,50 @@ impl Inputs {
                 (slide.mpp, slide.own_mpp) = (row.mpp, true);
             }
         }
+        self.enlist(list);
         Ok(note)
     }
+
+    /// Makes these slides the slides of a list, for the records of a run: cases are made of the further columns.
+    fn enlist(&mut self, list: &Path) {
+        let source = std::path::absolute(list).unwrap_or_else(|_| list.to_owned());
+        self.share_list(source.to_string_lossy().into_owned());
+    }
+
+    /// The same, of a list by a text that names it.
+    pub(super) fn share_list(&mut self, source: String) {
+        let listed = |s: &Input| ListedSlide { name: s.name.clone(), columns: s.columns.clone() };
+        let slides = self.slides.iter().map(listed).collect();
+        let list = Arc::new(Listed { schema: SCHEMA.to_owned(), slides, source });
+        let named = self.slides.iter().any(|s| !s.columns.is_empty()).then_some(list);
+        self.slides.iter_mut().for_each(|s| s.list.clone_from(&named));
+    }
+}
+
+/// The schema of a list in the records of a run.
+const SCHEMA: &str = "mithras.list/1";
+/// Folder of what a run's processes write down before they begin, in that of the run.
+pub(crate) const RECORDS: &str = ".runs";
+
+/// Writes down which slides the lists of a run name, before its first slide, so that a case is known to lack those that
+/// are not begun.
+///
+/// # Errors
+/// [`WriteError`].
+pub(crate) fn record_lists(out: &Path, inputs: &[Input]) -> Result<(), WriteError> {
+    let lists = inputs.iter().filter_map(|i| Some((&i.list.as_ref()?.source, i.list.as_ref()?)));
+    for (source, list) in lists.collect::<BTreeMap<_, _>>() {
+        let path = out.join(RECORDS).join(format!("list-{}.json", &sha256(source)[..16]));
+        base::json::write(&path, &**list)?;
+    }
+    Ok(())
+}
+
+/// The slides that the lists of a run name, with their further columns, by name; a damaged record is ignored.
+pub(crate) fn listed(out: &Path) -> BTreeMap<String, Vec<(String, String)>> {
+    let files = base::walk::entries(&out.join(RECORDS)).unwrap_or_default();
+    let lists = files.iter().filter_map(|f| base::json::read_schema::<Listed>(f, SCHEMA).ok());
+    lists.flat_map(|l| l.slides).map(|s| (s.name, s.columns)).collect()
 }
 
 /// A complaint about a column's name.

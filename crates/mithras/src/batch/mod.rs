@@ -9,15 +9,14 @@ mod finished;
 mod former;
 mod inputs;
 mod list;
-mod pace;
 mod preflight;
-pub mod results;
 mod run;
 mod series;
 mod shard;
 pub mod state;
 
 pub use crate::input::Input;
+pub use base::sealed as results;
 pub(crate) use detection::result_files;
 pub use detection::{
     DetectionOutcome, DetectionState, SlideFailure, StageTime, Work, clear, detect,
@@ -25,8 +24,9 @@ pub use detection::{
 pub(crate) use finished::counts;
 pub use finished::{Results, ResultsError, is_bound, results as finished_results};
 pub use former::outdated_slide;
-pub use inputs::{InputError, Inputs, find, named_as_slide, read_mpp_table};
+pub use inputs::{InputError, Inputs, find, find_files, named_as_slide, read_mpp_table};
 pub use list::read_list;
+pub(crate) use list::{RECORDS, listed, record_lists};
 pub use preflight::{StartError, preflight};
 pub use run::{Checked, Ended, Existing, Failure, Key, OutFolder, Outcome, Task, run};
 pub use shard::{Shard, ShardError};

@@ -3,7 +3,7 @@
 use super::detection::{DetectionState as State, SlideFailure, key};
 use super::run::Existing;
 use super::state::{
-    OWN_SETTINGS, StateError, Status, differ_in_one, differences, has_results, upgraded,
+    self, OWN_SETTINGS, StateError, Status, differ_in_one, differences, has_results,
 };
 use crate::detector::{Detector, ENGINE_SETTING, RunError};
 use crate::input::{Input, InputDigest};
@@ -98,6 +98,20 @@ pub enum StartError {
         /// Name of the slide.
         slide: String,
     },
+    /// Two slides would share a folder, where upper and lower case are the same.
+    #[error(
+        "{} does not distinguish upper and lower case, and `{first}` and `{second}` would be one folder there; \
+         rename one of the slides, or run them into different folders",
+        Shown(path)
+    )]
+    Case {
+        /// Folder of results.
+        path: PathBuf,
+        /// Name of a slide.
+        first: String,
+        /// Name of the other.
+        second: String,
+    },
 }
 
 /// How far the results of two engines may differ: the tolerance of the engines' tests in f32, and
@@ -125,7 +139,12 @@ pub fn preflight(
 ) -> Result<Vec<Result<(), SlideFailure>>, StartError> {
     let refuse = |source| StartError::Out { path: out.to_owned(), source };
     std::fs::create_dir_all(out).map_err(refuse)?;
-    crate::file::temporary_for(&out.join("run.json")).map_err(|e| refuse(e.source))?;
+    let probe = crate::file::temporary_for(&out.join("run.json")).map_err(|e| refuse(e.source))?;
+    // Another name of the same file, if there is one.
+    let other_case = probe.path().with_file_name(swapped(probe.path()));
+    if let Some([first, second]) = alike(inputs).filter(|_| other_case.exists()) {
+        return Err(StartError::Case { path: out.to_owned(), first, second });
+    }
     if let Some(kept) = &detector.models.kept {
         let refuse = |source| StartError::Out { path: kept.folder.clone(), source };
         std::fs::create_dir_all(&kept.folder).map_err(refuse)?;
@@ -150,7 +169,12 @@ pub fn preflight(
             return Err(StartError::Exists { path: out.to_owned(), count });
         }
         Existing::Resume => {
-            for (input, state) in stored.iter().filter(|(_, s)| s.status != Status::Failed) {
+            let look = |(input, _): &(&Input, State)| InputDigest::from_file(&input.path).ok();
+            let files: Vec<Option<InputDigest>> = stored.par_iter().map(look).collect();
+            for ((input, state), file) in stored.iter().zip(files) {
+                if state.status == Status::Failed {
+                    continue;
+                }
                 let (path, slide) = (out.to_owned(), input.name.clone());
                 let now = key(detector, input);
                 if !now.fits(state) && !now.is_former(state) {
@@ -162,8 +186,8 @@ pub fn preflight(
                     let differs = differences(&state.settings, &now.settings);
                     return Err(StartError::Config { path, slide, differs });
                 }
-                // A file that cannot be read now is that slide's own failure.
-                if InputDigest::from_file(&input.path).is_ok_and(|d| !d.same(&state.input)) {
+                // A file that cannot be read now leaves what is done; a slide that is not done is begun again.
+                if state.is_done() && file.is_some_and(|f| !f.same(&state.input)) {
                     return Err(StartError::Input { path, slide });
                 }
             }
@@ -187,6 +211,24 @@ pub fn preflight(
         .collect())
 }
 
+/// Names of two slides that differ in upper and lower case alone.
+fn alike(inputs: &[Input]) -> Option<[String; 2]> {
+    let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+    inputs.iter().find_map(|i| {
+        let first = seen.insert(i.name.to_lowercase(), &i.name)?;
+        Some([first.to_owned(), i.name.clone()])
+    })
+}
+
+/// The name of a file with upper and lower case exchanged.
+fn swapped(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let swap = |c: char| {
+        if c.is_ascii_lowercase() { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() }
+    };
+    name.chars().map(swap).collect()
+}
+
 /// Refuses a folder that holds finished slides of another configuration, other than the `inputs`.
 fn mixed(inputs: &[Input], detector: &Detector, out: &Path) -> Result<(), StartError> {
     let names: BTreeSet<&str> = inputs.iter().map(|i| i.name.as_str()).collect();
@@ -203,7 +245,7 @@ fn mixed(inputs: &[Input], detector: &Detector, out: &Path) -> Result<(), StartE
         let mut state = State::load(&folder).filter(|s| s.is_done() && !s.settings.is_empty())?;
         OWN_SETTINGS.iter().for_each(|own| drop(state.settings.remove(*own)));
         let engine = any_engine && differ_in_one(&state.settings, &settings, ENGINE_SETTING);
-        let alike = engine || upgraded(&state.settings) == upgraded(&settings);
+        let alike = engine || state::alike(&state.settings, &settings);
         (!alike).then_some((folder, state))
     });
     let Some((folder, state)) = first else { return Ok(()) };
@@ -221,6 +263,7 @@ impl Remedied for StartError {
             Self::Mixed { .. } => Some(Remedy::OtherFolder),
             Self::State { .. } => Some(Remedy::RedoSlide),
             Self::Input { .. } => Some(Remedy::Replace),
+            Self::Case { .. } => Some(Remedy::FolderPerRun),
             Self::Out { .. } => None,
         }
     }

@@ -1,12 +1,11 @@
 //! The loop over slides.
 
-use super::pace::Pace;
-use super::results::Sealed;
-use super::state::{State, Status, differ_in_one, raised, upgraded};
+use super::state::{State, Status, alike, differ_in_one, raised};
 use crate::file::{Lock, LockError, WriteError};
 use crate::input::{Input, InputDigest, Stamp};
-use crate::progress::{Event, Listener, Piece, Shared, SlideStatus};
+use crate::progress::{Event, Listener, Piece, Shared, SlidePace, SlideStatus};
 use base::remedy::{Remedied, Remedy};
+use base::sealed::Sealed;
 use base::text::{Shown, plain};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -64,21 +63,20 @@ impl Key {
     /// Whether stored results are of this work, or differ from it in what they may.
     #[must_use]
     pub fn fits<W>(&self, stored: &State<W>) -> bool {
-        let alike = |name| differ_in_one(&stored.settings, &self.settings, name);
-        let same =
-            || !self.settings.is_empty() && upgraded(&stored.settings) == upgraded(&self.settings);
-        stored.config == self.digest || same() || self.may_differ.is_some_and(alike)
+        let differ = |name| differ_in_one(&stored.settings, &self.settings, name);
+        let same = || !self.settings.is_empty() && alike(&stored.settings, &self.settings);
+        stored.config == self.digest || same() || self.may_differ.is_some_and(differ)
     }
 
     /// Whether stored results are of this work by the version of the numbers before: [`Task::outdated`] decides
     /// whether they are kept.
     #[must_use]
     pub fn is_former<W>(&self, stored: &State<W>) -> bool {
-        let alike = |raised: &BTreeMap<String, String>| {
+        let same = |raised: &BTreeMap<String, String>| {
             let differ = |name| differ_in_one(raised, &self.settings, name);
-            *raised == self.settings || self.may_differ.is_some_and(differ)
+            alike(raised, &self.settings) || self.may_differ.is_some_and(differ)
         };
-        self.former.contains(&stored.config) || raised(&stored.settings).as_ref().is_some_and(alike)
+        self.former.contains(&stored.config) || raised(&stored.settings).as_ref().is_some_and(same)
     }
 }
 
@@ -184,7 +182,7 @@ impl<W, E: std::error::Error + 'static> Outcome<W, E> {
     }
 
     /// For scripts, with how far all slides are now.
-    fn ended(&self, far: &Pace) -> Event<'_> {
+    fn ended(&self, far: &SlidePace) -> Event<'_> {
         let round = |v: f64, n: f64| (v * n).round() / n;
         Event::SlideEnded {
             slide: &self.input.name,
@@ -293,7 +291,7 @@ pub fn run<T: Task>(
     let queue: Mutex<VecDeque<_>> = Mutex::new(inputs.into_iter().enumerate().collect());
     let done: Mutex<Vec<Option<Ended<T>>>> = Mutex::new((0..total).map(|_| None).collect());
     let shared = Shared::new(listener);
-    let pace = Mutex::new(Pace::new(total));
+    let pace = Mutex::new(SlidePace::new(total));
     std::thread::scope(|scope| {
         for task in workers {
             let (queue, done, pace) = (&queue, &done, &pace);
@@ -358,17 +356,27 @@ fn process_slide<T: Task>(
     let folder = out.join(&input.name);
     let key = task.key(&input);
     let mut damage = None;
-    let mut kept = |task: &T| {
-        let state = State::load(&folder).filter(State::is_done)?;
-        damage = state.check(&folder, |_| true).err().map(|e| e.to_string());
-        let good = damage.is_none() && checked.is_ok() && task.keeps(&input, &folder, &state);
-        good.then_some(state)
+    let mut kept = |task: &T| match stored(task, &input, &folder) {
+        Ok(state) => state,
+        Err(why) => {
+            damage = Some(why);
+            None
+        }
+    };
+    let refused = checked.as_ref().err().map(ToString::to_string);
+    let note = |seen: &Seen, listener: &mut dyn Listener| {
+        if let Some(note) = seen.note(refused.as_deref()) {
+            listener.note(&plain(&format!("{}: {note}", input.name)));
+        }
     };
     let mut stored = if existing == Existing::Resume { kept(task) } else { None };
-    // Cells of a later list are written under the lock.
+    // Cells of a later list, and where the slide is now, are written under the lock.
     let same = |s: &State<_>| input.columns.is_empty() || s.columns == input.columns;
-    if let Some(state) = stored.take_if(|s| key.fits(s) && same(s)) {
+    let alike = |(s, seen): &mut Stored<_>| key.fits(s) && same(s) && seen.is_as(&s.input);
+    if let Some((state, seen)) = stored.take_if(alike) {
+        note(&seen, progress.listener);
         base::file::remove_leftovers(&folder);
+        task.tidy(&folder);
         return Outcome { input, folder, state, kept: true, failure: None };
     }
     let (held, busy) = match Lock::take(&folder) {
@@ -379,7 +387,7 @@ fn process_slide<T: Task>(
     if existing != Existing::Overwrite && busy.is_none() {
         stored = kept(task);
     }
-    if let Some(state) = stored.as_ref().filter(|s| !key.fits(s) && key.is_former(s))
+    if let Some((state, _)) = stored.as_ref().filter(|(s, _)| !key.fits(s) && key.is_former(s))
         && let Some(why) = task.outdated(&input, &folder, state)
     {
         damage = Some(format!("its numbers are of an earlier version ({why})"));
@@ -389,12 +397,18 @@ fn process_slide<T: Task>(
         progress.listener.report(&format!("{}: {damage}; it is done again", plain(&input.name)));
     }
     let result = match (checked, busy, stored) {
-        (Err(reason), ..) => Err(Failure::Work(reason)),
+        (Err(reason), Some(_), _) | (Err(reason), _, None) => Err(Failure::Work(reason)),
         (_, Some(busy), _) => Err(busy.into()),
-        (_, _, Some(state)) => match reuse(state, &key, &input, &folder) {
-            Ok(state) => return Outcome { input, folder, state, kept: true, failure: None },
-            Err(failure) => Err(failure),
-        },
+        (_, _, Some((state, seen))) => {
+            note(&seen, progress.listener);
+            match reuse(state, seen, &key, &input, &folder) {
+                Ok(state) => {
+                    task.tidy(&folder);
+                    return Outcome { input, folder, state, kept: true, failure: None };
+                }
+                Err(failure) => Err(failure),
+            }
+        }
         _ => finish(task, &input, &key, &folder, existing, progress),
     };
     let failure = match result {
@@ -402,14 +416,77 @@ fn process_slide<T: Task>(
         Err(Failure::Work(_)) if task.stopped() => Failure::Stopped,
         Err(failure) => failure,
     };
-    // An interrupted slide stays so, and what another process did or does is its own.
-    let theirs = matches!(failure, Failure::Stopped | Failure::Otherwise { .. });
+    // An interrupted slide stays so, and what another process did or does is its own. Results that are done stay, too,
+    // where their slide cannot be read now.
+    let done = || State::<T::Work>::load(&folder).is_some_and(|s| s.is_done());
+    let theirs = matches!(failure, Failure::Stopped | Failure::Otherwise { .. })
+        || existing != Existing::Overwrite && done();
     let outcome = fails(&key, input, folder, failure);
     // The failure itself is reported anyway; a full disk must not hide it.
     if held.is_some() && !theirs {
         let _ = outcome.state.save(&outcome.folder);
     }
     outcome
+}
+
+/// The state of results, with how their slide's file is now.
+type Stored<W> = (State<W>, Seen);
+
+/// The results of a slide that are there and good, with how its file is now; none without any, and a reason for those
+/// that must be made again.
+fn stored<T: Task>(
+    task: &T,
+    input: &Input,
+    folder: &Path,
+) -> Result<Option<Stored<T::Work>>, String> {
+    let Some(state) = State::load(folder).filter(State::is_done) else { return Ok(None) };
+    state.check(folder, |_| true).map_err(|e| e.to_string())?;
+    let seen = Seen::look(input, &state.input);
+    if matches!(seen, Seen::Other) {
+        return Err("its slide has changed since".into());
+    }
+    Ok(task.keeps(input, folder, &state).then_some((state, seen)))
+}
+
+/// The file of a slide that is done, as it is now.
+enum Seen {
+    /// The one that was read, with its present path and time of change.
+    Same { now: InputDigest, touched: bool },
+    /// Another one.
+    Other,
+    /// It cannot be read, for this reason.
+    Not(String),
+}
+
+impl Seen {
+    fn look(input: &Input, before: &InputDigest) -> Self {
+        match InputDigest::from_file(&input.path) {
+            Err(e) => Self::Not(e.to_string()),
+            Ok(now) if !now.same_slide(before) => Self::Other,
+            Ok(now) => {
+                Self::Same { touched: now.modified != before.modified, now: before.updated(now) }
+            }
+        }
+    }
+
+    /// Whether the state of the slide needs no change.
+    fn is_as(&self, before: &InputDigest) -> bool {
+        !matches!(self, Self::Same { now, .. } if now != before)
+    }
+
+    /// What is to be known of results that are kept; `refused` is why the slide cannot be used now.
+    fn note(&self, refused: Option<&str>) -> Option<String> {
+        let why = match self {
+            Self::Not(why) => refused.unwrap_or(why),
+            Self::Same { touched: true, .. } => {
+                return Some(
+                    "kept: the time of change of its slide differs, the content does not".into(),
+                );
+            }
+            _ => refused?,
+        };
+        Some(format!("kept, but its slide could not be checked ({why})"))
+    }
 }
 
 /// The outcome of a slide that is not done.
@@ -443,9 +520,10 @@ fn raise<W>(state: &mut State<W>, key: &Key) {
     }
 }
 
-/// Keeps what is done, with the cells of the current list. The caller holds the folder.
+/// Keeps what is done, with the cells of the current list and the place of the slide. The caller holds the folder.
 fn reuse<W, E>(
     mut state: State<W>,
+    seen: Seen,
     key: &Key,
     input: &Input,
     folder: &Path,
@@ -465,7 +543,11 @@ where
     if listed {
         state.columns.clone_from(&input.columns);
     }
-    if former || listed {
+    let moved = !seen.is_as(&state.input);
+    if let Seen::Same { now, .. } = seen {
+        state.input = now;
+    }
+    if former || listed || moved {
         state.save(folder)?;
     }
     Ok(state)
@@ -484,17 +566,23 @@ fn finish<T: Task>(
         let path = path.to_owned();
         move |source| Failure::Io { path, source }
     };
-    let clear = || task.clear(folder).map_err(|(path, source)| Failure::Io { path, source });
-    if existing == Existing::Overwrite {
-        clear()?;
-    }
+    let clear =
+        |task: &T| task.clear(folder).map_err(|(path, source)| Failure::Io { path, source });
     let start = Instant::now();
     std::fs::create_dir_all(folder).map_err(io(folder))?;
     let before = Stamp::from_file(&input.path).map_err(io(&input.path))?;
     let mut state = State::running(&key.digest, before.digest().clone());
     state.settings.clone_from(&key.settings);
     state.columns.clone_from(&input.columns);
+    let begun = State::<T::Work>::load(folder).map(|s| s.input);
+    let other = |b: &InputDigest| b.modified != state.input.modified || !b.same_slide(&state.input);
+    let other = begun.is_some_and(|b| !b.sha256.is_empty() && other(&b));
+    // Before anything is removed: nobody shall take a slide for finished whose files are gone.
     state.save(folder)?;
+    if existing == Existing::Overwrite || other {
+        clear(task)?;
+        state.save(folder)?;
+    }
     let mut piece = Piece::begin(listener, label, &input.name, task.unit());
     let worked = task.work(input, folder, &mut state, &mut piece);
     piece.finish();
@@ -505,7 +593,7 @@ fn finish<T: Task>(
     let now = now.map_err(io(&input.path))?;
     if let Some(what) = before.differs(&now) {
         // Nothing of this may stay, a stored state least of all.
-        task.clear(folder).map_err(|(path, source)| Failure::Io { path, source })?;
+        clear(task)?;
         return Err(Failure::Changed { path: input.path.clone(), what });
     }
     state.status = status;

@@ -1,9 +1,9 @@
 //! `state.json` in a slide's folder: what was done to it, with which configuration, on which bytes.
 
-use super::results::{SealError, Sealed};
 use crate::file;
 use crate::input::InputDigest;
 pub use crate::record::RESULTS_VERSION;
+use base::sealed::{SealError, Sealed};
 use base::text::{Many, plain};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -207,6 +207,29 @@ pub fn upgraded(settings: &BTreeMap<String, String>) -> BTreeMap<String, String>
     now
 }
 
+/// Settings that states of earlier versions do not record: results without one are those of a former version, and kept.
+const LATER_SETTINGS: [&str; 1] = ["model.networks_sha256"];
+
+/// Two groups of settings as this version names them, without what one of them could not record.
+fn comparable(
+    a: &BTreeMap<String, String>,
+    b: &BTreeMap<String, String>,
+) -> [BTreeMap<String, String>; 2] {
+    let mut both = [upgraded(a), upgraded(b)];
+    for name in LATER_SETTINGS {
+        if both.iter().any(|settings| !settings.contains_key(name)) {
+            both.iter_mut().for_each(|settings| drop(settings.remove(name)));
+        }
+    }
+    both
+}
+
+/// Whether two groups of settings are the same, as far as both record them.
+pub(crate) fn alike(a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) -> bool {
+    let [a, b] = comparable(a, b);
+    a == b
+}
+
 /// The name of [`RESULTS_VERSION`] among the settings.
 pub const RESULTS_SETTING: &str = "results_version";
 /// The um/px that was given for a slide.
@@ -232,7 +255,7 @@ pub fn differences(before: &BTreeMap<String, String>, now: &BTreeMap<String, Str
     if before.is_empty() {
         return "an earlier version of mithras did not note which".into();
     }
-    let (before, now) = (&upgraded(before), &upgraded(now));
+    let [before, now] = &comparable(before, now);
     let value = |v: Option<&String>| v.map_or("none".to_owned(), |v| format!("`{}`", plain(v)));
     let names: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
     let differ = names
@@ -260,7 +283,7 @@ pub(crate) fn differ_in_one(
     now: &BTreeMap<String, String>,
     name: &str,
 ) -> bool {
-    let (mut before, mut now) = (upgraded(before), upgraded(now));
+    let [mut before, mut now] = comparable(before, now);
     before.remove(name) != now.remove(name) && before == now
 }
 

@@ -238,6 +238,9 @@ impl Builder {
                     point,
                 });
             }
+            Thresholds::Given(point) if recipe.crops.is_none() && point.cls.get() > 0.0 => {
+                return Err(DetectorError::SecondThreshold(point.cls.get()));
+            }
             Thresholds::Named(name) => {
                 let point = package.card.point(&name)?;
                 (name, point)

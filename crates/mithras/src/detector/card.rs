@@ -70,6 +70,7 @@ pub(super) fn from_card(
         classifier_scale: second.and_then(|c| c.scale),
         classifier_symmetries_from: second.and_then(|c| c.symmetries_from),
         screen: package.card.screen.as_ref().filter(|_| second.is_some()).map(Into::into),
+        networks_sha256: Some(package.card.networks_sha256(second.is_some())?),
         license: package.card.license.clone(),
     };
     let own = match second {

@@ -48,6 +48,9 @@ pub enum DetectorError {
         /// The pair.
         point: String,
     },
+    /// A threshold of the second stage was given, and the first stage alone asked for.
+    #[error("the first stage alone has no second score; its second threshold is 0, not {0}")]
+    SecondThreshold(f32),
     /// The share of unreadable windows is not between 0 and 1.
     #[error("the largest share of unreadable windows is {0}, which is not between 0 and 1")]
     Share(f64),

@@ -20,7 +20,7 @@ pub enum CaveatKind {
     NoTissue,
     /// Less tissue than a hotspot.
     LittleTissue,
-    /// A hotspot that hangs over the edge of the slide.
+    /// A hotspot that hangs over the edge of the slide, or of the regions that were searched.
     CutHotspot,
     /// Much of the tissue is out of focus.
     OutOfFocus,
@@ -95,6 +95,11 @@ impl CountsFile {
         self.caveats().iter().any(misses)
     }
 
+    /// What of a hotspot was searched, as words after its area.
+    pub(crate) const fn hotspot_place(&self) -> &'static str {
+        if self.regions.is_some() { "in the regions that were searched" } else { "on the slide" }
+    }
+
     /// What a reader of the numbers must know, what makes them meaningless first; empty for a sound slide.
     #[must_use]
     pub fn caveats(&self) -> Vec<Caveat> {
@@ -122,8 +127,9 @@ impl CountsFile {
         if let Some(area) = self.hotspot_mm2().filter(|a| *a < HOTSPOT_MM2)
             && self.analysed_mm2 >= HOTSPOT_MM2
         {
+            let place = self.hotspot_place();
             let text = format!(
-                "{area:.3} of the {HOTSPOT_MM2} mm2 of the hotspot are on the slide: its count is at least so many"
+                "{area:.3} of the {HOTSPOT_MM2} mm2 of the hotspot are {place}: its count is at least so many"
             );
             add(CaveatKind::CutHotspot, text);
         }

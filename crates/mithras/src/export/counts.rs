@@ -4,11 +4,13 @@ use super::hotspot::{HotspotEntry, square_on_slide_mm2};
 use super::kind::{Export, ExportError, json};
 use super::region_counts::RegionCounts;
 use crate::record::{MEANINGLESS, ModelEntry, SlideEntry, SlideRecord};
-
+use crate::regions::outlines;
 use crate::subtypes::SubtypeCounts;
+use base::json::JsonError;
 use detect::Flaw;
 use mitosis::Resolution;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 pub(super) const EXPORT: Export = Export {
     file: "counts.json",
@@ -156,6 +158,8 @@ impl CountsFile {
         let slide_mm2 = side(record.slide.width, r.x) * side(record.slide.height, r.y);
         let searched_mm2 = record.regions.as_ref().map_or(slide_mm2, |s| s.area_mm2);
         let px = |p: mitosis::Point<mitosis::Level0>| [round(p.x, 100.0), round(p.y, 100.0)];
+        let hotspot =
+            count.and_then(|c| c.hotspot).map(|h| HotspotEntry::new(&h, &record.slide, r));
         Self {
             schema: SCHEMA.into(),
             slide: record.slide.clone(),
@@ -171,7 +175,7 @@ impl CountsFile {
             candidates: record.rows.len(),
             figures: record.figures().count(),
             hotspot_count: count.map_or(0, mitosis::Count::hotspot_count),
-            hotspot: count.and_then(|c| c.hotspot).map(|h| HotspotEntry::new(&h, &record.slide, r)),
+            hotspot,
             density_per_20_mm2: count.map(|c| c.density_per_20_mm2),
             tissue_mm2: round(record.tissue.0, 1e6),
             analysed_mm2: round(count.map_or(0.0, |c| c.analysed.0), 1e6),
@@ -203,7 +207,11 @@ impl CountsFile {
             level_notes: record.condition.level_notes.clone(),
             subtypes: record.subtypes.as_ref().map(|m| SubtypeCounts::count(record.figures(), m)),
             regions: record.regions.as_ref().map(|s| {
-                RegionCounts::new(s, &record.places().collect::<Vec<_>>(), &record.slide, r)
+                let places: Vec<_> = record.places().collect();
+                let mut counts = RegionCounts::new(s, &places, &record.slide, r);
+                let areas: Vec<_> = s.list.iter().map(|r| &r.area).collect();
+                counts.measure(hotspot, &areas, &record.slide, r);
+                counts
             }),
         }
     }
@@ -215,11 +223,33 @@ impl CountsFile {
         Some(square_on_slide_mm2(mitosis::Point::new(x, y), &self.slide, &resolution))
     }
 
-    /// The part of the hotspot on the slide, mm2; none without figures. Of files of earlier versions, too.
+    /// Measures the part of the hotspots that was searched, where a file of an earlier version with regions lacks it.
+    ///
+    /// # Errors
+    /// [`JsonError`] where the outlines in the slide's folder cannot be read.
+    pub fn measure_hotspots(&mut self, folder: &Path) -> Result<(), JsonError> {
+        let resolution = self.resolution();
+        let (Some(regions), Ok(resolution)) = (&mut self.regions, resolution) else {
+            return Ok(());
+        };
+        if regions.hotspot_mm2.is_none() && self.hotspot.is_some() {
+            let outlines = outlines(folder, self.slide.bounds_offset)?;
+            let areas: Vec<_> = outlines.iter().map(|o| &o.area).collect();
+            // Outlines that are lost measure nothing.
+            if areas.len() == regions.list.len() {
+                regions.measure(self.hotspot, &areas, &self.slide, &resolution);
+            }
+        }
+        Ok(())
+    }
+
+    /// The part of the hotspot that was searched, mm2: that on the slide, with regions that in them. None without
+    /// figures. Of files of earlier versions, too, but for regions ([`Self::measure_hotspots`]).
     #[must_use]
     pub fn hotspot_mm2(&self) -> Option<f64> {
         let hotspot = self.hotspot?;
-        hotspot.on_slide_mm2.or_else(|| self.square_on_slide_mm2(hotspot.centre_px))
+        let searched = self.regions.as_ref().and_then(|r| r.hotspot_mm2);
+        searched.or(hotspot.on_slide_mm2).or_else(|| self.square_on_slide_mm2(hotspot.centre_px))
     }
 
     /// Whether any area cannot be trusted.

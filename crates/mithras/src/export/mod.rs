@@ -7,7 +7,6 @@
 mod caveat;
 mod counts;
 mod csv;
-pub mod dicom;
 mod grand_challenge;
 mod hotspot;
 mod kind;

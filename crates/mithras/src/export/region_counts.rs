@@ -5,7 +5,9 @@ use crate::record::SlideEntry;
 use crate::regions::{RegionOutline, Searched, SearchedRegion, outlines};
 use base::json::JsonError;
 use mitosis::count::density_per_20_mm2;
+use mitosis::hotspots::HotspotRule;
 use mitosis::{Level0, Mm2, Point, Resolution};
+use roi::{Area, hotspot_mm2};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -18,6 +20,9 @@ pub struct RegionCounts {
     pub area_mm2: f64,
     /// What was drawn to be left out, mm2.
     pub excluded_mm2: f64,
+    /// The part of the hotspot that was searched, mm2; none without figures, and in files of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hotspot_mm2: Option<f64>,
     /// Each by itself; a figure where two overlap counts in both.
     pub list: Vec<RegionCount>,
     /// What is to be known of them.
@@ -46,6 +51,9 @@ pub struct RegionCount {
     pub hotspot_count: usize,
     /// Where that is; none without figures.
     pub hotspot: Option<HotspotEntry>,
+    /// The part of it in the region, mm2; none without figures, and in files of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hotspot_mm2: Option<f64>,
     /// Figures per 20 mm2 of its analysed tissue; none without any.
     pub density_per_20_mm2: Option<f64>,
 }
@@ -74,6 +82,7 @@ impl RegionCounts {
                 figures: here.len(),
                 hotspot_count: spot.map_or(0, |s| s.count),
                 hotspot: spot.map(|s| HotspotEntry::new(&s, slide, resolution)),
+                hotspot_mm2: None,
                 density_per_20_mm2: density_per_20_mm2(here.len() as f64, Mm2(r.analysed_mm2)),
             }
         };
@@ -81,9 +90,30 @@ impl RegionCounts {
             source: searched.source.clone(),
             area_mm2: searched.area_mm2,
             excluded_mm2: searched.excluded_mm2,
+            hotspot_mm2: None,
             list: searched.list.iter().map(one).collect(),
             notes: searched.notes.clone(),
         }
+    }
+
+    /// States how much of the hotspots was searched: of that of all regions, `all`, and of that of each.
+    pub(super) fn measure(
+        &mut self,
+        all: Option<HotspotEntry>,
+        areas: &[&Area],
+        slide: &SlideEntry,
+        resolution: &Resolution,
+    ) {
+        let size = [slide.width as f64, slide.height as f64];
+        let mm2 = |spot: Option<HotspotEntry>, areas: &[&Area]| {
+            let [x, y] = spot?.centre_px;
+            let (rule, centre) = (&HotspotRule::PAPER, [Point::new(x, y)]);
+            Some(hotspot_mm2(rule, &centre, size, areas.iter().copied(), resolution))
+        };
+        for (region, area) in self.list.iter_mut().zip(areas) {
+            region.hotspot_mm2 = mm2(region.hotspot, &[area]);
+        }
+        self.hotspot_mm2 = mm2(all, areas);
     }
 
     /// The regions as they were searched, from a slide's folder.

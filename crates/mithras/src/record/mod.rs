@@ -75,18 +75,23 @@ pub struct ModelEntry {
     /// The screen in front of the second stage; none where the package has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub screen: Option<ScreenEntry>,
+    /// Digest of what feeds and reads the networks ([`ModelCard::networks_sha256`]); absent in earlier entries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub networks_sha256: Option<String>,
     /// Licence of the weights.
     pub license: String,
 }
 
 impl ModelEntry {
-    /// Whether candidates of these weights are what a package gives: the same networks, and scores on the same
-    /// scale and of the same copies. A run with one stage agrees with a package of two.
+    /// Whether candidates of these weights are what a package gives: the same networks, fed and read alike, and scores
+    /// on the same scale and of the same copies. A run with one stage agrees with a package of two.
     #[must_use]
     pub fn is_of(&self, card: &ModelCard) -> bool {
         let first = card.segmenter.as_ref().map(|s| s.sha256.as_str());
         let second = card.classifier.as_ref();
+        let fed = card.networks_sha256(self.classifier_sha256.is_some()).ok();
         first == Some(self.segmenter_sha256.as_str())
+            && (self.networks_sha256.is_none() || self.networks_sha256 == fed)
             && self.classifier_sha256.as_deref().is_none_or(|own| {
                 second.is_some_and(|c| {
                     c.sha256 == own

@@ -6,6 +6,7 @@ use super::gather::{check_alike, gather};
 use super::record::{records, write_record};
 use super::run_file::RunFile;
 use super::slide_folder::OWN;
+use crate::batch::RECORDS;
 use crate::batch::results::Sealed;
 use crate::batch::state::Status;
 use crate::batch::{self, DetectionState, Results, ResultsError, finished_results as results};
@@ -151,21 +152,25 @@ pub fn at_point(of: &AtPoint<'_>) -> Result<RunFile, PointError> {
             write_record(of.into, &record)?;
             configs.push(MovedConfig { before, after: record.config });
         }
+        lists(of)?;
         for (folder, state) in &folders {
             slide(of, folder, state, &point)?;
             let into = of.into.join(folder.file_name().unwrap_or_default());
             let mut moved = moved_state(state, &configs, &point);
-            let slide = into.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let sealed = Sealed::new(&into, &slide, &batch::result_files());
-            moved.results =
-                Some(sealed.map_err(|e| PointError::Folder { path: e.path, source: e.source })?);
+            if moved.status != Status::Running {
+                let slide = into.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                let sealed = Sealed::new(&into, &slide, &batch::result_files());
+                moved.results = Some(
+                    sealed.map_err(|e| PointError::Folder { path: e.path, source: e.source })?,
+                );
+            }
             moved.save(&into)?;
         }
     }
     Ok(gather(&[of.into.to_owned()], None)?)
 }
 
-/// The slides' folders of a run with their states, by name; those under way are left out.
+/// The slides' folders of a run with their states, by name.
 fn slides_of(run: &Path) -> Result<Vec<(PathBuf, DetectionState)>, PointError> {
     let fail = |source| PointError::Folder { path: run.to_owned(), source };
     let mut all = Vec::new();
@@ -173,14 +178,25 @@ fn slides_of(run: &Path) -> Result<Vec<(PathBuf, DetectionState)>, PointError> {
         let folder = entry.map_err(fail)?.path();
         let state = DetectionState::read(&folder)
             .map_err(|e| ReportError::from(ResultsError::with_state(&folder, &e)))?;
-        if let Some(state) = state.filter(|s| s.status != Status::Running) {
-            all.push((folder, state));
-        }
+        all.extend(state.map(|state| (folder, state)));
     }
     all.sort_by(|a, b| a.0.cmp(&b.0));
     let folders: Vec<PathBuf> = all.iter().map(|(folder, _)| folder.clone()).collect();
     check_alike(run, &folders)?;
     Ok(all)
+}
+
+/// Takes over the lists that name slides of the run, those without a folder included.
+fn lists(of: &AtPoint<'_>) -> Result<(), PointError> {
+    for from in base::walk::entries(&of.run.join(RECORDS)).unwrap_or_default() {
+        let name = from.file_name().unwrap_or_default();
+        if name.to_string_lossy().starts_with("list-") {
+            let bytes = file::read_whole(&from)
+                .map_err(|source| PointError::Folder { path: from.clone(), source })?;
+            file::write(&of.into.join(RECORDS).join(name), &bytes)?;
+        }
+    }
+    Ok(())
 }
 
 /// The pair with its name, as detection would note it.

@@ -1,13 +1,13 @@
 //! `cases.csv`: one line per case, where a list names the cases of its slides.
 
-use super::reviewed::PlacedCount;
+use super::reviewed::{PlacedCount, Reviewed};
 use super::slide_line::{SAME_FILE, SlideLine, same_files};
 use crate::export::CountsFile;
 use crate::file::WriteError;
 use base::table::Writer;
 use mitosis::Mm2;
 use mitosis::count::density_per_20_mm2;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -19,13 +19,15 @@ pub const HOTSPOT_RULE: &str = "highest of the slides";
 pub const DENSITY_RULE: &str = "pooled: figures of all slides over their analysed tissue";
 
 /// The columns of `cases.csv`; those of a reviewer's hotspot and of a list follow.
-pub(super) const COLUMNS: [&str; 18] = [
+pub(super) const COLUMNS: [&str; 21] = [
     "case",
     "slides",
     "not_counted",
     "figures",
     "hotspot_count",
     "hotspot_slide",
+    "hotspot_mm2",
+    "hotspot_slide_analysed_mm2",
     "hotspot_rule",
     "density_per_20_mm2",
     "density_low",
@@ -35,6 +37,7 @@ pub(super) const COLUMNS: [&str; 18] = [
     "reviewed_by",
     "reviewed_figures",
     "reviewed_hotspot_count",
+    "reviewed_hotspot_mm2",
     "reviewed_density_per_20_mm2",
     "slide_names",
     "notes",
@@ -55,8 +58,8 @@ pub struct CaseLine {
     pub without_result: Vec<String>,
     /// Its count by the network.
     pub model: CaseCount,
-    /// Its count with a reviewer's verdicts on top; none unless all its slides were recounted with the verdicts of one
-    /// reviewer.
+    /// Its count with a reviewer's verdicts on top; none unless all its slides with candidates were recounted with the
+    /// verdicts of one reviewer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reviewed: Option<CaseCount>,
     /// Whose words.
@@ -84,6 +87,10 @@ pub struct CaseCount {
     pub hotspot_count: usize,
     /// The slide of that hotspot; none without figures.
     pub hotspot_slide: Option<String>,
+    /// The part of that hotspot that was searched, mm2; none without figures, and where that is not known.
+    pub hotspot_mm2: Option<f64>,
+    /// Analysed tissue of its slide, mm2; none without figures.
+    pub hotspot_slide_analysed_mm2: Option<f64>,
     /// Figures per 20 mm2 of analysed tissue; none without any.
     pub density_per_20_mm2: Option<f64>,
     /// The same by the exact 95 % interval of the figures as a Poisson count.
@@ -105,6 +112,21 @@ struct SlideCount<'a> {
     name: &'a str,
     figures: usize,
     hotspot: usize,
+    /// The part of the hotspot that was searched.
+    hotspot_mm2: Option<f64>,
+    analysed_mm2: f64,
+}
+
+impl<'a> SlideCount<'a> {
+    /// With a reviewer's verdicts on top, or without; a slide without candidates has nothing to judge.
+    fn new(slide: &'a SlideLine, c: &CountsFile, with_review: bool) -> Self {
+        let (name, analysed_mm2) = (slide.name.as_str(), c.analysed_mm2);
+        let (figures, hotspot, hotspot_mm2) = match &slide.reviewed {
+            Some(r) if with_review => (r.figures, r.hotspot_count, r.hotspot_mm2),
+            _ => (c.figures, c.hotspot_count, c.hotspot_mm2()),
+        };
+        Self { name, figures, hotspot, hotspot_mm2, analysed_mm2 }
+    }
 }
 
 impl CaseCount {
@@ -120,6 +142,8 @@ impl CaseCount {
             figures,
             hotspot_count: best.map_or(0, |s| s.hotspot),
             hotspot_slide: best.map(|s| s.name.to_owned()),
+            hotspot_mm2: best.and_then(|s| s.hotspot_mm2),
+            hotspot_slide_analysed_mm2: best.map(|s| s.analysed_mm2),
             density_per_20_mm2: per(figures as f64),
             density_95: interval.and_then(|i| Some([per(i.lower)?, per(i.upper)?])),
         }
@@ -135,7 +159,7 @@ pub fn case_of(columns: &[(String, String)]) -> Option<&str> {
 }
 
 /// A slide without a result as yet.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Unfinished {
     /// Its name.
     pub name: String,
@@ -143,43 +167,48 @@ pub struct Unfinished {
     pub columns: Vec<(String, String)>,
 }
 
+/// The slides of one case.
+#[derive(Default)]
+struct Members<'a> {
+    slides: Vec<&'a SlideLine>,
+    unfinished: Vec<&'a Unfinished>,
+}
+
 /// The cases of slides, by name, and the slides that name none; nothing where no slide names one.
 #[must_use]
 pub fn cases(slides: &[SlideLine], unfinished: &[Unfinished]) -> (Vec<CaseLine>, Vec<String>) {
-    let mut of: BTreeMap<&str, Vec<&SlideLine>> = BTreeMap::new();
+    let mut of: BTreeMap<&str, Members<'_>> = BTreeMap::new();
     let mut without = Vec::new();
     for slide in slides {
         match case_of(&slide.columns) {
-            Some(case) => of.entry(case).or_default().push(slide),
+            Some(case) => of.entry(case).or_default().slides.push(slide),
             None => without.push(slide.name.clone()),
+        }
+    }
+    for slide in unfinished {
+        if let Some(case) = case_of(&slide.columns) {
+            of.entry(case).or_default().unfinished.push(slide);
         }
     }
     if of.is_empty() {
         return (Vec::new(), Vec::new());
     }
-    let under_way = |case: &str| {
-        let here = unfinished.iter().filter(move |s| case_of(&s.columns) == Some(case));
-        here.map(|s| s.name.clone()).collect::<Vec<_>>()
-    };
-    (of.into_iter().map(|(case, slides)| line(case, &slides, under_way(case))).collect(), without)
+    (of.into_iter().map(|(case, members)| line(case, &members)).collect(), without)
 }
 
-fn line(case: &str, slides: &[&SlideLine], under_way: Vec<String>) -> CaseLine {
+fn line(case: &str, Members { slides, unfinished }: &Members<'_>) -> CaseLine {
     let done: Vec<_> = slides.iter().filter_map(|s| Some((*s, s.counts.as_ref()?))).collect();
     let failed = slides.iter().filter(|s| s.counts.is_none()).map(|s| s.name.clone());
-    let without_result: Vec<String> = failed.chain(under_way).collect();
+    let without_result: Vec<String> =
+        failed.chain(unfinished.iter().map(|s| s.name.clone())).collect();
     // A sum of nothing is -0.
     let analysed = done.iter().fold(0.0, |sum, (_, c)| sum + c.analysed_mm2);
     let analysed_mm2 = (analysed * 1e6).round() / 1e6;
-    let model: Vec<_> = done
-        .iter()
-        .map(|(s, c)| SlideCount { name: &s.name, figures: c.figures, hotspot: c.hotspot_count })
-        .collect();
-    let reviewed: Option<Vec<_>> =
-        done.iter().map(|(s, _)| s.reviewed.as_ref().map(|r| (*s, r))).collect();
-    let one = reviewed.filter(|r| {
-        r.first().is_some_and(|(_, first)| r.iter().all(|(_, o)| o.reviewer == first.reviewer))
-    });
+    let count = |with_review: bool| {
+        let slides: Vec<_> = done.iter().map(|(s, c)| SlideCount::new(s, c, with_review)).collect();
+        CaseCount::new(&slides, analysed_mm2)
+    };
+    let one = one_reviewer(done.iter().map(|(s, c)| (*c, s.reviewed.as_ref())));
     let mut notes = Vec::new();
     if !without_result.is_empty() {
         notes.push(format!("not counted: {}", without_result.join(", ")));
@@ -199,22 +228,14 @@ fn line(case: &str, slides: &[&SlideLine], under_way: Vec<String>) -> CaseLine {
         case: case.to_owned(),
         slides: done.iter().map(|(s, _)| s.name.clone()).collect(),
         without_result,
-        model: CaseCount::new(&model, analysed_mm2),
-        reviewer: one.as_ref().and_then(|r| Some(r.first()?.1.reviewer.clone())),
+        model: count(false),
+        reviewer: one.map(str::to_owned),
         placed: placed(&done),
-        reviewed: one.map(|r| {
-            let all: Vec<_> = r
-                .iter()
-                .map(|(s, r)| SlideCount {
-                    name: &s.name,
-                    figures: r.figures,
-                    hotspot: r.hotspot_count,
-                })
-                .collect();
-            CaseCount::new(&all, analysed_mm2)
-        }),
+        reviewed: one.map(|_| count(true)),
         analysed_mm2,
-        columns: agreed(slides),
+        columns: agreed(
+            slides.iter().map(|s| &s.columns[..]).chain(unfinished.iter().map(|s| &s.columns[..])),
+        ),
         notes,
     }
 }
@@ -227,14 +248,23 @@ fn placed(done: &[(&SlideLine, &CountsFile)]) -> Option<PlacedOn> {
     Some(PlacedOn { slide: slide.name.clone(), hotspot: hotspot.clone() })
 }
 
+/// The reviewer whose verdicts count on all these slides but those without candidates, where nothing was to be judged.
+#[must_use]
+pub fn one_reviewer<'a>(
+    slides: impl Iterator<Item = (&'a CountsFile, Option<&'a Reviewed>)>,
+) -> Option<&'a str> {
+    let judged = slides.filter(|(c, r)| r.is_some() || c.candidates > 0);
+    let mut all = judged.map(|(_, r)| r.map(|r| r.reviewer.as_str()));
+    let first = all.next()??;
+    all.all(|r| r == Some(first)).then_some(first)
+}
+
 /// Columns, other than that of the case, whose cells agree on all these slides.
-fn agreed(slides: &[&SlideLine]) -> Vec<(String, String)> {
-    let Some((first, others)) = slides.split_first() else { return Vec::new() };
-    let same = |(name, cell): &&(String, String)| {
-        !name.eq_ignore_ascii_case(CASE_COLUMNS[0])
-            && others.iter().all(|s| s.columns.iter().any(|(n, c)| n == name && c == cell))
-    };
-    first.columns.iter().filter(same).cloned().collect()
+fn agreed<'a>(mut slides: impl Iterator<Item = &'a [(String, String)]>) -> Vec<(String, String)> {
+    let mut all = slides.next().unwrap_or_default().to_vec();
+    all.retain(|(name, _)| !name.eq_ignore_ascii_case(CASE_COLUMNS[0]));
+    slides.for_each(|columns| all.retain(|cell| columns.contains(cell)));
+    all
 }
 
 /// Writes `cases.csv`.
@@ -260,6 +290,8 @@ pub(super) fn write(path: &Path, cases: &[CaseLine]) -> Result<(), WriteError> {
             count(m.figures),
             count(m.hotspot_count),
             m.hotspot_slide.clone().unwrap_or_default(),
+            number(m.hotspot_mm2),
+            number(m.hotspot_slide_analysed_mm2),
             HOTSPOT_RULE.to_owned(),
             number(m.density_per_20_mm2),
             number(m.density_95.map(|d| d[0])),
@@ -269,6 +301,7 @@ pub(super) fn write(path: &Path, cases: &[CaseLine]) -> Result<(), WriteError> {
             c.reviewer.clone().unwrap_or_default(),
             r.map_or_else(String::new, |r| r.figures.to_string()),
             r.map_or_else(String::new, |r| r.hotspot_count.to_string()),
+            number(r.and_then(|r| r.hotspot_mm2)),
             number(r.and_then(|r| r.density_per_20_mm2)),
             c.slides.join("; "),
             c.notes.join("; "),
@@ -294,7 +327,10 @@ mod tests {
 
     #[test]
     fn the_highest_hotspot_and_the_pooled_density_are_the_cases() {
-        let slide = |name, figures, hotspot| SlideCount { name, figures, hotspot };
+        let slide = |name, figures, hotspot| {
+            let (hotspot_mm2, analysed_mm2) = (Some(1.5), 40.0);
+            SlideCount { name, figures, hotspot, hotspot_mm2, analysed_mm2 }
+        };
         let slides = [slide("a", 3, 3), slide("b", 9, 5), slide("c", 8, 5)];
         let count = CaseCount::new(&slides, 40.0);
         assert_eq!(
@@ -305,11 +341,31 @@ mod tests {
         assert_eq!(count.density_per_20_mm2, Some(10.0));
         let [low, high] = count.density_95.unwrap();
         assert!((low - 6.108_26).abs() < 1e-5 && (high - 15.444_19).abs() < 1e-4, "{low} {high}");
+        assert_eq!((count.hotspot_mm2, count.hotspot_slide_analysed_mm2), (Some(1.5), Some(40.0)));
         let none = CaseCount::new(&[slide("a", 0, 0)], 0.0);
         assert_eq!(
             (none.hotspot_slide, none.density_per_20_mm2, none.density_95),
             (None, None, None)
         );
+    }
+
+    #[test]
+    fn a_slide_without_candidates_does_not_keep_a_case_from_being_reviewed() {
+        let text = include_str!("../../../cli/tests/golden/release-0.1.0/run/one/counts.json");
+        let full = CountsFile::parse(text).unwrap();
+        let empty = CountsFile { candidates: 0, ..full.clone() };
+        let review = |who: &str| -> Reviewed {
+            let text = format!(r#"{{"reviewer":"{who}","figures":1,"hotspot_count":1}}"#);
+            serde_json::from_str(&text).unwrap()
+        };
+        let (anna, bert) = (review("anna"), review("bert"));
+        let by = |slides: &[(&CountsFile, Option<&Reviewed>)]| {
+            one_reviewer(slides.iter().copied()).map(str::to_owned)
+        };
+        assert_eq!(by(&[(&empty, None), (&full, Some(&anna))]).as_deref(), Some("anna"));
+        assert_eq!(by(&[(&full, None), (&full, Some(&anna))]), None);
+        assert_eq!(by(&[(&empty, Some(&bert)), (&full, Some(&anna))]), None);
+        assert_eq!(by(&[(&empty, None)]), None);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Why the files over a run were not written.
 
+use super::gathered::gathered_from;
 use crate::file::{LockError, WriteError};
 use base::remedy::{Remedied, Remedy};
 use base::text::Shown;
@@ -43,7 +44,7 @@ pub enum ReportError {
     #[error(transparent)]
     Table(#[from] base::table::TableError),
     /// The folders contain no slides.
-    #[error("{}: no slide with results here", paths(outs))]
+    #[error("{}: no slide with results here{}", paths(outs), outs.iter().map(|o| gathered_from(o)).collect::<String>())]
     Nothing {
         /// The folders of runs.
         outs: Vec<PathBuf>,
@@ -72,6 +73,19 @@ pub enum ReportError {
         second: PathBuf,
         /// Which settings differ, with both values.
         differs: String,
+    },
+    /// Tables would replace those of another run.
+    #[error(
+        "{}: has slides of its own ({}), whose tables would be replaced; write into another folder, or gather this \
+         run with the others",
+        Shown(into),
+        Shown(slide)
+    )]
+    Taken {
+        /// Folder for the tables.
+        into: PathBuf,
+        /// Folder of a slide in it.
+        slide: PathBuf,
     },
     /// Results of two files under one name.
     #[error(

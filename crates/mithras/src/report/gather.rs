@@ -7,8 +7,8 @@ use super::run_file::RunFile;
 use super::slide_folder::{Like, SlideFolder, run_settings, slides};
 use super::slide_line::SlideLine;
 use super::{region_table, summary, table};
-use crate::batch::state::{Status, differences};
-use crate::batch::{DetectionOutcome, DetectionState};
+use crate::batch::state::{self, Status, differences};
+use crate::batch::{DetectionOutcome, DetectionState, listed};
 use crate::detector::Detector;
 use crate::file::{self, Lock, LockError};
 use std::collections::BTreeMap;
@@ -31,6 +31,7 @@ pub fn gather(outs: &[PathBuf], into: Option<&Path>) -> Result<RunFile, ReportEr
             .map_err(|e| ReportError::Read { path: out.clone(), reason: e.to_string() })?;
     }
     let into = into.unwrap_or(first);
+    check_place(into, outs)?;
     let _alone = alone(into)?;
     let records = all_records(outs);
     let found = slides(outs, &records)?;
@@ -39,6 +40,19 @@ pub fn gather(outs: &[PathBuf], into: Option<&Path>) -> Result<RunFile, ReportEr
         return Err(ReportError::Nothing { outs: outs.to_vec() });
     };
     files(into, outs, run, records, found)
+}
+
+/// Checks that tables of these runs replace none of another run: that of slides in the folder itself.
+fn check_place(into: &Path, outs: &[PathBuf]) -> Result<(), ReportError> {
+    let place = |path: &Path| path.canonicalize().ok();
+    if outs.iter().any(|out| place(out) == place(into)) {
+        return Ok(());
+    }
+    let folders = base::walk::entries(into).unwrap_or_default();
+    match folders.into_iter().find(|folder| state::is_at(folder)) {
+        Some(slide) => Err(ReportError::Taken { into: into.to_owned(), slide }),
+        None => Ok(()),
+    }
 }
 
 /// The settings that all finished slides were done with; none without slides.
@@ -110,7 +124,7 @@ fn files(
     outs: &[PathBuf],
     run: Like,
     mut records: Vec<RunRecord>,
-    found: BTreeMap<String, SlideFolder>,
+    mut found: BTreeMap<String, SlideFolder>,
 ) -> Result<RunFile, ReportError> {
     // States of early versions record no settings; then any record is theirs.
     records.retain(|r| run.settings.is_empty() || run.has(&r.settings()));
@@ -119,22 +133,40 @@ fn files(
     if records.is_empty() {
         return Err(ReportError::NoRecord { outs: outs.to_vec() });
     }
-    let (mut shown, mut unfinished, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
-    let mut under_way = Vec::new();
-    for (name, slide) in found {
-        if run.excludes(&slide.state) {
-            left_out.push(name);
-        } else if slide.state.status == Status::Running {
-            under_way.push(Unfinished { name: name.clone(), columns: slide.state.columns.clone() });
-            unfinished.push(name);
-        } else {
-            shown.push(slide);
+    let mut listed: BTreeMap<_, _> = outs.iter().flat_map(|out| listed(out)).collect();
+    listed.retain(|name, _| !found.contains_key(name));
+    let (run, page) = loop {
+        let of_run: Vec<&SlideFolder> =
+            found.values().filter(|s| !run.excludes(&s.state)).collect();
+        let (under_way, shown): (Vec<_>, Vec<_>) =
+            of_run.into_iter().partition(|s| s.state.status == Status::Running);
+        let left_out = found.values().filter(|s| run.excludes(&s.state));
+        let open = under_way.iter().copied().chain(left_out.clone());
+        let without_result: Vec<Unfinished> = (open.map(|s| (&s.name, &s.state.columns)))
+            .chain(&listed)
+            .map(|(name, columns)| Unfinished { name: name.clone(), columns: columns.clone() })
+            .collect();
+        let lines: Vec<SlideLine> = shown.iter().map(|s| SlideLine::new(s, into)).collect();
+        let (cases, without_case) = cases_of(&lines, &without_result);
+        let content = RunFile {
+            unfinished: under_way.iter().map(|s| s.name.clone()).collect(),
+            left_out: left_out.map(|s| s.name.clone()).collect(),
+            without_result,
+            cases,
+            without_case,
+            ..RunFile::new(lines, &records)
+        };
+        match summary::render(&content, &shown, into, &records[0]) {
+            Ok(page) => break (content, page),
+            // A slide that a process has begun again meanwhile is under way, and no reason to write nothing.
+            Err(e) => {
+                let again = found.values_mut().map(SlideFolder::withdraw_if_begun_again);
+                if !again.fold(false, |any, again| any | again) {
+                    return Err(e);
+                }
+            }
         }
-    }
-    let lines: Vec<SlideLine> = shown.iter().map(SlideLine::new).collect();
-    let (cases, without_case) = cases_of(&lines, &under_way);
-    let run =
-        RunFile { unfinished, left_out, cases, without_case, ..RunFile::new(lines, &records) };
+    };
     table::write(&into.join("counts.csv"), &run.slides)?;
     // A table of an earlier run is not one of this run.
     if !region_table::write(&into.join("regions.csv"), &run.slides)? {
@@ -145,7 +177,6 @@ fn files(
         false => cases::write(&into.join("cases.csv"), &run.cases)?,
     }
     base::json::write(&into.join("run.json"), &run)?;
-    let page = summary::render(&run, &shown, into, &records[0])?;
     file::write(&into.join("summary.html"), page.as_bytes())?;
     Ok(run)
 }

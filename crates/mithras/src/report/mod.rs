@@ -8,6 +8,7 @@ mod cases;
 mod counts;
 mod error;
 mod gather;
+mod gathered;
 mod record;
 mod region_table;
 mod reviewed;
@@ -24,11 +25,12 @@ pub use assign::{AssignError, assign};
 pub use at_point::{AtPoint, PointError, at_point};
 pub use cases::{
     CASE_COLUMNS, CaseCount, CaseLine, DENSITY_RULE, HOTSPOT_RULE, PlacedOn, Unfinished, case_of,
-    cases,
+    cases, one_reviewer,
 };
 pub use counts::counts;
 pub use error::ReportError;
 pub use gather::{check_alike, gather, write};
+pub use gathered::gathered_from;
 pub use record::{RunRecord, Workers, begin};
 pub use reviewed::{PlacedCount, Reviewed};
 pub use run_file::RunFile;

@@ -48,7 +48,8 @@ pub(super) fn write(path: &Path, slides: &[SlideLine]) -> Result<bool, WriteErro
                 r.hotspot_count.to_string(),
                 number(r.hotspot.map(|h| h.centre_px[0])),
                 number(r.hotspot.map(|h| h.centre_px[1])),
-                number(r.hotspot.and_then(|h| {
+                number(r.hotspot_mm2.or_else(|| {
+                    let h = r.hotspot?;
                     h.on_slide_mm2.or_else(|| counts.square_on_slide_mm2(h.centre_px))
                 })),
                 number(r.density_per_20_mm2),

@@ -1,6 +1,6 @@
 //! `run.json`: what ran, on what, with what, and how it ended.
 
-use super::cases::CaseLine;
+use super::cases::{CaseLine, Unfinished};
 use super::record::{RunRecord, Workers};
 use super::slide_line::{SlideLine, same_files};
 use infer::EngineReport;
@@ -45,6 +45,10 @@ pub struct RunFile {
     /// Slides that are being worked on or were interrupted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unfinished: Vec<String>,
+    /// Slides without a result here, with their cells of the list: `unfinished`, those of another configuration, and
+    /// those of the list that were not begun.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub without_result: Vec<Unfinished>,
     /// Slides in the folder that were made with another configuration.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
@@ -96,6 +100,7 @@ impl RunFile {
             without_tissue: count("no-tissue"),
             failed: count("failed"),
             unfinished: Vec::new(),
+            without_result: Vec::new(),
             left_out: Vec::new(),
             cases: Vec::new(),
             without_case: Vec::new(),

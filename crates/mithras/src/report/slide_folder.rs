@@ -3,11 +3,11 @@
 use super::error::ReportError;
 use super::record::RunRecord;
 use super::reviewed::Reviewed;
-use crate::batch::DetectionState;
-use crate::batch::finished_results as results;
-use crate::batch::state::{StateError, Status, differ_in_one, differences, has_results, upgraded};
+use crate::batch::state::{self, StateError, Status, differ_in_one, differences, has_results};
+use crate::batch::{DetectionState, Results, finished_results as results};
 use crate::detector::ENGINE_SETTING;
 use crate::export::CountsFile;
+use crate::file::Lock;
 use crate::input::InputDigest;
 use base::text::plain;
 use rayon::prelude::*;
@@ -27,14 +27,14 @@ pub(super) struct Like {
 impl Like {
     /// The settings of a run of which these processes may have been part.
     pub(super) fn new(settings: BTreeMap<String, String>, records: &[RunRecord]) -> Self {
-        let any = Self { settings: upgraded(&settings), any_engine: true };
+        let any = Self { settings, any_engine: true };
         let any_engine = records.iter().any(|r| r.accepts_engine && any.has(&r.settings()));
         Self { any_engine, ..any }
     }
 
     pub(super) fn has(&self, settings: &BTreeMap<String, String>) -> bool {
         let alike = || differ_in_one(&self.settings, settings, ENGINE_SETTING);
-        self.settings == upgraded(settings) || (self.any_engine && alike())
+        state::alike(&self.settings, settings) || (self.any_engine && alike())
     }
 
     /// Whether a slide was done with other settings; states of early versions do not record them.
@@ -75,15 +75,28 @@ impl SlideFolder {
     ) -> Self {
         let mut read = None;
         if state.is_done() {
-            match results(&folder) {
-                Ok(results) => read = Some(results.counts),
-                Err(e) => {
-                    let reason = Some(plain(&e.to_string()).into_owned());
-                    (state.status, state.reason) = (Status::Failed, reason);
-                }
+            let sound = results(&folder).map_err(|e| plain(&e.to_string()).into_owned());
+            let measured = sound.and_then(|Results { mut counts, .. }| {
+                let measured = counts.measure_hotspots(&folder).map_err(|e| e.to_string());
+                measured.map(|()| counts)
+            });
+            match measured {
+                Ok(counts) => read = Some(counts),
+                // Begun again since its state was read.
+                Err(_) if is_begun_again(&folder) => state.status = Status::Running,
+                Err(reason) => (state.status, state.reason) = (Status::Failed, Some(reason)),
             }
         }
         Self { name, folder, state, kept, counts: read, reviewed: None }
+    }
+
+    /// Takes back the results of a slide that was begun again since they were read, and returns whether it was.
+    pub(super) fn withdraw_if_begun_again(&mut self) -> bool {
+        let again = self.state.is_done() && is_begun_again(&self.folder);
+        if again {
+            (self.state.status, self.counts) = (Status::Running, None);
+        }
+        again
     }
 
     /// A slide whose state cannot be read.
@@ -105,6 +118,22 @@ impl SlideFolder {
             Status::Running => 0,
         }
     }
+}
+
+/// Whether a slide that was finished is not any more, or a process works on it.
+fn is_begun_again(folder: &Path) -> bool {
+    Lock::is_taken(folder) || !DetectionState::load(folder).is_some_and(|s| s.is_done())
+}
+
+/// A folder's path relative to another folder, with `/`, wherever a link of its name leads; none where either place is
+/// not there, or a name is not UTF-8.
+pub(super) fn relative(folder: &Path, from: &Path) -> Option<String> {
+    let folder = folder.parent()?.canonicalize().ok()?.join(folder.file_name()?);
+    let from = from.canonicalize().ok()?;
+    let shared = folder.components().zip(from.components()).take_while(|(a, b)| a == b).count();
+    let up = std::iter::repeat_n(Some(".."), from.components().count() - shared);
+    let down = folder.components().skip(shared).map(|part| part.as_os_str().to_str());
+    Some(up.chain(down).collect::<Option<Vec<_>>>()?.join("/"))
 }
 
 /// The slides of several folders of runs by name, each once. `records`: what processes these are the work of.

@@ -1,18 +1,22 @@
 //! One slide of `run.json`.
 
 use super::reviewed::Reviewed;
-use super::slide_folder::SlideFolder;
+use super::slide_folder::{SlideFolder, relative};
 use crate::batch::StageTime;
 use crate::batch::state::Status;
 use crate::export::CountsFile;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 /// One slide of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct SlideLine {
     /// Its folder's name.
     pub name: String,
+    /// Its folder relative to that of `run.json`, with `/`; none where that is the one of its name next to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
     /// Its file, as given.
     pub path: String,
     /// `finished`, `no-tissue` or `failed`.
@@ -46,10 +50,12 @@ pub struct SlideLine {
 }
 
 impl SlideLine {
-    pub(super) fn new(slide: &SlideFolder) -> Self {
+    /// `into` is the folder of `run.json`.
+    pub(super) fn new(slide: &SlideFolder, into: &Path) -> Self {
         let state = &slide.state;
         Self {
             name: slide.name.clone(),
+            folder: relative(&slide.folder, into).filter(|f| *f != slide.name),
             path: state.input.path.clone(),
             status: match state.status {
                 Status::Running => "running",

@@ -39,7 +39,7 @@ struct Summary<'a> {
 
 pub(super) fn render(
     run: &RunFile,
-    found: &[SlideFolder],
+    found: &[&SlideFolder],
     into: &Path,
     record: &RunRecord,
 ) -> Result<String, ReportError> {

@@ -183,6 +183,7 @@ mod tests {
         });
         let line = |name: &str, counts: &CountsFile| SlideLine {
             name: name.into(),
+            folder: None,
             path: String::new(),
             status: "finished".into(),
             reason: None,

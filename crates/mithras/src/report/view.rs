@@ -2,7 +2,7 @@
 
 use super::error::ReportError;
 use super::reviewed::Reviewed;
-use super::slide_folder::SlideFolder;
+use super::slide_folder::{SlideFolder, relative};
 use crate::batch::StageTime;
 use crate::export::RegionCount;
 use crate::export::{Caveat, CountsFile, HOTSPOT_MM2, labels, pictures as assets, read_detections};
@@ -166,10 +166,10 @@ impl<'a> SlideView<'a> {
         each.collect::<Vec<_>>().join(", ")
     }
 
-    /// Area of the hotspot: so much as is on the slide.
+    /// Area of the hotspot: so much as was searched.
     pub(super) fn hotspot_mm2(&self) -> String {
         match self.counts.hotspot_mm2().filter(|mm2| *mm2 < HOTSPOT_MM2) {
-            Some(mm2) => format!("{mm2:.3} of {HOTSPOT_MM2} mm², the rest is off the slide"),
+            Some(mm2) => format!("{mm2:.3} of {HOTSPOT_MM2} mm² {}", self.counts.hotspot_place()),
             None => format!("{HOTSPOT_MM2} mm²"),
         }
     }
@@ -196,21 +196,17 @@ impl StageView {
 
 /// A folder as an address relative to a page in `into`, which may be next to the folder's parent.
 fn address(folder: &Path, into: &Path) -> Option<String> {
-    let (folder, into) = (folder.canonicalize().ok()?, into.canonicalize().ok()?);
-    let shared = folder.components().zip(into.components()).take_while(|(a, b)| a == b).count();
-    let up = into.components().count() - shared;
-    let mut at = if up == 0 { String::from("./") } else { "../".repeat(up) };
-    for part in folder.components().skip(shared) {
-        for b in part.as_os_str().to_str()?.bytes() {
-            match b {
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                    at.push(b as char)
-                }
-                _ => write!(at, "%{b:02X}").expect("a string takes text"),
+    let path = relative(folder, into)?;
+    let mut at = String::from(if path.starts_with("../") { "" } else { "./" });
+    for b in path.bytes() {
+        match b {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'/' => {
+                at.push(b as char)
             }
+            _ => write!(at, "%{b:02X}").expect("a string takes text"),
         }
-        at.push('/');
     }
+    at.push('/');
     Some(at)
 }
 

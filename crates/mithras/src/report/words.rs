@@ -79,9 +79,13 @@ impl fmt::Display for RunFile {
             let density = case.model.density_per_20_mm2.map_or("-".into(), |d| format!("{d:.1}"));
             writeln!(
                 f,
-                "case {}: {}, {}, hotspot {}, {density} per 20 mm2 of {:.2} mm2 analysed",
+                "case {}: {}{}, {}, hotspot {}, {density} per 20 mm2 of {:.2} mm2 analysed",
                 plain(&case.case),
                 Many(case.slides.len(), "slide"),
+                match case.without_result.len() {
+                    0 => String::new(),
+                    n => format!(" ({n} not counted)"),
+                },
                 Many(case.model.figures, "figure"),
                 case.model.hotspot_count,
                 case.analysed_mm2

@@ -139,6 +139,7 @@ pub fn setup(two: bool, left: usize, workers: Workers) -> Detector {
         classifier_scale: None,
         classifier_symmetries_from: None,
         screen: None,
+        networks_sha256: None,
         license: "none".into(),
     };
     let point = OperatingPoint { seg: score(0.35), cls: score(0.5), provenance: "a test".into() };

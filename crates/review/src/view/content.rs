@@ -37,6 +37,27 @@ pub struct SignedLines {
     pub lines: usize,
 }
 
+/// SHA-256 of the files of a slide's results; empty where a file does not exist.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResultDigests {
+    /// Of `counts.json`.
+    pub counts: String,
+    /// Of `detections.csv`.
+    pub detections: String,
+}
+
+impl ResultDigests {
+    /// As they are on disk; `results` is the folder of the slide in its run, if it has one.
+    ///
+    /// # Errors
+    /// [`ReviewError`].
+    pub fn read(results: Option<&Path>) -> Result<Self, ReviewError> {
+        let Some(folder) = results else { return Ok(Self::default()) };
+        let (counts, detections) = (folder.join("counts.json"), folder.join("detections.csv"));
+        Ok(Self { counts: digest(&counts)?, detections: digest(&detections)? })
+    }
+}
+
 /// What a signature covers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignedContent {
@@ -61,11 +82,10 @@ impl SignedContent {
         results: Option<&Path>,
         slide: SlideFile<'_>,
     ) -> Result<Self, ReviewError> {
-        let of_run =
-            |file: &str| results.map_or_else(|| Ok(String::new()), |f| digest(&f.join(file)));
+        let ResultDigests { counts, detections } = ResultDigests::read(results)?;
         Ok(Self {
-            counts_sha256: of_run("counts.json")?,
-            detections_sha256: of_run("detections.csv")?,
+            counts_sha256: counts,
+            detections_sha256: detections,
             regions_sha256: digest(&drawn_file(reviews, slide.name))?,
             logs: logs(reviews, slide)?,
         })
@@ -148,7 +168,8 @@ impl LogTexts {
         for path in listed.filter_map(|e| Some(e.ok()?.path())) {
             let is_log = path.extension().is_some_and(|e| LOGS.iter().any(|l| e == *l));
             let Some(name) = path.file_name().and_then(|n| n.to_str()) else { continue };
-            if is_log && wanted(name) {
+            // `._anna.jsonl` is what macOS writes next to a log.
+            if is_log && !name.starts_with('.') && wanted(name) {
                 all.insert(name.to_owned(), chain::read(&path)?);
             }
         }

@@ -1,7 +1,10 @@
 //! A regions dataset from reviewers' verdicts on a run.
 
+use super::desk::SlideFile;
 use super::open::{Item, OpenError, open_run, opened, patient};
-use super::review::{Entry, ReviewError, Verdict, VerdictLog, Verdicts};
+use super::places::Nearby;
+use super::review::{Entry, ReviewError, Verdict};
+use super::reviews::{Reviews, SlideReviews};
 use crate::agreement::Word;
 use base::file::{self, WriteError};
 use base::remedy::{Remedied, Remedy};
@@ -101,9 +104,20 @@ pub struct ReviewedRegions {
     pub open: usize,
     /// Words about candidates that the run lacks, or about another file.
     pub lost: usize,
+    /// Added figures within 7.5 um of a candidate or of another added figure, which are one place with it.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub joined: usize,
+    /// Verdicts on the same candidates of other weights.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub other_weights: usize,
     /// Sums.
     #[serde(flatten)]
     pub counts: Counts,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_zero(n: &usize) -> bool {
+    *n == 0
 }
 
 impl fmt::Display for ReviewedRegions {
@@ -115,6 +129,13 @@ impl fmt::Display for ReviewedRegions {
         writeln!(f, "  not settled: {}", self.open)?;
         if self.lost > 0 {
             writeln!(f, "  about places that the run lacks, left out: {}", self.lost)?;
+        }
+        if self.joined > 0 {
+            let what = "added figures within 7.5 um of a candidate or of another one, joined";
+            writeln!(f, "  {what}: {}", self.joined)?;
+        }
+        if self.other_weights > 0 {
+            writeln!(f, "  about the same candidates of other weights: {}", self.other_weights)?;
         }
         writeln!(f, "  reviewed by {}", self.reviewers.join(", "))
     }
@@ -160,11 +181,8 @@ pub fn dataset(
     if Dataset::is_at(out) {
         return Err(DatasetError::Exists { path: out.to_owned() });
     }
-    let mut logs = VerdictLog::read_all(&run.join("reviews"))?;
-    if let Some(name) = reviewer {
-        logs.retain(|n, _| n == name);
-    }
-    if logs.is_empty() {
+    let reviews = Reviews::all(&run.join("reviews"), reviewer)?;
+    if reviews.reviewers().is_empty() {
         let who = reviewer.map_or(String::new(), |n| format!(" of {n}"));
         return Err(nothing(format!("no review log{who} in its folder `reviews`")));
     }
@@ -178,17 +196,20 @@ pub fn dataset(
         out,
         open: 0,
         lost: 0,
+        joined: 0,
+        other_weights: 0,
     };
     for item in &open_run(run, slides)? {
-        made.slide(item, &logs)?;
+        made.slide(item, &reviews)?;
     }
     if made.builder.images().is_empty() {
         return Err(nothing("no figure and no mimicker was settled by its reviewers".into()));
     }
-    let reviewers: Vec<String> = logs.into_keys().collect();
+    let reviewers = reviews.reviewers().to_vec();
     made.builder.note("format", REVIEWS.0);
     made.builder.note("reviewers", reviewers.join(", "));
     let (open, lost) = (made.open, made.lost);
+    let (joined, other_weights) = (made.joined, made.other_weights);
     let set: Dataset = made.builder.write(out)?;
     let done = ReviewedRegions {
         dataset: set.name().into(),
@@ -196,6 +217,8 @@ pub fn dataset(
         reviewers,
         open,
         lost,
+        joined,
+        other_weights,
         counts: set.counts(),
     };
     file::write(&out.join("import.json"), &base::json::pretty(&done))?;
@@ -209,29 +232,26 @@ struct Making<'a> {
     out: &'a Path,
     open: usize,
     lost: usize,
+    joined: usize,
+    other_weights: usize,
 }
 
 impl Making<'_> {
-    fn slide(
-        &mut self,
-        item: &Item,
-        logs: &BTreeMap<String, Verdicts>,
-    ) -> Result<(), DatasetError> {
+    fn slide(&mut self, item: &Item, reviews: &Reviews) -> Result<(), DatasetError> {
         let (Some(counts), Some(folder)) = (&item.counts, &item.folder) else { return Ok(()) };
         let rows = report::results(folder).map_err(ReportError::from)?.rows;
         let candidates: BTreeMap<String, [f64; 2]> =
             rows.iter().map(|r| (Entry::key_of(r.x_px, r.y_px), [r.x_px, r.y_px])).collect();
-        let mut judged: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
-        for (of, verdicts) in logs.values().flatten().filter(|(of, _)| of.slide == item.name) {
-            let same = of.slide_digest == counts.slide.digest;
-            for (key, entry) in &verdicts.entries {
-                match same && (entry.added || candidates.contains_key(key)) {
-                    true => judged.entry(key).or_default().push(entry),
-                    false => self.lost += 1,
-                }
-            }
-        }
-        let settled: Vec<Place> = judged.values().map(|w| place(w)).collect();
+        let slide = SlideFile { name: &item.name, digest: &counts.slide.digest };
+        let is_here = |e: &Entry| e.added || candidates.contains_key(&e.key);
+        let own = reviews.slide_reviews(slide, Some(&Nearby::candidates(counts, &rows)), is_here);
+        let (others, gone) = reviews.left_out(slide, is_here);
+        self.lost += others + gone;
+        self.joined += own.joined.joined;
+        self.other_weights +=
+            reviews.of_other_models(slide, &counts.model, |k| candidates.contains_key(k));
+        let judged = own.joined.places();
+        let settled: Vec<Place> = judged.iter().map(|(key, all)| place(&own, key, all)).collect();
         if !settled.iter().any(|p| matches!(p.what, Settled::Figure { .. } | Settled::Mimicker)) {
             return Ok(());
         }
@@ -326,20 +346,25 @@ impl Making<'_> {
     }
 }
 
-/// What all verdicts on a place come to.
-fn place(entries: &[&Entry]) -> Place {
-    let verdicts: BTreeSet<u8> =
-        entries.iter().filter_map(|e| Some(Word::from(e.verdict?) as u8)).collect();
-    let all = |v: Verdict| entries.iter().all(|e| e.verdict == Some(v));
-    let only = |w: Word| verdicts.len() == 1 && verdicts.contains(&(w as u8));
-    let added = entries.iter().any(|e| e.added);
+/// What all verdicts on a place come to, or what was decided about it.
+fn place(own: &SlideReviews, key: &str, entries: &BTreeMap<&str, &Entry>) -> Place {
+    let decision = own.decisions.get(key).map(|s| s.verdict);
+    let verdicts: Vec<Verdict> = match decision {
+        Some(verdict) => verdict.into_iter().collect(),
+        None => entries.values().filter_map(|e| e.verdict).collect(),
+    };
+    let only = |w: Word| !verdicts.is_empty() && verdicts.iter().all(|v| Word::from(*v) == w);
+    let added = entries.values().any(|e| e.added);
     let what = match () {
-        () if only(Word::Yes) => Settled::Figure { atypical: all(Verdict::Atypical) },
+        () if only(Word::Yes) => {
+            Settled::Figure { atypical: verdicts.iter().all(|v| *v == Verdict::Atypical) }
+        }
         () if only(Word::No) && added => Settled::Nothing,
         () if only(Word::No) => Settled::Mimicker,
         () => Settled::Open,
     };
-    Place { x: entries[0].x, y: entries[0].y, what }
+    let [x, y] = entries.values().next().map_or([0.0; 2], |e| [e.x, e.y]);
+    Place { x, y, what }
 }
 
 impl Remedied for DatasetError {

@@ -13,9 +13,11 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub use super::content::{LogTexts, SignedContent, SignedLines, SlideFile};
+pub use super::content::{LogTexts, ResultDigests, SignedContent, SignedLines, SlideFile};
 pub use super::drawn::{Drawn, DrawnRegion, EXCLUDE, draw, drawn, drawn_file};
-pub use super::signature::{Signature, Signed, changes, sign, signatures, signed, signed_slide};
+pub use super::signature::{
+    Signature, Signed, SlideSignatures, sign, signatures, signed, signed_slide,
+};
 
 /// Schema of a line about a hotspot.
 const HOTSPOT: &str = "mithras.hotspot/1";

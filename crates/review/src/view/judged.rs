@@ -1,13 +1,16 @@
 //! The candidates of a run with what a reviewer decided about each.
 
+use super::desk::SlideFile;
 use super::open::{OpenError, counted_folders};
+use super::places::Nearby;
 use super::qupath::is_objects;
 use super::review::{Entry, ReviewError, Verdict, VerdictLog};
+use super::reviews::Reviews;
 use base::remedy::{Remedied, Remedy};
 use mithras::export::CountsFile;
 use mithras::record::DetectionRow;
 use mithras::report::{Results, ResultsError, results};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Why no judged candidates can be read.
@@ -56,11 +59,13 @@ pub struct JudgedSlide {
     pub counts: CountsFile,
     /// Every candidate, and whether it is a figure where the reviewer decided that.
     pub candidates: Vec<(DetectionRow, Option<bool>)>,
+    /// What is to be known of the verdicts.
+    pub notes: Vec<String>,
 }
 
 /// Every slide of a run with the verdicts of one reviewer: a name in `RUN/reviews`, a log, or none where there is
-/// one log alone. Verdicts about another file of the same name are left out; figures that a reviewer added are not
-/// candidates.
+/// one log alone. Verdicts about another file of the same name are left out. A figure that a reviewer added is a
+/// verdict on the nearest candidate within 7.5 um; elsewhere it is not a candidate.
 ///
 /// # Errors
 /// [`JudgedError`].
@@ -70,14 +75,17 @@ pub fn judged_slides(run: &Path, reviewer: Option<&str>) -> Result<Vec<JudgedSli
         return Err(OpenError::NoRun { path: run.to_owned() }.into());
     }
     let logs = run.join("reviews");
+    let own = |name: &str| VerdictLog::path(&logs, name);
     let log = match reviewer {
+        // A reviewer goes before a file or folder of that name.
+        Some(name) if own(name).is_ok_and(|log| log.is_file()) => own(name)?,
         Some(name) if Path::new(name).exists() => PathBuf::from(name),
-        Some(name) => VerdictLog::path(&logs, name)?,
+        Some(name) => own(name)?,
         None => {
             let names: Vec<String> = VerdictLog::read_all(&logs)?.into_keys().collect();
             match names.as_slice() {
                 [] => return Err(JudgedError::Nothing { path: run.to_owned() }),
-                [one] => VerdictLog::path(&logs, one)?,
+                [one] => own(one)?,
                 _ => return Err(JudgedError::Reviewers { path: logs, names }),
             }
         }
@@ -85,27 +93,22 @@ pub fn judged_slides(run: &Path, reviewer: Option<&str>) -> Result<Vec<JudgedSli
     if is_objects(&log) {
         return Err(JudgedError::Objects { path: log });
     }
-    let verdicts = VerdictLog::read(&log)?;
+    let reviews = Reviews::single("", VerdictLog::read(&log)?);
     let mut slides = Vec::new();
     for folder in &folders {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let Results { counts, rows } = results(folder)?;
-        let own = verdicts
-            .iter()
-            .filter(|(of, _)| of.slide == name && of.slide_digest == counts.slide.digest);
-        let entries: BTreeMap<&str, &Entry> =
-            own.flat_map(|(_, s)| s.entries.iter().map(|(k, e)| (k.as_str(), e))).collect();
-        let verdict = |r: &DetectionRow| {
-            entries.get(Entry::key_of(r.x_px, r.y_px).as_str())?.verdict.and_then(Verdict::counts)
-        };
-        let candidates = rows
-            .into_iter()
-            .map(|r| {
-                let v = verdict(&r);
-                (r, v)
-            })
-            .collect();
-        slides.push(JudgedSlide { name, counts, candidates });
+        let slide = SlideFile { name: &name, digest: &counts.slide.digest };
+        let on_slide =
+            reviews.slide_reviews(slide, Some(&Nearby::candidates(&counts, &rows)), |_| true);
+        let verdicts = on_slide.verdicts();
+        let key = |r: &DetectionRow| Entry::key_of(r.x_px, r.y_px);
+        let keys: BTreeSet<String> = rows.iter().map(key).collect();
+        let mut notes = on_slide.notes();
+        notes.extend(reviews.model_note(slide, &counts.model, |k| keys.contains(k)));
+        let verdict = |r: &DetectionRow| verdicts.get(&key(r))?.verdict.and_then(Verdict::counts);
+        let candidates = rows.into_iter().map(|r| (verdict(&r), r)).map(|(v, r)| (r, v)).collect();
+        slides.push(JudgedSlide { name, counts, candidates, notes });
     }
     if slides.iter().all(|s| s.candidates.iter().all(|(_, v)| v.is_none())) {
         return Err(JudgedError::Nothing { path: run.to_owned() });

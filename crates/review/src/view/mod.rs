@@ -9,9 +9,12 @@ mod judged;
 mod keep;
 mod logs;
 mod open;
+mod places;
 mod qupath;
 mod recount;
+mod refusal;
 mod review;
+mod reviews;
 mod searched;
 mod server;
 mod settle;
@@ -24,12 +27,12 @@ pub use dicom::{DicomError, Written, WrittenSlide, write_dicom};
 pub use judged::{JudgedError, JudgedSlide, judged_slides};
 pub use open::{Item, OpenError, Opened, open, opened};
 pub(crate) use open::{is_counted, open_run, patient, run_folders};
-pub use qupath::{Project, QupathError, write_project};
+pub use qupath::{ObjectError, Project, QupathError, write_project};
 pub use recount::{Counted, Grading, Recount, RecountError, RecountRow, figures_by, recount};
 pub use review::{
     Entry, LogLine, ReviewError, SlideKey, SlideVerdicts, Verdict, VerdictLog, Verdicts, agreement,
 };
 pub use searched::{Outside, SearchedArea, SearchedError};
 pub use server::Viewer;
-pub use settle::{Disagreement, Settled, TOGETHER, Together, disagreements, settled, together};
+pub use settle::{Disagreement, Settled, TOGETHER, settled};
 pub use tiles::{TILE, TileAddress, TileError, Tiles, max_level};

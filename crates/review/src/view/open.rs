@@ -1,5 +1,6 @@
 //! From the arguments of the command line to a list of slides, with their runs.
 
+use super::content::ResultDigests;
 use super::tiles::open_slide;
 use base::remedy::{Remedied, Remedy};
 use base::text::{Many, Shown, plain};
@@ -7,7 +8,9 @@ use mithras::batch::DetectionState;
 use mithras::batch::{InputError, find, state};
 use mithras::export::{Caveat, CountsFile};
 use mithras::input::{InputDigest, stem};
-use mithras::report::{ReportError, ResultsError, case_of, check_alike, counts, is_bound};
+use mithras::report::{
+    ReportError, ResultsError, case_of, check_alike, counts, gathered_from, is_bound,
+};
 use mitosis::Mpp;
 use rayon::prelude::*;
 use slide::{MppRule, OpenOptions, Slide, SlideError};
@@ -35,7 +38,7 @@ pub enum OpenError {
         source: std::io::Error,
     },
     /// No run.
-    #[error("{}: no slide's results are in this folder", Shown(path))]
+    #[error("{}: no slide's results are in this folder{}", Shown(path), gathered_from(path))]
     NoRun {
         /// Folder without results.
         path: PathBuf,
@@ -61,6 +64,8 @@ pub struct Item {
     pub counts: Option<CountsFile>,
     /// Its file, where it can be read.
     pub file: Option<PathBuf>,
+    /// Why its file cannot be opened.
+    pub unopened: Option<String>,
     /// Level-0 width and height, px; 0 without a file.
     pub size: (u64, u64),
     /// Its note in the list.
@@ -71,6 +76,8 @@ pub struct Item {
     pub case: Option<String>,
     /// Folder of its review logs; none for a slide without a run, unless one was given.
     pub reviews: Option<PathBuf>,
+    /// The files of its results as they were read; of files that cannot be read, empty.
+    pub results: ResultDigests,
 }
 
 impl Item {
@@ -114,6 +121,9 @@ pub fn open(
         }
         let folders = run_folders(argument)?;
         if folders.is_empty() {
+            if !gathered_from(argument).is_empty() {
+                return Err(OpenError::NoRun { path: argument.clone() });
+            }
             let found = find(std::slice::from_ref(argument), None, &BTreeMap::new())?;
             items.extend(found.slides.iter().map(|i| bare(&i.path, reviews)));
         } else {
@@ -162,6 +172,18 @@ pub(super) fn counted_folders(run: &Path) -> Result<Vec<PathBuf>, OpenError> {
     Ok(folders)
 }
 
+/// The slides' folders of a run, those without a count included.
+///
+/// # Errors
+/// [`OpenError::NoRun`] where there is none.
+pub(super) fn every_folder(run: &Path) -> Result<Vec<PathBuf>, OpenError> {
+    let folders = alike_folders(run)?;
+    match folders.is_empty() {
+        true => Err(OpenError::NoRun { path: run.to_owned() }),
+        false => Ok(folders),
+    }
+}
+
 /// The slides' folders of a run, of which one thing is to be made: they were made alike.
 fn alike_folders(run: &Path) -> Result<Vec<PathBuf>, OpenError> {
     let folders = run_folders(run)?;
@@ -194,11 +216,13 @@ fn bare(file: &Path, reviews: Option<&Path>) -> Item {
         unsound: None,
         counts: None,
         file: Some(file.to_owned()),
+        unopened: None,
         size: (0, 0),
         note: "no run".into(),
         caveats: Vec::new(),
         case: None,
         reviews: reviews.map(Path::to_owned),
+        results: ResultDigests::default(),
     };
     look(&mut item);
     item
@@ -211,6 +235,8 @@ fn own_reviews(folder: &Path) -> Option<PathBuf> {
 }
 
 fn of_run(folder: &Path, slides: Option<&Path>, reviews: Option<&Path>) -> Item {
+    // Before they are read: what changes meanwhile differs later.
+    let results = ResultDigests::read(Some(folder)).unwrap_or_default();
     let unsound = |reason: String| ResultsError::new(folder, reason);
     let read = DetectionState::read(folder);
     let checked = match &read {
@@ -252,9 +278,11 @@ fn of_run(folder: &Path, slides: Option<&Path>, reviews: Option<&Path>) -> Item 
         case: state.as_ref().and_then(|s| case_of(&s.columns)).map(str::to_owned),
         counts: counts.ok(),
         file: None,
+        unopened: None,
         size: (0, 0),
         note,
         reviews: reviews.map(Path::to_owned).or_else(|| own_reviews(folder)),
+        results,
     };
     let recorded = state.as_ref().map(|s| PathBuf::from(&s.input.path));
     let file_name = item
@@ -266,8 +294,7 @@ fn of_run(folder: &Path, slides: Option<&Path>, reviews: Option<&Path>) -> Item 
     let places: Vec<PathBuf> = given.into_iter().chain(recorded).collect();
     let Some(file) = places.iter().find(|p| p.is_file() || remote::Address::is(p)) else {
         let place = places.first().map_or_else(String::new, |p| Shown(p).to_string());
-        item.note += &format!("; its file is not at {place}");
-        return item;
+        return without_file(item, format!("its file is not at {place}"));
     };
     let same = match (&state, &item.counts) {
         (Some(s), _) if unread_same(file, &s.input) => true,
@@ -278,14 +305,20 @@ fn of_run(folder: &Path, slides: Option<&Path>, reviews: Option<&Path>) -> Item 
         (_, None) => true,
     };
     if !same {
-        item.note += &format!("; its file {} is not the one of the run", Shown(file));
-        return item;
+        let reason = format!("its file {} is not the one of the run", Shown(file));
+        return without_file(item, reason);
     }
     item.file = Some(file.clone());
     match &item.counts {
         Some(c) => item.size = (c.slide.width, c.slide.height),
         None => look(&mut item),
     }
+    item
+}
+
+fn without_file(mut item: Item, reason: String) -> Item {
+    item.note += &format!("; {reason}");
+    item.unopened = Some(reason);
     item
 }
 
@@ -305,6 +338,7 @@ fn look(item: &mut Item) {
         Ok(slide) => item.size = slide.dimensions(),
         Err(e) => {
             item.note = plain(&e.to_string()).into_owned();
+            item.unopened = Some(item.note.clone());
             item.file = None;
         }
     }

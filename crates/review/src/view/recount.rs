@@ -3,12 +3,12 @@
 use super::content::{HOTSPOTS, LogTexts, SETTLED};
 use super::desk::{self, PlacedHotspot, SlideFile};
 use super::open::{OpenError, counted_folders};
-use super::qupath::{Objects, is_objects, slide_key};
-use super::review::{
-    Entry, ReviewError, SlideKey, SlideVerdicts, Verdict, VerdictLog, Verdicts, agreement,
-};
+use super::places::{Joined, Nearby};
+use super::qupath::{ObjectError, Objects, is_objects, slide_key};
+use super::review::{Entry, ReviewError, Verdict, VerdictLog, Verdicts, names_by_case};
+use super::reviews::Reviews;
 use super::searched::{Outside, SearchedArea, SearchedError, places};
-use super::settle::{TOGETHER, Together, together};
+use super::settle::TOGETHER;
 use super::tissue::{Windows, rings};
 use crate::agreement::Agreement;
 use base::file::WriteError;
@@ -20,6 +20,7 @@ use mithras::export::{CountsFile, pictures};
 use mithras::regions::RegionOutline;
 use mithras::report::{PlacedCount, ReportError, Results, Reviewed, gather, results};
 use mitosis::count::{CountError, density_per_20_mm2, hotspot};
+use mitosis::hotspots::HotspotRule;
 use mitosis::{Level0, Mm2, MppError, Point};
 use outcome::{Rule, Scheme};
 use serde::Serialize;
@@ -54,7 +55,7 @@ pub enum RecountError {
     },
     /// Objects of QuPath.
     #[error(transparent)]
-    Objects(#[from] regions::annotations::ImportError),
+    Objects(#[from] ObjectError),
     /// Agreement that cannot be computed.
     #[error(transparent)]
     Agreement(#[from] stats::StatsError),
@@ -255,48 +256,103 @@ pub struct Recount {
     pub unmatched: Option<String>,
     /// Every two reviewers of the run, over the places that both judged.
     pub agreement: Vec<Agreement>,
+    /// What is to be known of the reviews as a whole.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// Where the corrections are from.
 enum Source {
-    /// A reviewer's log.
-    Log(Verdicts),
-    /// Several reviewers' logs, put together.
-    Together(Together),
+    /// Logs of reviewers.
+    Reviews(Reviews),
     /// Objects corrected in QuPath.
     Objects(Objects),
 }
 
-impl Source {
-    /// Reads what is named, with its file.
-    fn read(run: &Path, reviews: &str) -> Result<(Self, PathBuf), RecountError> {
-        let folder = run.join("reviews");
-        let log = match Path::new(reviews) {
-            file if file.exists() => file.to_owned(),
-            _ if reviews.contains(TOGETHER) => folder.join(reviews),
-            file if file.components().count() > 1 => {
-                return Err(RecountError::NoFile { path: file.to_owned() });
-            }
-            _ => VerdictLog::path(&run.join("reviews"), reviews)?,
-        };
-        let source = match is_objects(&log) {
-            true => Self::Objects(Objects::read(&log)?),
-            false if !log.exists() && reviews.contains(TOGETHER) => {
-                match together(&folder, reviews)? {
-                    Some(all) => Self::Together(all),
-                    None => return Err(RecountError::NoFile { path: log }),
-                }
-            }
-            false => Self::Log(VerdictLog::read(&log)?),
-        };
-        Ok((source, log))
-    }
+/// The corrections that were named.
+struct Corrections {
+    source: Source,
+    /// The log, or the objects.
+    file: PathBuf,
+    /// Folder of the logs.
+    reviews: PathBuf,
+    /// Whose they are.
+    reviewer: String,
+}
 
+impl Corrections {
+    /// Reads what is named: reviewers of the run go before a file or folder of that name.
+    fn read(run: &Path, reviews: &str) -> Result<Self, RecountError> {
+        let (own, given) = (run.join("reviews"), Path::new(reviews));
+        let is_name = given.file_name().is_some_and(|n| n == given.as_os_str());
+        let are_names = |folder: &Path, names: &str| {
+            names.split(TOGETHER).all(|name| VerdictLog::path(folder, name).is_ok())
+        };
+        if is_name
+            && are_names(&own, reviews)
+            && let Some(all) = Reviews::read(&own, reviews)?
+        {
+            let file = own.join(format!("{reviews}.jsonl"));
+            let source = Source::Reviews(all);
+            return Ok(Self { source, file, reviews: own, reviewer: reviews.to_owned() });
+        }
+        let parent = given.parent().filter(|p| !p.as_os_str().is_empty());
+        let stem = given.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let here = |source, reviews| Self {
+            source,
+            file: given.to_owned(),
+            reviews,
+            reviewer: stem.clone(),
+        };
+        let folder = parent.unwrap_or(Path::new(".")).to_owned();
+        if given.exists() {
+            return Ok(match is_objects(given) {
+                true => here(Source::Objects(Objects::read(given)?), own),
+                false => {
+                    let log = Reviews::single(&stem, VerdictLog::read(given)?);
+                    here(Source::Reviews(log), folder)
+                }
+            });
+        }
+        // Reviewers of another folder: DIR/anna.jsonl, of whom a hotspot alone may be there, or DIR/anna+bert.
+        if !is_name || given.extension().is_some_and(|e| e == "jsonl") {
+            let names = given.file_name().unwrap_or_default().to_string_lossy();
+            let names = names.strip_suffix(".jsonl").unwrap_or(&names);
+            if are_names(&folder, names)
+                && let Some(all) = Reviews::read(&folder, names)?
+            {
+                let file = given.to_owned();
+                let source = Source::Reviews(all);
+                return Ok(Self { source, file, reviews: folder, reviewer: names.to_owned() });
+            }
+            return Err(RecountError::NoFile { path: given.to_owned() });
+        }
+        if !reviews.contains(TOGETHER) {
+            // Names the reviewers of the folder.
+            VerdictLog::read(&VerdictLog::path(&own, reviews)?)?;
+        }
+        Err(RecountError::NoFile { path: own.join(reviews) })
+    }
+}
+
+/// The corrections of a slide.
+#[derive(Default)]
+struct SlideCorrections {
+    /// The verdict on each place, by key.
+    verdicts: BTreeMap<String, Entry>,
+    /// Verdicts about another file of its name.
+    other_file: usize,
+    /// Whether anything was written about a slide of its name.
+    any: bool,
+    /// Remarks.
+    notes: Vec<String>,
+}
+
+impl Source {
     /// The slides that it is about.
     fn names(&self) -> BTreeSet<&str> {
         match self {
-            Self::Log(verdicts) => verdicts.keys().map(|of| of.slide.as_str()).collect(),
-            Self::Together(all) => all.verdicts.keys().map(|of| of.slide.as_str()).collect(),
+            Self::Reviews(all) => all.slides().map(|(of, _)| of.slide.as_str()).collect(),
             Self::Objects(objects) => objects.names().collect(),
         }
     }
@@ -315,51 +371,81 @@ impl Source {
         join.map(|join| join.to_string())
     }
 
-    /// The corrections of a slide, with remarks on them.
-    fn about(&self, name: &str, Results { counts, rows }: &Results) -> (Verdicts, Vec<String>) {
+    /// The corrections of a slide inside what was searched of it.
+    fn about(&self, name: &str, results: &Results, searched: &SearchedArea) -> SlideCorrections {
         match self {
-            Self::Log(verdicts) => {
-                let about = verdicts.iter().filter(|(of, _)| of.slide == name);
-                (about.map(|(of, s)| (of.clone(), s.clone())).collect(), Vec::new())
-            }
-            Self::Together(all) => {
-                let about = all.verdicts.iter().filter(|(of, _)| of.slide == name);
-                let about: Verdicts = about.map(|(of, s)| (of.clone(), s.clone())).collect();
-                let notes = about.keys().flat_map(|of| all.notes(of)).collect();
-                (about, notes)
-            }
-            Self::Objects(objects) => match objects.verdicts(name, counts, rows) {
-                Some((verdicts, remarks)) => {
-                    (Verdicts::from([(slide_key(name, counts), verdicts)]), remarks)
+            Self::Reviews(all) => corrections(all, name, results, searched),
+            Self::Objects(objects) => {
+                match objects.verdicts(name, &results.counts, &results.rows) {
+                    Some((verdicts, mut notes)) => {
+                        let log = Verdicts::from([(slide_key(name, &results.counts), verdicts)]);
+                        let own = corrections(&Reviews::single("", log), name, results, searched);
+                        notes.extend(own.notes);
+                        SlideCorrections { notes, ..own }
+                    }
+                    None => SlideCorrections::default(),
                 }
-                None => (Verdicts::new(), Vec::new()),
-            },
+            }
         }
+    }
+
+    /// Remarks on verdicts about a slide's file under a name that no slide of the run has: it was renamed.
+    fn renamed(&self, counts: &CountsFile, names: &BTreeSet<String>) -> Vec<String> {
+        let Self::Reviews(all) = self else { return Vec::new() };
+        let mut former: BTreeMap<&str, usize> = BTreeMap::new();
+        for (of, own) in all.slides() {
+            let is_former = of.slide_digest == counts.slide.digest && !names.contains(&of.slide);
+            if is_former && !own.entries.is_empty() {
+                *former.entry(&of.slide).or_default() += own.entries.len();
+            }
+        }
+        let one = |(slide, n): (&str, usize)| {
+            format!(
+                "{} about this file under its former name `{slide}`, left out: recount the run of that name",
+                Many(n, "verdict"),
+            )
+        };
+        former.into_iter().map(one).collect()
     }
 }
 
-impl Source {
-    /// Remarks on verdicts about a slide's file under a name that no slide of the run has: it was renamed.
-    fn renamed(&self, counts: &CountsFile, names: &BTreeSet<String>) -> Vec<String> {
-        let all = match self {
-            Self::Log(verdicts) => verdicts,
-            Self::Together(all) => &all.verdicts,
-            Self::Objects(_) => return Vec::new(),
-        };
-        let former = all.iter().filter(|(of, own)| {
-            of.slide_digest == counts.slide.digest
-                && !names.contains(&of.slide)
-                && !own.entries.is_empty()
-        });
-        let one = |(of, own): (&SlideKey, &SlideVerdicts)| {
-            format!(
-                "{} about this file under its former name `{}`, left out: recount the run of that name",
-                Many(own.entries.len(), "verdict"),
-                of.slide
-            )
-        };
-        former.map(one).collect()
+/// What reviewers wrote about a slide, without figures that were added where nothing was searched: they would be in the
+/// count and not in the area.
+fn corrections(
+    all: &Reviews,
+    name: &str,
+    Results { counts, rows }: &Results,
+    searched: &SearchedArea,
+) -> SlideCorrections {
+    let slide = SlideFile { name, digest: &counts.slide.digest };
+    let candidates = Nearby::candidates(counts, rows);
+    let is_searched = |e: &Entry| !e.added || searched.check([e.x, e.y]).is_ok();
+    let own = all.slide_reviews(slide, Some(&candidates), is_searched);
+    let keys: BTreeSet<String> = rows.iter().map(|r| Entry::key_of(r.x_px, r.y_px)).collect();
+    let mut notes = own.notes();
+    notes.extend(all.model_note(slide, &counts.model, |k| keys.contains(k)));
+    let lost = all.slide_reviews(slide, None, |e| !is_searched(e)).verdicts();
+    notes.extend(left_out(lost.values(), searched));
+    SlideCorrections {
+        verdicts: own.verdicts(),
+        other_file: all.left_out(slide, |_| true).0,
+        any: all.slides().any(|(of, _)| of.slide == name),
+        notes,
     }
+}
+
+/// Remarks on figures that were added where nothing was searched.
+fn left_out<'a>(entries: impl Iterator<Item = &'a Entry>, searched: &SearchedArea) -> Vec<String> {
+    let mut lost: BTreeMap<Outside, Vec<[f64; 2]>> = BTreeMap::new();
+    for e in entries.filter(|e| e.verdict.and_then(Verdict::counts) == Some(true)) {
+        if let Err(outside) = searched.check([e.x, e.y]) {
+            lost.entry(outside).or_default().push([e.x, e.y]);
+        }
+    }
+    let remark = |(outside, all): (Outside, Vec<[f64; 2]>)| {
+        format!("{} {outside}, left out: {}", Many(all.len(), "added figure"), places(&all))
+    };
+    lost.into_iter().map(remark).collect()
 }
 
 /// Recounts every slide of a run with a reviewer's log - a file, or a name of one in the run's folder
@@ -382,21 +468,28 @@ pub fn recount(
     // Before they are counted: what is appended in between is a change.
     let texts =
         LogTexts::read(&run.join("reviews"), |n| n.ends_with(".jsonl") || SHARED.contains(&n))?;
-    let (source, log) = Source::read(run, reviews)?;
+    let corrections = Corrections::read(run, reviews)?;
     let (mut slides, mut counted, mut failed) = (Vec::new(), Vec::new(), BTreeMap::new());
     let (mut any, mut unsound) = (false, None);
-    let reviewer = by(&source, &log, reviews);
+    let everyone = everyone(run, &corrections)?;
+    let mut judged = BTreeMap::new();
     let names: BTreeSet<String> = folders.iter().map(|f| name_of(f)).collect();
-    let plan =
-        RecountPlan { source, reviewer, reviews: run.join("reviews"), placed, grading, names };
+    let plan = RecountPlan { corrections, placed, grading, names };
     for folder in &folders {
         let name = name_of(folder);
         match results(folder) {
             Ok(found) => {
-                let (about, remarks) = plan.source.about(&name, &found);
-                any |= !about.is_empty();
+                let (digest, candidates) =
+                    (&found.counts.slide.digest, Nearby::candidates(&found.counts, &found.rows));
+                let slide = SlideFile { name: &name, digest };
+                let joined: Joined =
+                    everyone.slide_reviews(slide, Some(&candidates), |_| true).joined;
+                judged.insert((name.clone(), digest.clone()), joined);
                 counted.push(folder);
-                slides.push(plan.row(name, folder, &found, about, remarks)?);
+                let (row, is_about) = plan.row(name, folder, &found)?;
+                // A reviewer who placed a hotspot on a slide has looked at it.
+                any |= is_about || row.placed_hotspot.is_some();
+                slides.push(row);
             }
             Err(e) => {
                 failed.insert(name, e.to_string());
@@ -404,8 +497,10 @@ pub fn recount(
             }
         }
     }
-    let used = plan.logs(&log);
-    let RecountPlan { source, reviewer, grading, .. } = plan;
+    let used = plan.logs(run);
+    let RecountPlan {
+        corrections: Corrections { source, file: log, reviewer, .. }, grading, ..
+    } = plan;
     if !any {
         // Nothing was asked of the reviews where no slide can be read.
         if let Some(e) = unsound.filter(|_| counted.is_empty()) {
@@ -414,12 +509,12 @@ pub fn recount(
         let join = source.unmatched(&folders).map(Box::new);
         return Err(RecountError::NoVerdicts { path: log, join });
     }
-    let agreement = agreement(&VerdictLog::read_all(&run.join("reviews"))?)?;
+    let notes = names_by_case(everyone.reviewers());
+    let agreement = everyone.agreement(judged)?;
     let (file, unmatched) = (run.join("recount.csv"), source.strange(&folders));
-    let recount = Recount { reviewer, grading, file, slides, failed, unmatched, agreement };
+    let recount = Recount { reviewer, grading, file, slides, failed, unmatched, agreement, notes };
     table(&recount).write_private(&recount.file)?;
     for (folder, row) in counted.into_iter().zip(&recount.slides) {
-        // A reviewer who placed a hotspot on a slide has looked at it.
         match row.judged == 0 && row.placed_hotspot.is_none() {
             true => Reviewed::forget(folder)?,
             false => {
@@ -437,13 +532,25 @@ pub fn recount(
     Ok(recount)
 }
 
+/// Every reviewer of the folder that the corrections are from.
+///
+/// # Errors
+/// [`ReviewError`] for logs of the run; a folder of another place may hold other files of their ending.
+fn everyone(run: &Path, corrections: &Corrections) -> Result<Reviews, ReviewError> {
+    let all = Reviews::all(&corrections.reviews, None);
+    match is_same(&corrections.reviews, &run.join("reviews")) {
+        true => all,
+        false => Ok(all.unwrap_or_default()),
+    }
+}
+
+fn is_same(a: &Path, b: &Path) -> bool {
+    a == b || a.canonicalize().ok().is_some_and(|a| b.canonicalize().is_ok_and(|b| a == b))
+}
+
 /// What a recount is asked for.
 struct RecountPlan {
-    source: Source,
-    /// Whose corrections they are.
-    reviewer: String,
-    /// Folder of the logs.
-    reviews: PathBuf,
+    corrections: Corrections,
     /// Whether a reviewer's hotspot counts.
     placed: bool,
     grading: Option<Grading>,
@@ -456,60 +563,64 @@ fn name_of(folder: &Path) -> String {
 }
 
 impl RecountPlan {
-    /// The logs of the run, by name, that the numbers depend on, where `log` is what was named.
-    fn logs(&self, log: &Path) -> Vec<String> {
-        let place = |path: &Path| path.canonicalize().ok();
-        let own = || place(log).is_some_and(|log| log.parent() == place(&self.reviews).as_deref());
-        let mut all: Vec<String> = match &self.source {
-            Source::Together(_) => {
-                let logs = self.reviewer.split(TOGETHER).map(|name| format!("{name}.jsonl"));
+    /// The logs of the run, by name, that the numbers depend on.
+    fn logs(&self, run: &Path) -> Vec<String> {
+        let Corrections { source, file, reviews, reviewer } = &self.corrections;
+        if !is_same(reviews, &run.join("reviews")) {
+            return Vec::new();
+        }
+        let log = |name: &str| format!("{name}.jsonl");
+        let mut all: Vec<String> = match source {
+            Source::Reviews(all) if all.is_several() => {
+                let logs = all.depends_on().into_iter().map(log);
                 logs.chain([SETTLED.to_owned()]).collect()
             }
-            Source::Log(_) if own() => vec![format!("{}.jsonl", self.reviewer)],
+            Source::Reviews(_) if file.extension().is_some_and(|e| e == "jsonl") => {
+                vec![log(reviewer)]
+            }
             _ => Vec::new(),
         };
         all.extend(self.placed.then(|| HOTSPOTS.to_owned()));
         all
     }
 
-    /// A slide counted again.
+    /// A slide counted again, and whether anything was written about it.
     fn row(
         &self,
         name: String,
         folder: &Path,
         found: &Results,
-        mut about: Verdicts,
-        mut remarks: Vec<String>,
-    ) -> Result<RecountRow, RecountError> {
+    ) -> Result<(RecountRow, bool), RecountError> {
+        let Corrections { source, reviews, reviewer, .. } = &self.corrections;
         let searched = SearchedArea::read(folder, &found.counts)?;
-        remarks.extend(self.source.renamed(&found.counts, &self.names));
-        remarks.extend(leave_out(&mut about, &found.counts, &searched));
+        let mut about = source.about(&name, found, &searched);
+        let mut remarks = std::mem::take(&mut about.notes);
+        remarks.extend(source.renamed(&found.counts, &self.names));
         let this = SlideFile { name: &name, digest: &found.counts.slide.digest };
-        remarks.extend(about_signature(&self.reviews, folder, this, &self.reviewer)?);
+        remarks.extend(about_signature(reviews, folder, this, reviewer)?);
         // A hotspot belongs to the reviewer who judged; objects of QuPath name nobody.
-        let whose =
-            Some(self.reviewer.as_str()).filter(|_| !matches!(self.source, Source::Objects(_)));
+        let whose = Some(reviewer.as_str()).filter(|_| !matches!(source, Source::Objects(_)));
         let spot = match self.placed {
-            true => desk::hotspot_on(&self.reviews, whose, this)?,
+            true => desk::hotspot_on(reviews, whose, this)?,
             false => None,
         };
         let placed = match spot {
-            Some(spot) => Some(self.in_placed(spot, found, &about, &searched)?),
+            Some(spot) => Some(self.in_placed(spot, found, &about.verdicts, &searched)?),
             None => None,
         };
         if self.placed && placed.is_none() {
             let by = whose.map_or_else(String::new, |name| format!(" by {name}"));
-            let other = desk::hotspot_on_another_file(&self.reviews, whose, this)?;
+            let other = desk::hotspot_on_another_file(reviews, whose, this)?;
             let other = other.map_or("", |_| " (one on another file of this name is left out)");
             remarks.push(format!("no hotspot was placed{by}{other}: it is the densest 2 mm2"));
         }
-        let mut row = row(name, folder, found, &about)?;
+        let mut row = row(name, folder, found, &about, &searched)?;
         row.placed_hotspot = placed;
         row.notes.extend(remarks);
         if let Some(grading) = &self.grading {
             row.score(grading, &found.counts);
         }
-        Ok(row)
+        Ok((row, about.any))
     }
 
     /// The count in a hotspot that a reviewer placed.
@@ -517,7 +628,7 @@ impl RecountPlan {
         &self,
         spot: PlacedHotspot,
         results: &Results,
-        about: &Verdicts,
+        about: &BTreeMap<String, Entry>,
         searched: &SearchedArea,
     ) -> Result<PlacedCount, RecountError> {
         let Results { counts, rows } = results;
@@ -525,7 +636,7 @@ impl RecountPlan {
             slide: counts.slide.name.clone(),
             source,
         })?;
-        let path = desk::hotspots_file(&self.reviews);
+        let path = desk::hotspots_file(&self.corrections.reviews);
         let run = [resolution.x.get(), resolution.y.get()];
         let pairs = spot.mpp.into_iter().flat_map(|placed| placed.into_iter().zip(run));
         let other = pairs.into_iter().find(|(placed, run)| (placed / run - 1.0).abs() >= SAME_MPP);
@@ -578,14 +689,6 @@ fn about_signature(
     Ok(notes)
 }
 
-/// Whose corrections they are.
-fn by(source: &Source, log: &Path, reviews: &str) -> String {
-    match source {
-        Source::Together(_) => reviews.to_owned(),
-        _ => log.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
-    }
-}
-
 /// What the tables of the run show of a slide.
 fn reviewed(recount: &Recount, row: &RecountRow) -> Reviewed {
     let r = &row.reviewed;
@@ -624,17 +727,14 @@ fn row(
     slide: String,
     folder: &Path,
     Results { counts, rows }: &Results,
-    about: &Verdicts,
+    about: &SlideCorrections,
+    searched: &SearchedArea,
 ) -> Result<RecountRow, RecountError> {
     let mut notes = Vec::new();
-    let mut judged: BTreeMap<&str, &Entry> = BTreeMap::new();
-    for (of, verdicts) in about {
-        if of.slide_digest == counts.slide.digest {
-            judged.extend(verdicts.entries.iter().map(|(k, e)| (k.as_str(), e)));
-        } else if !verdicts.entries.is_empty() {
-            let n = Many(verdicts.entries.len(), "verdict");
-            notes.push(format!("{n} about another file of this name, left out"));
-        }
+    let judged = &about.verdicts;
+    if about.other_file > 0 {
+        let n = Many(about.other_file, "verdict");
+        notes.push(format!("{n} about another file of this name, left out"));
     }
     let keys: BTreeSet<String> = rows.iter().map(|r| Entry::key_of(r.x_px, r.y_px)).collect();
     let lost = judged.values().filter(|e| !e.added && !keys.contains(&e.key)).count();
@@ -646,7 +746,7 @@ fn row(
     let (mut taken_out, mut taken_in) = (0, 0);
     let mut figures: Vec<Point<Level0>> = Vec::new();
     for r in rows {
-        let entry = judged.get(Entry::key_of(r.x_px, r.y_px).as_str());
+        let entry = judged.get(&Entry::key_of(r.x_px, r.y_px));
         let is_figure = entry.and_then(|e| e.verdict?.counts()).unwrap_or(r.accepted);
         taken_out += usize::from(r.accepted && !is_figure);
         taken_in += usize::from(!r.accepted && is_figure);
@@ -654,7 +754,7 @@ fn row(
             figures.push(Point::new(r.x_px, r.y_px));
         }
     }
-    let judged: Vec<&&Entry> =
+    let judged: Vec<&Entry> =
         judged.values().filter(|e| e.added || keys.contains(&e.key)).collect();
     let counts_here = |e: &Entry| e.verdict.and_then(Verdict::counts);
     let added = judged.iter().filter(|e| e.added && counts_here(e) == Some(true));
@@ -681,13 +781,14 @@ fn row(
         taken_in,
         added: figures.len() - before,
         unsure: judged.iter().filter(|e| counts_here(e).is_none()).count(),
-        model: counted(&accepted, counts.hotspot_count, model, counts, &windows),
+        model: counted(&accepted, counts.hotspot_count, model, counts, &windows, searched),
         reviewed: counted(
             &figures,
             spot.map_or(0, |s| s.count),
             spot.map(|s| [s.centre.x, s.centre.y]),
             counts,
             &windows,
+            searched,
         ),
         analysed_mm2: area,
         notes,
@@ -696,37 +797,14 @@ fn row(
     })
 }
 
-/// Takes figures out that were added where nothing was searched: they would be in the count and not in the area. Gives
-/// remarks on those that counted.
-fn leave_out(about: &mut Verdicts, counts: &CountsFile, searched: &SearchedArea) -> Vec<String> {
-    let mut lost: BTreeMap<Outside, Vec<[f64; 2]>> = BTreeMap::new();
-    // Verdicts on another file of this name are left out as a whole.
-    let own = about.iter_mut().filter(|(of, _)| of.slide_digest == counts.slide.digest);
-    for (_, verdicts) in own {
-        verdicts.entries.retain(|_, e| match searched.check([e.x, e.y]) {
-            Err(outside) if e.added => {
-                if e.verdict.and_then(Verdict::counts) == Some(true) {
-                    lost.entry(outside).or_default().push([e.x, e.y]);
-                }
-                false
-            }
-            _ => true,
-        });
-    }
-    let remark = |(outside, all): (Outside, Vec<[f64; 2]>)| {
-        format!("{} {outside}, left out: {}", Many(all.len(), "added figure"), places(&all))
-    };
-    lost.into_iter().map(remark).collect()
-}
-
 /// Places of all that counts with a reviewer's verdicts on top.
-fn reviewed_figures(Results { counts, rows }: &Results, about: &Verdicts) -> Vec<Point<Level0>> {
-    let own = about.iter().filter(|(of, _)| of.slide_digest == counts.slide.digest);
-    let judged: BTreeMap<&str, &Entry> =
-        own.flat_map(|(_, s)| s.entries.iter().map(|(k, e)| (k.as_str(), e))).collect();
-    let counts_here = |e: &&Entry| e.verdict.and_then(Verdict::counts);
+fn reviewed_figures(
+    Results { rows, .. }: &Results,
+    judged: &BTreeMap<String, Entry>,
+) -> Vec<Point<Level0>> {
+    let counts_here = |e: &Entry| e.verdict.and_then(Verdict::counts);
     let accepted = rows.iter().filter(|r| {
-        let entry = judged.get(Entry::key_of(r.x_px, r.y_px).as_str());
+        let entry = judged.get(&Entry::key_of(r.x_px, r.y_px));
         entry.and_then(counts_here).unwrap_or(r.accepted)
     });
     let added = judged.values().filter(|e| e.added && counts_here(e) == Some(true));
@@ -748,11 +826,10 @@ pub fn figures_by(
     results: &Results,
     regions: &[RegionOutline],
 ) -> Result<Option<Vec<Point<Level0>>>, ReviewError> {
-    let Some(Together { verdicts, .. }) = together(reviews, reviewer)? else { return Ok(None) };
-    let mut about: Verdicts =
-        verdicts.into_iter().filter(|(of, _)| of.slide == results.counts.slide.name).collect();
-    leave_out(&mut about, &results.counts, &SearchedArea::new(&results.counts, regions));
-    Ok(Some(reviewed_figures(results, &about)))
+    let Some(all) = Reviews::read(reviews, reviewer)? else { return Ok(None) };
+    let searched = SearchedArea::new(&results.counts, regions);
+    let about = corrections(&all, &results.counts.slide.name, results, &searched);
+    Ok(Some(reviewed_figures(results, &about.verdicts)))
 }
 
 fn counted(
@@ -761,6 +838,7 @@ fn counted(
     hotspot_px: Option<[f64; 2]>,
     counts: &CountsFile,
     windows: &Windows,
+    searched: &SearchedArea,
 ) -> Counted {
     let (n, area) = (figures.len(), counts.analysed_mm2);
     let round = |v: f64| (v * 1e6).round() / 1e6;
@@ -772,7 +850,10 @@ fn counted(
         figures_95: [round(lower), round(upper)],
         hotspot_count,
         hotspot_px,
-        hotspot_mm2: hotspot_px.and_then(|at| counts.square_on_slide_mm2(at)),
+        hotspot_mm2: hotspot_px.and_then(|[x, y]| {
+            let (rule, resolution) = (&HotspotRule::PAPER, counts.resolution().ok()?);
+            searched.hotspot_mm2(rule, &[Point::new(x, y)], &resolution).ok()
+        }),
         density_per_20_mm2: per(n as f64),
         density_95: per(lower).zip(per(upper)).map(|(lower, upper)| [lower, upper]),
         density_resampled_95: per(0.0).and(windows.density_95(figures)).map(|i| i.map(round)),
@@ -885,6 +966,7 @@ impl fmt::Display for Recount {
                 g.gives, g.scheme, g.title
             )?;
         }
+        self.notes.iter().try_for_each(|note| writeln!(f, "note: {note}"))?;
         self.agreement.iter().try_for_each(|a| writeln!(f, "{a}"))?;
         writeln!(f, "{}", Shown(&self.file))
     }

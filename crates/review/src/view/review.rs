@@ -76,11 +76,31 @@ pub enum ReviewError {
     },
 }
 
+/// Whether a file of a folder is a reviewer's log; `._anna.jsonl` is what macOS writes next to one.
+fn is_log(path: &Path) -> bool {
+    let hidden = path.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
+    !hidden && path.extension().is_some_and(|e| e == "jsonl")
+}
+
+/// Notes on reviewers whose names differ in case alone.
+pub(super) fn names_by_case(names: &[String]) -> Vec<String> {
+    let mut all: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for name in names {
+        all.entry(name.to_lowercase()).or_default().push(name);
+    }
+    let several = all.into_values().filter(|own| own.len() > 1);
+    several
+        .map(|own| {
+            format!("{} are different reviewers: their names differ in case", own.join(" and "))
+        })
+        .collect()
+}
+
 impl ReviewError {
     fn missing(path: &Path) -> Self {
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path());
-        let logs = entries.filter(|p| p.extension().is_some_and(|e| e == "jsonl"));
+        let logs = entries.filter(|p| is_log(p));
         let stem = |p: PathBuf| p.file_stem().map(|s| plain(&s.to_string_lossy()).into_owned());
         let mut others: Vec<String> = logs.filter_map(stem).collect();
         others.sort();
@@ -200,13 +220,19 @@ pub struct SlideVerdicts {
     pub entries: BTreeMap<String, Entry>,
     /// Verdicts in the order of review that can be undone, each with the one it replaced.
     history: Vec<(Entry, Option<Entry>)>,
+    /// The line of the log that last gave or withdrew a verdict on each key.
+    lines: BTreeMap<String, usize>,
 }
 
 impl SlideVerdicts {
-    /// Entries without a history.
+    /// Entries without a history, the first first.
     pub(super) fn from_entries(entries: impl IntoIterator<Item = Entry>) -> Self {
-        let entries = entries.into_iter().map(|e| (e.key.clone(), e)).collect();
-        Self { entries, history: Vec::new() }
+        let mut all = Self::default();
+        for (line, entry) in entries.into_iter().enumerate() {
+            all.lines.insert(entry.key.clone(), line);
+            all.entries.insert(entry.key.clone(), entry);
+        }
+        all
     }
 
     /// The last verdict on each key, by key.
@@ -214,8 +240,14 @@ impl SlideVerdicts {
         self.entries.values().cloned().collect()
     }
 
-    /// Takes a line of the log into account.
-    fn apply(&mut self, line: &LogLine) {
+    /// Takes a line of the log into account; `number` counts the lines of the whole log.
+    fn apply(&mut self, line: &LogLine, number: usize) {
+        let key = line.entry.key.clone();
+        match line.undo && line.entry.verdict.is_none() {
+            // As if nothing had been written: what was decided with other candidates holds again.
+            true => self.lines.remove(&key),
+            false => self.lines.insert(key, number),
+        };
         let before = self.entries.get(&line.entry.key).cloned();
         match line.entry.verdict {
             Some(_) => self.entries.insert(line.entry.key.clone(), line.entry.clone()),
@@ -235,15 +267,37 @@ impl SlideVerdicts {
 /// One reviewer's current verdicts, by slide.
 pub type Verdicts = BTreeMap<SlideKey, SlideVerdicts>;
 
+/// The current verdicts of a log on a slide's file in the order of their lines, whichever model found its candidates:
+/// of several on one key the last.
+pub(super) fn entries_on<'a>(
+    log: &'a Verdicts,
+    slide: &str,
+    slide_digest: &str,
+) -> Vec<(&'a SlideKey, &'a Entry)> {
+    let own = log.iter().filter(|(of, _)| of.slide == slide && of.slide_digest == slide_digest);
+    let mut last: BTreeMap<&str, (usize, &SlideKey, Option<&Entry>)> = BTreeMap::new();
+    for (of, verdicts) in own {
+        for (key, &line) in &verdicts.lines {
+            if last.get(key.as_str()).is_none_or(|(earlier, ..)| *earlier < line) {
+                last.insert(key, (line, of, verdicts.entries.get(key)));
+            }
+        }
+    }
+    let mut all: Vec<_> =
+        last.into_values().filter_map(|(line, of, entry)| Some((line, of, entry?))).collect();
+    all.sort_by_key(|(line, ..)| *line);
+    all.into_iter().map(|(_, of, entry)| (of, entry)).collect()
+}
+
 /// How far the reviewers of these logs agree, over all places of all slides.
 ///
 /// # Errors
 /// [`StatsError`].
 pub fn agreement(logs: &BTreeMap<String, Verdicts>) -> Result<Vec<Agreement>, StatsError> {
-    let verdicts = logs.iter().map(|(name, verdicts)| {
-        let entries = verdicts.iter().flat_map(|(of, s)| {
-            let place = |e: &Entry| (of.slide.clone(), of.slide_digest.clone(), e.key.clone());
-            s.entries.values().filter_map(move |e| Some((place(e), e.verdict?.into())))
+    let verdicts = logs.iter().map(|(name, log)| {
+        let entries = log.keys().flat_map(|SlideKey { slide, slide_digest, .. }| {
+            let all = entries_on(log, slide, slide_digest).into_iter();
+            all.filter_map(move |(_, e)| Some(((slide, slide_digest, &e.key), e.verdict?.into())))
         });
         (name.clone(), entries.collect())
     });
@@ -253,7 +307,8 @@ pub fn agreement(logs: &BTreeMap<String, Verdicts>) -> Result<Vec<Agreement>, St
 /// One reviewer's log, held by this process alone.
 pub struct VerdictLog {
     log: Chained,
-    verdicts: BTreeMap<SlideKey, SlideVerdicts>,
+    verdicts: Verdicts,
+    lines: usize,
 }
 
 impl VerdictLog {
@@ -276,7 +331,7 @@ impl VerdictLog {
             .map_err(|source| ReviewError::Folder { path: folder.to_owned(), source })?;
         let (log, text) = Chained::open(&path)?;
         let verdicts = parse(&path, &text)?;
-        Ok(Self { log, verdicts })
+        Ok(Self { log, verdicts, lines: text.lines().count() })
     }
 
     /// The current reviews in a log that another process may hold, by slide.
@@ -316,7 +371,7 @@ impl VerdictLog {
             }
         };
         let paths = listed.filter_map(|e| Some(e.ok()?.path()));
-        let logs = paths.filter(|p| p.extension().is_some_and(|e| e == "jsonl"));
+        let logs = paths.filter(|p| is_log(p));
         logs.map(|p| {
             let name = p.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             Ok((name, Self::read(&p)?))
@@ -370,20 +425,21 @@ impl VerdictLog {
         let time = now.map_or(0.0, |d| (d.as_secs_f64() * 1000.0).round() / 1000.0);
         let line = LogLine { schema: SCHEMA.into(), time, of: of.clone(), entry, undo };
         self.log.append(&line)?;
-        self.verdicts.entry(of.clone()).or_default().apply(&line);
+        self.verdicts.entry(of.clone()).or_default().apply(&line, self.lines);
+        self.lines += 1;
         Ok(())
     }
 }
 
 fn parse(path: &Path, text: &str) -> Result<Verdicts, ReviewError> {
-    let mut all: BTreeMap<SlideKey, SlideVerdicts> = BTreeMap::new();
+    let mut all = Verdicts::new();
     for (i, line) in text.lines().enumerate() {
         let bad = |reason: String| ReviewError::Line { path: path.to_owned(), line: i + 1, reason };
         let line: LogLine = serde_json::from_str(line).map_err(|e| bad(e.to_string()))?;
         if line.schema != SCHEMA {
             return Err(bad(format!("schema `{}`, this version reads `{SCHEMA}`", line.schema)));
         }
-        all.entry(line.of.clone()).or_default().apply(&line);
+        all.entry(line.of.clone()).or_default().apply(&line, i);
     }
     Ok(all)
 }

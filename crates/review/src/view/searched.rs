@@ -4,14 +4,11 @@ use base::json::JsonError;
 use base::text::{Many, Shown};
 use mithras::export::CountsFile;
 use mithras::regions::{self, RegionOutline};
-use mitosis::hotspots::{HotspotRule, Shape};
+use mitosis::hotspots::HotspotRule;
 use mitosis::{Level0, Point, Resolution};
-use roi::{Area, Inside, Ring};
+use roi::{Area, Inside};
 use std::fmt;
 use std::path::{Path, PathBuf};
-
-/// Corners of a polygon in place of a circle, of the circle's area; its border is off by 1e-5 of the radius at most.
-const CORNERS: u32 = 720;
 
 /// Why it is not known what was searched.
 #[derive(Debug, thiserror::Error)]
@@ -130,29 +127,8 @@ impl SearchedArea {
         if self.regions.is_empty() {
             return Ok(stated(on_slide));
         }
-        let mpp = [resolution.x.get(), resolution.y.get()];
-        let rings: Vec<Ring> = centres.iter().map(|c| part(rule, *c, mpp)).collect();
-        let all = self.regions.iter().fold(Area::default(), |all, r| all.or(r));
-        let mm2 = stated(Area::enclosed(&rings).and(&all).mm2(mpp).min(on_slide));
+        let mm2 = roi::hotspot_mm2(rule, centres, self.size, &self.regions, resolution);
         if mm2 > 0.0 { Ok(mm2) } else { Err(Outside::Regions) }
-    }
-}
-
-/// The outline of a hotspot, or of one of its fields.
-fn part(rule: &HotspotRule, centre: Point<Level0>, mpp: [f64; 2]) -> Ring {
-    let far = rule.reach_um();
-    let at = |[dx, dy]: [f64; 2]| [centre.x + dx / mpp[0], centre.y + dy / mpp[1]];
-    match rule.shape {
-        Shape::Square => [[-far, -far], [far, -far], [far, far], [-far, far]].map(at).to_vec(),
-        Shape::Circle => {
-            let step = std::f64::consts::TAU / f64::from(CORNERS);
-            let far = far * (step / step.sin()).sqrt();
-            let corner = |k: u32| {
-                let (sin, cos) = (f64::from(k) * step).sin_cos();
-                at([far * cos, far * sin])
-            };
-            (0..CORNERS).map(corner).collect()
-        }
     }
 }
 
@@ -171,6 +147,7 @@ pub(super) fn places(all: &[[f64; 2]]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mitosis::hotspots::Shape;
     use mitosis::{Mpp, ResolutionSource};
 
     fn resolution() -> Resolution {

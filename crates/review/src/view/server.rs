@@ -1,19 +1,23 @@
 //! Answers the page's requests.
 
-use super::desk::{self, Drawn, DrawnRegion, PlacedHotspot, Placement, Signed};
+use super::desk::{
+    self, Drawn, DrawnRegion, PlacedHotspot, Placement, ResultDigests, Signed, SlideSignatures,
+};
 use super::keep::keep_point;
 use super::logs::now;
 use super::open::{Item, Opened, run_of};
+use super::places::Nearby;
+use super::refusal::Refusal;
 use super::review::{
     Entry, LONGEST_COMMENT, ReviewError, SlideKey, Verdict, VerdictLog, Verdicts, agreement,
 };
+use super::reviews::model_digest;
 use super::searched::{Outside, SearchedArea, places};
 use super::settle::{self, Disagreement, disagreements};
 use super::tiles::{TILE, TileAddress, TileError, Tiles, max_level};
 use super::tissue::{self, Area, Rings};
 use crate::OPEN_LOGS;
 use crate::agreement::Agreement;
-use base::digest::sha256;
 use detect::Flaw;
 use infer::ModelPackage;
 use mithras::export::{Caveat, CaveatKind, pictures};
@@ -68,6 +72,8 @@ struct SlideLine {
     id: usize,
     name: String,
     note: String,
+    /// Why its file cannot be opened.
+    unopened: Option<String>,
     /// Whether the network counted on it.
     counted: bool,
     caveats: Vec<Warned>,
@@ -174,6 +180,10 @@ struct DeskState {
     frozen: bool,
     /// Files that are not as they were signed, by name.
     changed: Vec<String>,
+    /// It was signed with candidates of other weights.
+    other_weights: bool,
+    /// Why it is not known what changed.
+    notes: Vec<String>,
     /// Sizes of the drawn regions, mm2, and of what is left of all of them together.
     mm2: Vec<f64>,
     all_mm2: Option<f64>,
@@ -200,6 +210,9 @@ struct Draw {
     reviewer: String,
     slide: usize,
     regions: Vec<DrawnRegion>,
+    /// The time of the regions that they replace, as the page got it; none where it was shown none.
+    #[serde(default)]
+    seen: Option<f64>,
 }
 
 #[derive(Deserialize)]
@@ -349,9 +362,7 @@ impl Viewer {
         match parts[..] {
             ["api", "slide", id] => self.detail(number(id)?),
             ["api", "reviews", id] => {
-                let reviewer = query.strip_prefix("reviewer=").ok_or_else(nothing)?;
-                // So that a refusal names what was typed.
-                let reviewer = remote::percent_decoded(reviewer);
+                let reviewer = reviewer_in(query).ok_or_else(nothing)?;
                 let ReviewPlace { folder, of } = self.change(number(id)?)?;
                 // Nothing is written before the first verdict.
                 let entries = VerdictLog::read_slide(folder, &reviewer, &of)
@@ -359,7 +370,7 @@ impl Viewer {
                 Ok(Answer::json(200, &Entries { entries }))
             }
             ["api", "voices", id] => self.voices(number(id)?),
-            ["api", "desk", id] => self.desk(number(id)?),
+            ["api", "desk", id] => self.desk(number(id)?, &reviewer_in(query).unwrap_or_default()),
             ["tile", id, level, place] => {
                 let (x, y) = pair(place)?;
                 let (id, level) = (number(id)?, number(level)?);
@@ -410,9 +421,10 @@ impl Viewer {
         let line = |(id, i): (usize, &Item)| {
             let (width, height) = if i.file.is_some() { i.size } else { (0, 0) };
             let name = i.name.clone();
-            // The network's numbers are in the note of a slide that can be opened.
-            let hidden = self.blinded && i.counts.is_some() && i.file.is_some();
+            // The note of a slide that was searched has the network's numbers.
+            let hidden = self.blinded && i.counts.is_some();
             let note = if hidden { String::new() } else { i.note.clone() };
+            let unopened = i.unopened.clone();
             // What holds for the slide whatever was found on it is not an opinion.
             let caveats = i.caveats.iter().filter(|c| !self.blinded || c.kind.is_about_the_slide());
             let caveats = caveats.map(Warned::new).collect();
@@ -422,6 +434,7 @@ impl Viewer {
                 id,
                 name,
                 note,
+                unopened,
                 counted,
                 caveats,
                 case,
@@ -466,6 +479,7 @@ impl Viewer {
             return Err(Answer::refusal(500, reason));
         }
         let (item, file) = self.file(id)?;
+        unchanged(item)?;
         // A slide that cannot be opened is reported here, before its tiles stay white.
         self.tiles.slide(id, file).map_err(|e| Answer::refusal(500, &e.to_string()))?;
         let (rows, tissue, flaws) = match (&item.folder, &item.counts) {
@@ -505,6 +519,7 @@ impl Viewer {
             },
             analysed_mm2: counts.map_or(0.0, |c| c.analysed_mm2),
             atypical_from: counts
+                .filter(|_| !self.blinded)
                 .and_then(|c| c.subtypes.as_ref()?.models.first())
                 .map(|m| m.atypical_from),
             columns: Columns {
@@ -540,12 +555,9 @@ impl Viewer {
             )
         };
         let folder = item.reviews.as_deref().ok_or_else(none)?;
+        unchanged(item)?;
         let model = item.counts.as_ref().map(|c| &c.model);
-        let model_digest = model.map_or_else(String::new, |m| {
-            let second = m.classifier_sha256.as_deref().unwrap_or_default();
-            let screen = m.screen.as_ref().map(|s| format!(" {}", s.sha256)).unwrap_or_default();
-            sha256(format!("{} {second}{screen}", m.segmenter_sha256))
-        });
+        let model_digest = model.map_or_else(String::new, model_digest);
         let of = SlideKey { slide: item.name.clone(), slide_digest: item.digest(), model_digest };
         Ok(ReviewPlace { folder, of })
     }
@@ -566,7 +578,8 @@ impl Viewer {
         }
         let fail = |e: &dyn std::fmt::Display| Answer::refusal(500, &e.to_string());
         let mut logs = VerdictLog::read_all(folder).map_err(|e| fail(&e))?;
-        logs.values_mut().for_each(|verdicts| verdicts.retain(|o, _| *o == of));
+        let here = |o: &SlideKey| (&o.slide, &o.slide_digest) == (&of.slide, &of.slide_digest);
+        logs.values_mut().for_each(|verdicts| verdicts.retain(|o, _| here(o)));
         let by_key = |verdicts: &Verdicts| {
             let entries = verdicts.values().flat_map(|s| s.entries.values());
             entries.filter_map(|e| Some((e.key.clone(), e.verdict?))).collect()
@@ -574,7 +587,8 @@ impl Viewer {
         let voices = logs.iter().map(|(name, s)| (name.clone(), by_key(s))).collect();
         let agreement = agreement(&logs).map_err(|e| fail(&e))?;
         let settled = settle::settled(folder).map_err(|e| fail(&e))?;
-        let disagreements = disagreements(&logs, &of, &settled);
+        let near = nearby(self.item(id)?)?;
+        let disagreements = disagreements(&logs, &of, &settled, near.as_ref());
         Ok(Answer::json(200, &AgreementAnswer { voices, agreement, disagreements }))
     }
 
@@ -592,7 +606,9 @@ impl Viewer {
         let fail = |e: ReviewError| Answer::refusal(500, &e.to_string());
         let _one = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
         let logs = VerdictLog::read_all(folder).map_err(fail)?;
-        let all = disagreements(&logs, &of, &settle::settled(folder).map_err(fail)?);
+        let (settled, near) =
+            (settle::settled(folder).map_err(fail)?, nearby(self.item(s.slide)?)?);
+        let all = disagreements(&logs, &of, &settled, near.as_ref());
         let about = all.iter().find(|d| d.key == s.key);
         let about = about.ok_or_else(|| wrong("reviewers do not differ on this place"))?;
         let kept = settle::settle(folder, &s.reviewer, &of, about, s.verdict);
@@ -687,14 +703,12 @@ impl Viewer {
     }
 
     /// What reviewers decided about a slide as a whole.
-    fn desk(&self, id: usize) -> Result<Answer, Answer> {
-        let item = self.item(id)?;
-        let place = match self.change(id) {
-            Ok(place) => place,
-            // A slide that has no place for verdicts has none of these either.
-            Err(_) => return Ok(Answer::json(200, &DeskState::default())),
-        };
-        Ok(Answer::json(200, &self.desk_state(id, item, &place)?))
+    fn desk(&self, id: usize, reviewer: &str) -> Result<Answer, Answer> {
+        // A slide that has no place for verdicts has none of these either.
+        if self.item(id)?.reviews.is_none() {
+            return Ok(Answer::json(200, &DeskState::default()));
+        }
+        Ok(Answer::json(200, &self.desk_state(id, reviewer, &self.change(id)?)?))
     }
 
     /// The upper left corner of a slide's bounds, which regions in files are counted from: as the run has it; of a
@@ -709,19 +723,34 @@ impl Viewer {
         Ok(slide.bounds().map_or([0, 0], |b| [b.x, b.y]))
     }
 
+    /// The regions of a slide, with who drew them.
+    fn drawn(
+        &self,
+        id: usize,
+        ReviewPlace { folder, of }: &ReviewPlace<'_>,
+    ) -> Result<Option<(Drawn, Vec<DrawnRegion>)>, Answer> {
+        let offset = self.bounds_offset(id, self.item(id)?)?;
+        let drawn = desk::drawn(folder, &of.slide, offset)
+            .map_err(|e| Answer::refusal(500, &e.to_string()))?;
+        Ok(drawn.filter(|(by, _)| by.slide_digest == of.slide_digest))
+    }
+
+    /// Whether a reviewer is shown what was drawn: blinded, only by herself.
+    fn is_shown(&self, by: &Drawn, reviewer: &str) -> bool {
+        !self.blinded || by.reviewer == reviewer
+    }
+
     fn desk_state(
         &self,
         id: usize,
-        item: &Item,
-        ReviewPlace { folder, of }: &ReviewPlace<'_>,
+        reviewer: &str,
+        place: &ReviewPlace<'_>,
     ) -> Result<DeskState, Answer> {
         let fail = |e: ReviewError| Answer::refusal(500, &e.to_string());
-        let offset = self.bounds_offset(id, item)?;
-        let (drawn_by, drawn) = match desk::drawn(folder, &of.slide, offset).map_err(fail)? {
-            Some((by, _)) if by.slide_digest != of.slide_digest => (None, Vec::new()),
-            Some((by, drawn)) => (Some(by), drawn),
-            None => (None, Vec::new()),
-        };
+        let (item, ReviewPlace { folder, of }) = (self.item(id)?, place);
+        let drawn = self.drawn(id, place)?.filter(|(by, _)| self.is_shown(by, reviewer));
+        let (drawn_by, drawn) =
+            drawn.map_or_else(Default::default, |(by, drawn)| (Some(by), drawn));
         let mpp = self.resolution(id, item);
         let areas: Vec<roi::Area> =
             drawn.iter().map(|d| roi::Area::polygon(&d.ring, &[])).collect();
@@ -746,10 +775,12 @@ impl Viewer {
         };
         let overlaps =
             mpp.map_or_else(Vec::new, |m| roi::overlap::overlap_notes(&drawn_to_search(), m));
-        let signatures = desk::signatures(folder, of).map_err(fail)?;
-        let last = signatures.last().filter(|s| s.signed);
-        let results = item.folder.as_deref();
-        let changed = last.map_or(Ok(Vec::new()), |s| desk::changes(folder, results, s));
+        let SlideSignatures { all: mut signatures, changed, other_weights, notes } =
+            desk::signatures(folder, item.folder.as_deref(), of).map_err(fail)?;
+        if self.blinded {
+            // Why a case was opened again, and whose logs have how many lines, are an opinion, too.
+            signatures.iter_mut().for_each(|s| (s.reason, s.content) = (None, None));
+        }
         Ok(DeskState {
             // Where somebody saw the most figures is an opinion, too.
             hotspot: match self.blinded {
@@ -761,8 +792,10 @@ impl Viewer {
             all_mm2: mpp.filter(|_| !all.is_empty()).map(|m| all.mm2(m)),
             overlaps,
             drawn,
-            frozen: last.is_some(),
-            changed: changed.map_err(fail)?,
+            frozen: signatures.last().is_some_and(|s| s.signed),
+            changed,
+            other_weights,
+            notes,
             signatures,
         })
     }
@@ -822,17 +855,33 @@ impl Viewer {
         let ReviewPlace { folder, of } = &place;
         self.open_to_change(folder, of)?;
         let offset = self.bounds_offset(d.slide, item)?;
-        let by = Drawn {
-            slide_digest: of.slide_digest.clone(),
-            reviewer: d.reviewer.clone(),
-            time: now(),
-        };
         {
             let _one = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
+            let replaced = self.drawn(d.slide, &place)?.map(|(by, _)| by);
+            self.is_of_the_replaced(d, replaced.as_ref())?;
+            let by = Drawn {
+                slide_digest: of.slide_digest.clone(),
+                reviewer: d.reviewer.clone(),
+                // No two states of the regions have one time.
+                time: replaced.map_or(0.0, |by| by.time + 0.001).max(now()),
+            };
             desk::draw(folder, &of.slide, by, offset, &d.regions)
                 .map_err(|e| Answer::refusal(500, &format!("not saved: {e}")))?;
         }
-        Ok(Answer::json(200, &self.desk_state(d.slide, item, &place)?))
+        Ok(Answer::json(200, &self.desk_state(d.slide, &d.reviewer, &place)?))
+    }
+
+    /// Refuses regions in place of others than those that the page showed.
+    fn is_of_the_replaced(&self, d: &Draw, replaced: Option<&Drawn>) -> Result<(), Refusal> {
+        let Some(by) = replaced else { return Ok(()) };
+        if !self.is_shown(by, &d.reviewer) {
+            return Err(Refusal::Hidden);
+        }
+        // Times are to a millisecond; their last digit may differ after reading.
+        match d.seen.is_some_and(|seen| (seen - by.time).abs() < 0.0005) {
+            true => Ok(()),
+            false => Err(Refusal::Redrawn { reviewer: by.reviewer.clone() }),
+        }
     }
 
     /// Writes the run of a slide at other thresholds into a folder next to it.
@@ -841,8 +890,12 @@ impl Viewer {
         if self.blinded {
             return Err(wrong("blinded, the server has no thresholds to keep"));
         }
-        let folder = self.item(k.slide)?.folder.as_deref();
-        let folder = folder.ok_or_else(|| wrong("a slide without a run has no thresholds"))?;
+        let item = self.item(k.slide)?;
+        unchanged(item)?;
+        let folder = item
+            .folder
+            .as_deref()
+            .ok_or_else(|| wrong("a slide without a run has no thresholds"))?;
         let _one = self.keeping.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = keep_point(&run_of(folder), &k.point, self.slides.as_deref());
         let folder = kept.map_err(|e| wrong(&e.to_string()))?.display().to_string();
@@ -862,6 +915,9 @@ impl Viewer {
         };
         let of_case: Vec<usize> =
             (0..self.items.len()).filter(|&id| id == s.slide || same(&self.items[id])).collect();
+        if reopen.is_none() {
+            of_case.iter().try_for_each(|&id| self.can_be_seen(id))?;
+        }
         let _one = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
         let mut slides = Vec::new();
         for id in of_case {
@@ -877,6 +933,19 @@ impl Viewer {
         Ok(Answer::json(200, &SignedSlides { slides }))
     }
 
+    /// Refuses a slide whose picture cannot be opened.
+    fn can_be_seen(&self, id: usize) -> Result<(), Answer> {
+        let item = self.item(id)?;
+        let reason = match &item.file {
+            Some(file) => self.tiles.slide(id, file).err().map(|e| e.to_string()),
+            None => Some(item.unopened.clone().unwrap_or_default()),
+        };
+        match reason {
+            None => Ok(()),
+            Some(reason) => Err(Refusal::Unseen { slide: item.name.clone(), reason }.into()),
+        }
+    }
+
     fn is_candidate(&self, id: usize, key: &str) -> Result<bool, Answer> {
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         let of_slide = match keys.entry(id) {
@@ -889,6 +958,23 @@ impl Viewer {
         };
         Ok(of_slide.contains(key))
     }
+}
+
+/// Refuses a slide whose results are not those that were read when the viewer was started: what a page shows, and what
+/// would be signed.
+fn unchanged(item: &Item) -> Result<(), Answer> {
+    let Some(folder) = &item.folder else { return Ok(()) };
+    match ResultDigests::read(Some(folder)) {
+        Ok(now) if now == item.results => Ok(()),
+        Ok(_) => Err(Refusal::Changed { folder: folder.clone() }.into()),
+        Err(e) => Err(Answer::refusal(500, &e.to_string())),
+    }
+}
+
+/// The reviewer in the query of an address.
+fn reviewer_in(query: &str) -> Option<String> {
+    // So that a refusal names what was typed.
+    query.strip_prefix("reviewer=").map(remote::percent_decoded)
 }
 
 /// What was searched of a slide: all of one without a run.
@@ -947,6 +1033,14 @@ fn picture(made: Result<Vec<u8>, TileError>) -> Result<Answer, Answer> {
         Err(TileError::Outside) => Err(nothing()),
         Err(e) => Err(Answer::refusal(500, &e.to_string())),
     }
+}
+
+/// The places of a slide's candidates.
+fn nearby(item: &Item) -> Result<Option<Nearby>, Answer> {
+    let Some((counts, folder)) = item.counts.as_ref().zip(item.folder.as_deref()) else {
+        return Ok(None);
+    };
+    Ok(Some(Nearby::candidates(counts, &rows(folder)?)))
 }
 
 fn rows(folder: &Path) -> Result<Vec<DetectionRow>, Answer> {
@@ -1028,7 +1122,8 @@ mod tests {
         let ring = vec![[1300.0, 2100.0], [1800.0, 2100.0], [1800.0, 2400.0], [1300.0, 2400.0]];
         let (name, class) = ("front".to_owned(), String::new());
         let region = DrawnRegion { name, class, exclude: false, ring: ring.clone() };
-        let draw = Draw { reviewer: "anna".into(), slide: 0, regions: vec![region.clone()] };
+        let draw =
+            Draw { reviewer: "anna".into(), slide: 0, regions: vec![region.clone()], seen: None };
         let answer = viewer.draw(&draw).unwrap_or_else(|refusal| refusal);
         assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
         let state: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
@@ -1059,10 +1154,12 @@ mod tests {
             size: (counts.slide.width, counts.slide.height),
             counts: Some(counts),
             file: None,
+            unopened: None,
             note: String::new(),
             caveats: Vec::new(),
             case: None,
             reviews: Some(run.join("reviews")),
+            results: ResultDigests::default(),
         }
     }
 

@@ -1,13 +1,14 @@
 //! Places on which reviewers differ, and what was decided about them.
 //!
 //! A decision is in `settled.log` next to the logs of reviewers. It names the verdicts that it was made about, and
-//! holds as long as these are the reviewers' verdicts: changing one opens the question again.
+//! holds as long as these are those reviewers' verdicts: changing one opens the question again, what others decide does
+//! not.
 
-use super::content::SETTLED as LOG;
+use super::content::{SETTLED as LOG, SlideFile};
 use super::logs::{append, lines, now};
-use super::review::{Entry, ReviewError, SlideKey, SlideVerdicts, Verdict, VerdictLog, Verdicts};
+use super::places::{Joined, Nearby, join};
+use super::review::{Entry, ReviewError, SlideKey, Verdict, Verdicts, entries_on};
 use base::log::check_name;
-use base::text::Many;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -54,11 +55,13 @@ pub struct Disagreement {
     pub settled: Option<Settled>,
 }
 
-/// A place on a slide.
+/// A place on a slide, whatever model found its candidates.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PlaceKey {
-    /// Name and digest of the slide.
-    pub of: SlideKey,
+    /// Name of the slide.
+    pub slide: String,
+    /// Digest of its file.
+    pub slide_digest: String,
     /// [`Entry::key`].
     pub key: String,
 }
@@ -70,42 +73,69 @@ pub struct PlaceKey {
 pub fn settled(folder: &Path) -> Result<BTreeMap<PlaceKey, Settled>, ReviewError> {
     let mut all = BTreeMap::new();
     for line in lines::<Settled>(&folder.join(LOG))? {
-        all.insert(PlaceKey { of: line.of.clone(), key: line.key.clone() }, line);
+        let SlideKey { slide, slide_digest, .. } = line.of.clone();
+        all.insert(PlaceKey { slide, slide_digest, key: line.key.clone() }, line);
     }
     all.retain(|_, s| s.verdict.is_some());
     Ok(all)
 }
 
-/// The places of a slide on which two or more of these logs differ in whether they count, by key.
-#[must_use]
-pub fn disagreements(
+/// The decisions about a slide that hold, by the key of the place: those whose verdicts are still the reviewers'.
+pub(super) fn holding(
+    settled: &BTreeMap<PlaceKey, Settled>,
+    slide: SlideFile<'_>,
+    reviewers: &Joined,
+) -> BTreeMap<String, Settled> {
+    let own = settled
+        .iter()
+        .filter(|(place, _)| place.slide == slide.name && place.slide_digest == slide.digest);
+    let mut own: Vec<&Settled> = own.map(|(_, s)| s).collect();
+    own.sort_by(|a, b| a.time.total_cmp(&b.time));
+    let mut all = BTreeMap::new();
+    for s in own {
+        let key = reviewers.keys.get(&s.key).unwrap_or(&s.key);
+        let current = |name: &str| reviewers.by.get(name)?.get(key)?.verdict;
+        if s.verdicts.iter().all(|(name, verdict)| current(name) == Some(*verdict)) {
+            all.insert(key.clone(), s.clone());
+        }
+    }
+    all
+}
+
+/// The places on which reviewers differ in whether they count, by key, with the decisions that hold.
+pub(super) fn differing(
+    reviewers: &Joined,
+    decisions: &BTreeMap<String, Settled>,
+) -> Vec<Disagreement> {
+    let mut all = Vec::new();
+    for (key, entries) in reviewers.places() {
+        let verdicts: BTreeMap<String, Verdict> =
+            entries.iter().filter_map(|(name, e)| Some(((*name).to_owned(), e.verdict?))).collect();
+        let counted: BTreeSet<Option<bool>> = verdicts.values().map(|v| v.counts()).collect();
+        let Some(Entry { x, y, added, .. }) = entries.into_values().next() else { continue };
+        if counted.len() > 1 {
+            let (key, settled) = (key.to_owned(), decisions.get(key).cloned());
+            all.push(Disagreement { key, x: *x, y: *y, added: *added, verdicts, settled });
+        }
+    }
+    all
+}
+
+/// The places of a slide's file on which two or more of these logs differ in whether they count, by key, whichever
+/// models found its candidates. Added figures near each other or near one of `candidates` are one place.
+pub(super) fn disagreements(
     logs: &BTreeMap<String, Verdicts>,
     of: &SlideKey,
     settled: &BTreeMap<PlaceKey, Settled>,
+    candidates: Option<&Nearby>,
 ) -> Vec<Disagreement> {
-    let mut places: BTreeMap<&str, (&Entry, BTreeMap<String, Verdict>)> = BTreeMap::new();
-    for (name, log) in logs {
-        for entry in log.get(of).iter().flat_map(|s| s.entries.values()) {
-            let Some(verdict) = entry.verdict else { continue };
-            let place = places.entry(&entry.key).or_insert_with(|| (entry, BTreeMap::new()));
-            place.1.insert(name.clone(), verdict);
-        }
-    }
-    let differ = |verdicts: &BTreeMap<String, Verdict>| {
-        verdicts.values().map(|v| v.counts()).collect::<BTreeSet<_>>().len() > 1
+    let slide = SlideFile { name: &of.slide, digest: &of.slide_digest };
+    let own = |log| {
+        entries_on(log, slide.name, slide.digest).into_iter().map(|(_, e)| e.clone()).collect()
     };
-    let one = |(key, (entry, verdicts)): (&str, (&Entry, BTreeMap<String, Verdict>))| {
-        let decision = settled.get(&PlaceKey { of: of.clone(), key: key.to_owned() });
-        Disagreement {
-            key: key.to_owned(),
-            x: entry.x,
-            y: entry.y,
-            added: entry.added,
-            settled: decision.filter(|s| s.verdicts == verdicts).cloned(),
-            verdicts,
-        }
-    };
-    places.into_iter().filter(|(_, (_, verdicts))| differ(verdicts)).map(one).collect()
+    let logs = logs.iter().map(|(name, log)| (name.clone(), own(log))).collect();
+    let joined = join(&logs, candidates);
+    differing(&joined, &holding(settled, slide, &joined))
 }
 
 /// Keeps a decision about a place, or takes the current one back; on disk before this returns.
@@ -131,148 +161,4 @@ pub fn settle(
     };
     append(&folder.join(LOG), &line)?;
     Ok(line)
-}
-
-/// The verdicts of several reviewers together.
-#[derive(Clone, Debug, Default)]
-pub struct Together {
-    /// Their verdicts: where they differ the decision, else none.
-    pub verdicts: Verdicts,
-    /// Places on which they differ and nobody decided, by slide.
-    pub open: BTreeMap<SlideKey, usize>,
-    /// Places on which they differed and somebody decided, by slide.
-    pub decided: BTreeMap<SlideKey, usize>,
-}
-
-impl Together {
-    /// What is to be known of a slide's places on which they differ.
-    #[must_use]
-    pub fn notes(&self, of: &SlideKey) -> Vec<String> {
-        let n = |all: &BTreeMap<SlideKey, usize>| all.get(of).copied().unwrap_or(0);
-        let mut notes = Vec::new();
-        if n(&self.open) > 0 {
-            notes.push(format!(
-                "the reviewers differ on {}, not settled: the network's verdict counts there",
-                Many(n(&self.open), "place")
-            ));
-        }
-        if n(&self.decided) > 0 {
-            notes.push(format!("{} on which they differ settled", Many(n(&self.decided), "place")));
-        }
-        notes
-    }
-}
-
-/// The verdicts of reviewers named `anna+bert` in a folder of logs: those of the reviewers who judged a place, where
-/// they agree; the decision where they differ. None where a log is missing.
-///
-/// # Errors
-/// [`ReviewError`].
-pub fn together(folder: &Path, names: &str) -> Result<Option<Together>, ReviewError> {
-    let mut logs = BTreeMap::new();
-    for name in names.split(TOGETHER) {
-        let log = VerdictLog::path(folder, name)?;
-        if !log.is_file() {
-            return Ok(None);
-        }
-        logs.insert(name.to_owned(), VerdictLog::read(&log)?);
-    }
-    let decisions = settled(folder)?;
-    let mut all = Together::default();
-    let slides: BTreeSet<&SlideKey> = logs.values().flat_map(BTreeMap::keys).collect();
-    for of in slides {
-        let differ = disagreements(&logs, of, &decisions);
-        let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
-        for entry in logs.values().filter_map(|s| s.get(of)).flat_map(|s| s.entries.values()) {
-            entries.entry(entry.key.clone()).or_insert_with(|| entry.clone());
-        }
-        let (mut open, mut decided) = (0, 0);
-        for d in differ {
-            match d.settled {
-                Some(s) => {
-                    decided += 1;
-                    if let Some(entry) = entries.get_mut(&d.key) {
-                        (entry.verdict, entry.morphology) = (s.verdict, None);
-                    }
-                }
-                None => {
-                    open += 1;
-                    entries.remove(&d.key);
-                }
-            }
-        }
-        all.open.insert(of.clone(), open);
-        all.decided.insert(of.clone(), decided);
-        all.verdicts.insert(of.clone(), SlideVerdicts::from_entries(entries.into_values()));
-    }
-    Ok(Some(all))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn entry(key: &str, verdict: Verdict) -> Entry {
-        Entry {
-            key: key.into(),
-            x: 1.0,
-            y: 2.0,
-            verdict: Some(verdict),
-            added: false,
-            morphology: None,
-            comment: None,
-        }
-    }
-
-    #[test]
-    fn a_decision_holds_until_a_verdict_changes() {
-        let dir = tempfile::tempdir().unwrap();
-        let of = SlideKey { slide: "s".into(), slide_digest: "d".into(), model_digest: "m".into() };
-        let judge = |who: &str, key: &str, verdict| {
-            VerdictLog::open(dir.path(), who).unwrap().record(&of, entry(key, verdict)).unwrap();
-        };
-        for (key, anna, bert) in [
-            ("a", Verdict::Figure, Verdict::Atypical),
-            ("b", Verdict::Figure, Verdict::Mimicker),
-            ("c", Verdict::Removed, Verdict::Unsure),
-        ] {
-            judge("anna", key, anna);
-            judge("bert", key, bert);
-        }
-        judge("anna", "alone", Verdict::Figure);
-        let counts = |names: &str| {
-            let all = together(dir.path(), names).unwrap().unwrap();
-            let verdicts: BTreeMap<String, Option<Verdict>> =
-                all.verdicts[&of].entries.iter().map(|(k, e)| (k.clone(), e.verdict)).collect();
-            (verdicts, all.open[&of], all.decided[&of])
-        };
-        let (verdicts, open, decided) = counts("anna+bert");
-        assert_eq!((open, decided), (2, 0));
-        assert_eq!(
-            verdicts.keys().collect::<Vec<_>>(),
-            ["a", "alone"],
-            "what is open is the network's"
-        );
-
-        let logs = VerdictLog::read_all(dir.path()).unwrap();
-        let differ = disagreements(&logs, &of, &settled(dir.path()).unwrap());
-        let keys: Vec<&str> = differ.iter().map(|d| d.key.as_str()).collect();
-        assert_eq!(keys, ["b", "c"]);
-        settle(dir.path(), "cleo", &of, &differ[0], Some(Verdict::Mimicker)).unwrap();
-        let (verdicts, open, decided) = counts("anna+bert");
-        assert_eq!((open, decided), (1, 1));
-        assert_eq!(verdicts["b"], Some(Verdict::Mimicker));
-        // The decision is not a log of a reviewer, and does not outlive the verdicts that it was about.
-        assert_eq!(VerdictLog::read_all(dir.path()).unwrap().len(), 2);
-        judge("bert", "b", Verdict::Unsure);
-        assert_eq!(counts("anna+bert").1, 2);
-        judge("bert", "b", Verdict::Mimicker);
-        assert_eq!(counts("anna+bert").1, 1, "the same verdicts again, the same decision");
-        let logs = VerdictLog::read_all(dir.path()).unwrap();
-        let differ = disagreements(&logs, &of, &settled(dir.path()).unwrap());
-        settle(dir.path(), "cleo", &of, &differ[0], None).unwrap();
-        assert_eq!(counts("anna+bert").1, 2, "taken back");
-        assert!(together(dir.path(), "anna+dora").unwrap().is_none());
-        assert!(together(dir.path(), "anna+../x").is_err());
-    }
 }

@@ -51,15 +51,53 @@ pub struct Signature {
     pub changed: Vec<String>,
 }
 
-/// Every time that a slide's case was finished or opened again, first to last.
+/// Every time that a slide's case was finished or opened again, first to last, whatever weights found its candidates.
+///
+/// # Errors
+/// [`ReviewError`].
+fn listed(folder: &Path, slide: SlideFile<'_>) -> Result<Vec<Signed>, ReviewError> {
+    let mut all = lines::<Signed>(&folder.join(SIGNATURES))?;
+    all.retain(|s| s.of.slide == slide.name && s.of.slide_digest == slide.digest);
+    Ok(all)
+}
+
+/// What is known of a slide's signatures.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SlideSignatures {
+    /// Every time that its case was finished or opened again, first to last.
+    pub all: Vec<Signed>,
+    /// Files that are not as they were signed, by name.
+    pub changed: Vec<String>,
+    /// The slide was signed with candidates of other weights.
+    pub other_weights: bool,
+    /// Why this cannot be compared: a damaged log of a reviewer, by its path.
+    pub notes: Vec<String>,
+}
+
+/// A slide's signatures, compared with what is on disk. `results` is the folder of the slide in its run.
 ///
 /// # Errors
 /// [`ReviewError`]; [`ReviewError::Signed`] where the last one was given to other lines than the log begins with now.
-pub fn signatures(folder: &Path, of: &SlideKey) -> Result<Vec<Signed>, ReviewError> {
-    let mut all = lines::<Signed>(&folder.join(SIGNATURES))?;
-    all.retain(|s| s.of == *of);
-    all.last().map_or(Ok(()), |last| check(folder, last))?;
-    Ok(all)
+pub fn signatures(
+    folder: &Path,
+    results: Option<&Path>,
+    of: &SlideKey,
+) -> Result<SlideSignatures, ReviewError> {
+    let slide = SlideFile { name: &of.slide, digest: &of.slide_digest };
+    let all = listed(folder, slide)?;
+    let Some(last) = all.last() else { return Ok(SlideSignatures::default()) };
+    let other_weights = last.signed && last.of.model_digest != of.model_digest;
+    let compared = check(folder, last).and_then(|()| match last.signed {
+        true => changes(folder, results, last),
+        false => Ok(Vec::new()),
+    });
+    let (changed, notes) = match compared {
+        Ok(changed) => (changed, Vec::new()),
+        // Damage in one reviewer's log is not to hide from the others what was signed.
+        Err(e @ ReviewError::Chain(_)) => (Vec::new(), vec![e.to_string()]),
+        Err(e) => return Err(e),
+    };
+    Ok(SlideSignatures { all, changed, other_weights, notes })
 }
 
 /// Compares the lines that were signed with those that the signer's log begins with.
@@ -83,7 +121,7 @@ fn digest_of(text: &str) -> String {
 ///
 /// # Errors
 /// [`ReviewError`].
-pub fn changes(
+fn changes(
     folder: &Path,
     results: Option<&Path>,
     signed: &Signed,
@@ -102,9 +140,7 @@ pub fn signed_slide(
     results: Option<&Path>,
     slide: SlideFile<'_>,
 ) -> Result<Option<Signature>, ReviewError> {
-    let mut all = lines::<Signed>(&folder.join(SIGNATURES))?;
-    all.retain(|s| s.of.slide == slide.name && s.of.slide_digest == slide.digest);
-    let Some(line) = all.pop().filter(|s| s.signed) else { return Ok(None) };
+    let Some(line) = listed(folder, slide)?.pop().filter(|s| s.signed) else { return Ok(None) };
     check(folder, &line)?;
     let changed = changes(folder, results, &line)?;
     Ok(Some(Signature { line, changed }))
@@ -113,9 +149,17 @@ pub fn signed_slide(
 /// The current signature; none where a slide's case was never finished or is open again.
 ///
 /// # Errors
-/// [`ReviewError`].
+/// [`ReviewError`]; [`ReviewError::Signed`] where it was given to other lines than the log begins with now.
 pub fn signed(folder: &Path, of: &SlideKey) -> Result<Option<Signed>, ReviewError> {
-    Ok(signatures(folder, of)?.pop().filter(|s| s.signed))
+    let slide = SlideFile { name: &of.slide, digest: &of.slide_digest };
+    Ok(checked(folder, slide)?.pop().filter(|s| s.signed))
+}
+
+/// As [`listed`], where the last one was given to the lines that the signer's log begins with.
+fn checked(folder: &Path, slide: SlideFile<'_>) -> Result<Vec<Signed>, ReviewError> {
+    let all = listed(folder, slide)?;
+    all.last().map_or(Ok(()), |last| check(folder, last))?;
+    Ok(all)
 }
 
 /// Finishes a slide's case, or with a reason opens it again. `results` is the folder of the slide in its run.
@@ -130,9 +174,9 @@ pub fn sign(
     reopened: Option<&str>,
 ) -> Result<Signed, ReviewError> {
     check_name(reviewer).map_err(ReviewError::Name)?;
-    let before = signatures(folder, of)?;
-    let text = chain::read(&folder.join(format!("{reviewer}.jsonl")))?;
     let slide = SlideFile { name: &of.slide, digest: &of.slide_digest };
+    let before = checked(folder, slide)?;
+    let text = chain::read(&folder.join(format!("{reviewer}.jsonl")))?;
     let content = match reopened {
         None => Some(SignedContent::read(folder, results, slide)?),
         Some(_) => None,

@@ -226,6 +226,9 @@ pub struct Coverage {
     part: Vec<f32>,
 }
 
+/// Shares below this are what the rounding of sums leaves in a cell that the area does not touch.
+const ROUNDING: f64 = 1e-9;
+
 impl Coverage {
     /// Of a grid of `size` cells from the origin, each of `cell` level-0 px across and down.
     ///
@@ -253,7 +256,8 @@ impl Coverage {
             let mut sum = 0.0;
             part.extend(row[..width].iter().map(|v| {
                 sum += v;
-                (sum.abs() as f32).min(1.0)
+                let share: f64 = sum.abs();
+                if share < ROUNDING { 0.0 } else { (share as f32).min(1.0) }
             }));
         }
         Self { left, top, width, part }

@@ -68,6 +68,23 @@ proptest! {
         prop_assert_eq!(coverage.at(size.0, 0), 0.0);
     }
 
+    /// Between two areas nothing is covered, whatever the rounding of their edges leaves.
+    #[test]
+    fn cells_that_no_area_touches_have_no_share(
+        one in prop::collection::vec((0.0..4.0f64, 0.0..30.0f64), 3..30),
+        other in prop::collection::vec((9.0..14.0f64, 0.0..30.0f64), 3..30),
+        side in 0.1..0.7f64,
+    ) {
+        let ring = |points: Vec<(f64, f64)>| points.into_iter().map(|(x, y)| [x, y]).collect::<Ring>();
+        let both = Area::polygon(&ring(one), &[]).or(&Area::polygon(&ring(other), &[]));
+        let coverage = Coverage::new(&both, (side, side), (200, 400));
+        for column in (4.0 / side).ceil() as usize..(9.0 / side) as usize {
+            for row in 0..400 {
+                prop_assert_eq!(coverage.at(column, row), 0.0, "{} {}", column, row);
+            }
+        }
+    }
+
     /// The test of a point agrees with the share of a tiny square around it.
     #[test]
     fn inside_agrees_with_the_cut(

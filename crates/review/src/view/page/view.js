@@ -46,40 +46,73 @@ function source(s) {
   };
 }
 
+/** Nothing of the slide before is left while another is opened, or where it cannot be. */
+function clear() {
+  Object.assign(state, {
+    detail: null, figures: null, desk: null, order: [], selected: null, naming: false, moving: false, drawing: null, adding: false, undone: [],
+    proposals: [], spot: null, held: null, history: [], voices: {},
+  });
+  drawn();
+  marks.scene = null;
+  marks.soon();
+  gallery.now = null;
+  const filled = ['numbers', 'caveats', 'proposals', 'hotspot-count', 'hotspot-kept', 'region-list', 'region-sum', 'region-overlaps', 'reviewed', 'history', 'signatures', 'gallery', 'agreement', 'disagreements'];
+  for (const id of filled) $(id).replaceChildren();
+  for (const id of ['moved', 'frozen', 'caveats', 'keep', 'hotspot-drop', 'region-command', 'differ', 'more', 'tip']) $(id).hidden = true;
+}
+
+/** Asked after an answer came: whether the same slide is still shown to the same reviewer. */
+function watch() {
+  const { slide, reviewer } = state;
+  return () => slide === state.slide && reviewer === state.reviewer && state.figures !== null;
+}
+
 async function open(id, place) {
-  state.slide = id;
-  state.selected = null;
-  state.naming = false;
-  state.moving = false;
-  state.drawing = null;
-  state.adding = false;
-  state.undone = [];
-  pointing();
-  memory.set('slide', state.index.slides[id].name);
   const s = state.index.slides[id];
+  if (!s.width) return notify(`${s.name} cannot be opened: ${s.unopened}`);
+  open.turn = (open.turn || 0) + 1;
+  const { turn } = open;
+  const left = () => turn !== open.turn;
+  state.slide = id;
+  clear();
+  memory.set('slide', s.name);
   $('name').textContent = s.name;
   document.title = `${s.name} - mithras`;
   list();
   viewer.open(source(s));
   try {
-    state.detail = await get(`api/slide/${id}`);
+    const detail = await get(`api/slide/${id}`);
+    if (left()) return null;
+    state.detail = detail;
   } catch (e) {
-    notify(String(e.message));
-    return;
+    if (left()) return null;
+    // It stays until another slide is opened.
+    $('numbers').textContent = `cannot be shown: ${e.message}`;
+    return notify(e.message);
   }
   state.figures = new Figures(state.detail);
   const kept = memory.get(`point.${s.name}`);
   state.point = kept && kept.run && kept.run.seg === state.detail.point.seg && kept.run.cls === state.detail.point.cls ? { seg: kept.seg, cls: kept.cls } : { ...state.detail.point };
   state.atypical = state.detail.atypical_from ?? 0.5;
   $('atypical-label').hidden = !state.figures.atypical;
-  await desk();
-  await reviews();
-  await listen();
+  // Verdicts that are still on their way are among those that are loaded.
+  for (const load of [desk, () => state.queue, reviews, listen]) {
+    try { await load(); } catch (e) { notify(e.message); }
+    if (left()) return null;
+  }
   sliders();
   refresh();
-  if (!place) return;
+  if (!place) return null;
   if (viewer.world.getItemCount()) go(place.x, place.y);
-  else viewer.addOnceHandler('open', () => go(place.x, place.y));
+  else viewer.addOnceHandler('open', () => { if (!left()) go(place.x, place.y); });
+  return null;
+}
+
+/** Opens the next slide in a direction, past those that cannot be opened. */
+function turn(by) {
+  let id = state.slide + by;
+  while (state.index.slides[id] && !state.index.slides[id].width) id += by;
+  return state.index.slides[id] ? open(id) : null;
 }
 
 function slideSize() {
@@ -300,8 +333,10 @@ function nudge(dx, dy) {
 /** Takes the kept hotspot back: the densest place is the hotspot again. */
 async function dropHotspot() {
   if (!named()) return;
+  const still = watch();
   const { preset, shape, fields, field_mm2, apart } = state.rule;
   await post('api/hotspot', { reviewer: state.reviewer, slide: state.slide, preset, shape, fields, field_mm2, apart, centres_px: [] });
+  if (!still()) return;
   await desk();
   refresh();
   notify('The densest place is the hotspot again');
@@ -310,27 +345,35 @@ async function dropHotspot() {
 async function keepHotspot() {
   if (!state.spot || !named()) return;
   state.moving = false;
+  const still = watch();
   const { preset, shape, fields, field_mm2, apart } = state.rule;
   await post('api/hotspot', { reviewer: state.reviewer, slide: state.slide, preset, shape, fields, field_mm2, apart, centres_px: state.spot.centres });
+  if (!still()) return;
   state.spot = { ...state.spot, placed: true };
   await desk();
   refresh();
   notify('The hotspot is kept');
 }
 
-/** Whether there is a name to sign with. */
+/** Whether a slide is shown that can be written about, and there is a name to sign with. */
 function named() {
+  if (!state.figures || !state.desk) {
+    notify('This slide is not shown: open it again');
+    return false;
+  }
   if (state.reviewer) return true;
   notify('Enter your initials first');
   $('reviewer').focus();
   return false;
 }
 
+const deskPath = () => `api/desk/${state.slide}?reviewer=${encodeURIComponent(state.reviewer)}`;
+
 /** Hotspot, regions and signatures of this slide, as they are on disk. */
 async function desk() {
-  const slide = state.slide;
-  const known = await get(`api/desk/${slide}`);
-  if (slide !== state.slide) return;
+  const still = watch();
+  const known = await get(deskPath());
+  if (!still()) return;
   state.desk = known;
   const kept = known.hotspot;
   if (kept) {
@@ -345,28 +388,33 @@ async function desk() {
 }
 
 function signatures() {
-  const { frozen, signatures: all } = state.desk;
+  const { frozen, signatures: all, changed: files, other_weights: weights, notes } = state.desk;
   const last = all[all.length - 1];
   $('frozen').hidden = !frozen;
-  const changed = frozen && state.desk.changed.length ? `, changed since: ${state.desk.changed.join(', ')}` : '';
-  $('frozen').textContent = frozen ? `signed by ${last.reviewer}, version ${last.version}${changed}` : '';
+  const another = weights || files.includes('counts.json') || files.includes('detections.csv');
+  const result = another ? `, for another result than the one shown${weights ? ' (of other weights)' : ''}` : '';
+  const changed = files.length ? `, changed since: ${files.join(', ')}` : '';
+  const unknown = notes.length ? `, what changed since is not known: ${notes.join('; ')}` : '';
+  $('frozen').textContent = frozen ? `signed by ${last.reviewer}, version ${last.version}${result}${changed}${unknown}` : '';
   $('sign').hidden = frozen;
   $('reopen').hidden = !frozen;
   $('reason-label').hidden = !frozen;
   $('reason').value = '';
   $('signatures').replaceChildren(...all.map((s) => {
     const li = document.createElement('li');
-    li.textContent = s.signed ? `version ${s.version}: ${s.reviewer}, ${when(s.time)}` : `opened again by ${s.reviewer}, ${when(s.time)}: ${s.reason}`;
+    li.textContent = s.signed ? `version ${s.version}: ${s.reviewer}, ${when(s.time)}` : `opened again by ${s.reviewer}, ${when(s.time)}${s.reason ? `: ${s.reason}` : ''}`;
     return li;
   }));
 }
 
 async function sign(reopen = null) {
   if (!named()) return;
+  const still = watch();
+  const { reviewer, slide } = state;
   // Verdicts that are still on their way belong to what is signed.
   await state.queue;
-  const done = await post('api/sign', { reviewer: state.reviewer, slide: state.slide, ...(reopen && { reopen }) });
-  await desk();
+  const done = await post('api/sign', { reviewer, slide, ...(reopen && { reopen }) });
+  if (still()) await desk();
   refresh();
   notify(`${reopen ? 'Opened again' : 'Signed'}: ${done.slides.join(', ')}`);
 }
@@ -440,12 +488,30 @@ function endRegion() {
 /** Saves the regions of the slide that is shown; `undone` are the earlier states that are left to go back to. */
 async function saveRegions(regions, undone = [...state.undone, state.desk.drawn]) {
   if (!named()) return;
-  const slide = state.slide;
-  const known = await post('api/regions', { reviewer: state.reviewer, slide, regions });
-  // Another slide may have been opened meanwhile.
-  if (slide !== state.slide) return;
+  const still = watch();
+  const seen = state.desk.drawn_by ? state.desk.drawn_by.time : null;
+  let known;
+  try {
+    known = await post('api/regions', { reviewer: state.reviewer, slide: state.slide, regions, seen });
+  } catch (e) {
+    notify(e.message, 8000);
+    // They may have been changed in another window: they are shown as they are now.
+    if (still()) await regionsAgain(still).catch(() => {});
+    return;
+  }
+  if (!still()) return;
   state.undone = undone;
   state.desk = known;
+  refresh();
+}
+
+/** Regions and signatures as they are on disk; the hotspot that is being placed stays. */
+async function regionsAgain(still) {
+  const known = await get(deskPath());
+  if (!still()) return;
+  state.undone = [];
+  state.desk = known;
+  signatures();
   refresh();
 }
 
@@ -473,7 +539,7 @@ function regionsNow(counted) {
     const b = document.createElement('button');
     b.textContent = 'delete';
     b.setAttribute('aria-label', `delete ${r.name || `region ${k + 1}`}`);
-    b.onclick = () => saveRegions(all.filter((_, i) => i !== k)).catch((e) => notify(e.message));
+    b.onclick = () => saveRegions(all.filter((_, i) => i !== k));
     li.append(b);
     return li;
   }));
@@ -560,16 +626,18 @@ async function settle(d, verdict) {
 /** Counts of all slides at the thresholds that are set, as a file. */
 async function download() {
   const lines = [];
+  // As they are at the press, on every slide.
+  const { point, reviewer } = state;
   for (const s of state.index.slides.filter((one) => one.width)) {
     notify(`counting ${s.name}`);
     const detail = await get(`api/slide/${s.id}`);
     const figures = new Figures(detail);
-    if (state.reviewer) {
-      const known = await get(`api/reviews/${s.id}?reviewer=${encodeURIComponent(state.reviewer)}`);
+    if (reviewer) {
+      const known = await get(`api/reviews/${s.id}?reviewer=${encodeURIComponent(reviewer)}`);
       for (const e of known.entries) apply(e, figures);
     }
-    const known = namedPoint(state.point);
-    lines.push(countsLine(s.name, figures, state.point, detail.point, state.reviewer, known ? known[0] : '', s.caveats.map((c) => c.text), [s.width, s.height]));
+    const known = namedPoint(point);
+    lines.push(countsLine(s.name, figures, point, detail.point, reviewer, known ? known[0] : '', s.caveats.map((c) => c.text), [s.width, s.height]));
   }
   const link = document.createElement('a');
   link.href = URL.createObjectURL(new Blob([countsCsv(lines)], { type: 'text/csv' }));
@@ -592,7 +660,7 @@ function list() {
     const small = document.createElement('small');
     b.textContent = s.name;
     // Blinded, the network's numbers would be an opinion; the reason why a slide cannot be opened is not.
-    small.textContent = blinded() && s.width ? '' : `${s.counted && s.width ? 'network: ' : ''}${s.note}`;
+    small.textContent = blinded() ? s.unopened || '' : `${s.counted && s.width ? 'network: ' : ''}${s.note}`;
     b.append(small);
     const warned = shownCaveats(s);
     if (warned.length) {
@@ -680,8 +748,8 @@ function go(x, y) {
   history.replaceState(null, '', `#${link}`);
 }
 
-/** Reviews of this reviewer on this slide. */
-async function reviews() {
+/** No verdict of anybody. */
+function forget() {
   const f = state.figures;
   f.verdict.clear();
   f.comment.clear();
@@ -689,8 +757,17 @@ async function reviews() {
   state.history = [];
   showHistory();
   commentShown(true);
+}
+
+/** Reviews of this reviewer on this slide. */
+async function reviews() {
+  const f = state.figures;
+  if (!f) return;
+  forget();
   if (!state.reviewer) return;
+  const still = watch();
   const known = await get(`api/reviews/${state.slide}?reviewer=${encodeURIComponent(state.reviewer)}`);
+  if (!still() || f !== state.figures) return;
   for (const e of known.entries) apply(e);
   state.history = known.entries;
   showHistory();
@@ -728,13 +805,15 @@ function apply(e, f = state.figures) {
 /** Saves a verdict; the page shows it only once it is on disk. */
 function record(entry) {
   if (!named()) return false;
-  const slide = state.slide;
+  // The slide and the reviewer are those of now, not of the time when the queue gets here.
+  const still = watch();
+  const { reviewer, slide } = state;
   // The next verdict keeps the comment, even one given before this is on disk.
   if (entry.key && entry.comment) state.figures.comment.set(entry.key, entry.comment);
   state.queue = state.queue.then(async () => {
     try {
-      await post('api/review', { reviewer: state.reviewer, slide, ...entry });
-      if (slide === state.slide) {
+      await post('api/review', { reviewer, slide, ...entry });
+      if (still()) {
         apply(entry);
         state.history = [...state.history.filter((e) => e.key !== entry.key), ...(entry.verdict ? [entry] : [])];
         showHistory();
@@ -789,11 +868,13 @@ function comment() {
 }
 
 function undo(key = null) {
-  if (!state.reviewer) return;
-  const slide = state.slide;
+  if (!state.reviewer || !state.figures) return;
+  const still = watch();
+  const { reviewer, slide } = state;
   state.queue = state.queue.then(async () => {
     try {
-      await post('api/undo', { reviewer: state.reviewer, slide, ...(typeof key === 'string' && { key }) });
+      await post('api/undo', { reviewer, slide, ...(typeof key === 'string' && { key }) });
+      if (!still()) return;
       await reviews();
       refresh();
     } catch (e) {
@@ -981,9 +1062,18 @@ $('reviewer').onkeydown = (e) => { if (e.key === 'Enter') { e.preventDefault(); 
 $('reviewer').onchange = () => {
   state.reviewer = $('reviewer').value.trim();
   memory.set('reviewer', state.reviewer);
+  // Nothing of the reviewer before is taken for hers.
+  state.undone = [];
+  if (state.figures) forget();
+  refresh();
   // What is recorded meanwhile comes after what is loaded.
   state.queue = state.queue.then(async () => {
-    try { await reviews(); refresh(); } catch (e) { notify(e.message); }
+    try {
+      // Blinded, each reviewer has regions of her own; an answer for the reviewer before is not taken.
+      if (state.figures && (state.index.blinded || !state.desk)) await desk();
+      await reviews();
+      refresh();
+    } catch (e) { notify(e.message); }
   });
 };
 for (const b of document.querySelectorAll('[data-verdict]')) b.onclick = () => judge(b.dataset.verdict);
@@ -998,7 +1088,7 @@ const KEYS = {
   h: () => { const on = !marks.layers.accepted; layer('accepted', on); layer('rejected', on); },
   d: () => layer('heat', !marks.layers.heat), t: () => layer('tissue', !marks.layers.tissue),
   b: () => { $('blind').checked = !$('blind').checked; $('blind').onchange(); }, m: name,
-  j: () => open(Math.min(state.slide + 1, state.index.slides.length - 1)), k: () => open(Math.max(state.slide - 1, 0)),
+  j: () => turn(1), k: () => turn(-1),
   '?': () => $('help').showModal(),
 };
 document.addEventListener('keydown', (e) => {
@@ -1056,7 +1146,7 @@ async function start() {
   state.reviewer = memory.get('reviewer') || '';
   $('reviewer').value = state.reviewer;
   const link = new URLSearchParams(location.hash.slice(1));
-  const wanted = state.index.slides.findIndex((s) => s.name === (link.get('slide') || memory.get('slide')));
+  const wanted = state.index.slides.findIndex((s) => s.width && s.name === (link.get('slide') || memory.get('slide')));
   const place = link.has('x') ? { x: Number(link.get('x')), y: Number(link.get('y')) } : null;
   const first = wanted >= 0 ? wanted : state.index.slides.findIndex((s) => s.width);
   if (first < 0) return notify('No slide can be read');

@@ -5,7 +5,7 @@
 import qupath.lib.io.PathIO
 
 def folder = new File('@FOLDER@') // where the GeoJSON files go
-def stem = { it.replaceFirst(/\.[^.]*$/, '').replaceAll(/[\p{Cntrl}\/\\:*?"<>|]/, '_').replaceAll(/^\.+|\.+$/, { '_' * it.size() }) }
+def stem = { it.replaceFirst(/\.[^.]*$/, '').replaceFirst(/(?i)(?<=.)\.ome$/, '').replaceAll(/[\p{Cntrl}\/\\:*?"<>|]/, '_').replaceAll(/^\.+|\.+$/, { '_' * it.size() }) }
 
 def project = getProject()
 if (project == null)

@@ -1,6 +1,7 @@
 //! A run as a folder for QuPath, and what was corrected there, read back.
 
-use super::open::{OpenError, counted_folders};
+use super::open::{OpenError, every_folder};
+use super::places::Nearby;
 use super::review::{Entry, SlideKey, SlideVerdicts, Verdict};
 use base::file::{self, WriteError};
 use base::json::JsonError;
@@ -25,8 +26,19 @@ const SCRIPTS: [(&str, &str, &str); 2] = [
     ("export.groovy", "corrected", include_str!("export.groovy")),
 ];
 
-/// Words of a new QuPath project that name areas, not cells.
-const REGIONS: [&str; 6] = [
+/// Classes of QuPath in addition to those that candidates are written with: areas of a new project, and what is plainly
+/// not a figure.
+const CLASSES: [&str; 16] = [
+    "Apoptosis=mimicker",
+    "Apoptotic=mimicker",
+    "Apoptotic body=mimicker",
+    "Apoptotic bodies=mimicker",
+    "Apoptotic cell=mimicker",
+    "Pyknosis=mimicker",
+    "Pyknotic=mimicker",
+    "Pyknotic cell=mimicker",
+    "Pyknotic nucleus=mimicker",
+    "Artifact=mimicker",
     "Region=ignore",
     "Tumor=ignore",
     "Stroma=ignore",
@@ -34,6 +46,8 @@ const REGIONS: [&str; 6] = [
     "Necrosis=ignore",
     "Ignore*=ignore",
 ];
+/// Classes of objects that nobody decided about, lower case.
+const UNSURE: [&str; 4] = ["unsure", "uncertain", "undecided", "unclear"];
 
 /// Why a run is not written for QuPath, or not read back.
 #[derive(Debug, thiserror::Error)]
@@ -64,9 +78,26 @@ pub enum QupathError {
         /// Error of the operating system.
         source: std::io::Error,
     },
+}
+
+/// Why objects of QuPath are not read back.
+#[derive(Debug, thiserror::Error)]
+pub enum ObjectError {
     /// Objects that cannot be read.
     #[error(transparent)]
-    Objects(#[from] ImportError),
+    Import(ImportError),
+    /// Classes without a meaning here.
+    #[error(
+        "{}: unknown classes {}; in QuPath, rename each to one of `Mitotic figure`, `Mitotic figure: Atypical`, \
+         `Non-mitotic figure`, `Unsure` or `Ignore*`, and export again", Shown(file),
+        classes.iter().map(|(n, c)| format!("`{n}` ({})", Many(*c, "object"))).collect::<Vec<_>>().join(", ")
+    )]
+    Classes {
+        /// The file, or the folder.
+        file: PathBuf,
+        /// Their names, and how many objects have each.
+        classes: Vec<(String, u64)>,
+    },
 }
 
 /// What was written.
@@ -87,7 +118,7 @@ pub struct Project {
 /// # Errors
 /// [`QupathError`].
 pub fn write_project(run: &Path, out: &Path) -> Result<Project, QupathError> {
-    let folders = counted_folders(run)?;
+    let folders = every_folder(run)?;
     let io = |source| QupathError::Folder { path: out.to_owned(), source };
     std::fs::create_dir_all(out).map_err(io)?;
     let (mut slides, mut failed) = (BTreeMap::new(), BTreeMap::new());
@@ -137,12 +168,19 @@ pub(super) struct Objects {
 
 impl Objects {
     /// Reads a file or a folder of them.
-    pub(super) fn read(path: &Path) -> Result<Self, ImportError> {
+    pub(super) fn read(path: &Path) -> Result<Self, ObjectError> {
         let importer = importer("geojson").expect("a known format");
-        let mapping = Mapping::parse(REGIONS).expect("pairs");
+        let unsure = UNSURE.map(|name| format!("{name}=other"));
+        let classes = CLASSES.iter().map(|c| (*c).to_owned()).chain(unsure);
+        let mapping = Mapping::parse(classes).expect("pairs");
         // A candidate left of or above the bounds has a place that no image has: it is left as it was.
         let options = ImportOptions { mapping, lenient: true, ..ImportOptions::default() };
-        let all = (importer.read)(path, &options)?;
+        let all = (importer.read)(path, &options).map_err(|e| match e {
+            ImportError::Categories { file, categories } => {
+                ObjectError::Classes { file, classes: categories }
+            }
+            e => ObjectError::Import(e),
+        })?;
         let mut of: BTreeMap<String, Vec<Annotation>> =
             all.images.iter().map(|i| (i.name.clone(), Vec::new())).collect();
         for a in all.annotations {
@@ -175,23 +213,15 @@ impl Objects {
             .enumerate()
             .map(|(i, r)| (format!("feature {}", candidate_id(&counts.slide.digest, r)), i))
             .collect();
-        let mut cells: HashMap<(i64, i64), Vec<usize>> = HashMap::new();
-        for (i, r) in rows.iter().enumerate() {
-            cells.entry(cell(counts, [r.x_px, r.y_px])).or_default().push(i);
-        }
+        let candidates = Nearby::candidates(counts, rows);
+        let mut unclassified = 0;
         for object in objects {
             let Some(verdict) = verdict(object) else { continue };
             let at = place(counts, object);
-            let by = |i: &usize| distance(counts, &rows[*i], at);
-            let near = |i: &usize| by(i) <= PAPER_RADIUS.0;
+            let near = |i: &usize| candidates.distance(*i, at) <= PAPER_RADIUS.0;
             let known = ids.get(&object.record).copied().filter(near);
-            let nearest = || {
-                let (x, y) = cell(counts, at);
-                let around = (-1..=1).flat_map(|dy| (-1..=1).map(move |dx| (x + dx, y + dy)));
-                let all = around.filter_map(|c| cells.get(&c)).flatten().copied();
-                all.filter(near).min_by(|a, b| by(a).total_cmp(&by(b)))
-            };
-            let Some(i) = known.or_else(nearest) else {
+            let Some(i) = known.or_else(|| candidates.nearest(at)) else {
+                unclassified += usize::from(object.class == Class::Unresolved);
                 if verdict.counts() == Some(true) {
                     added.push(entry(at, true, verdict));
                 }
@@ -210,6 +240,10 @@ impl Objects {
         if found == 0 && accepted > 0 {
             let what = "no object is at a candidate of this slide: are they of another one?";
             notes.push(what.to_owned());
+        }
+        if unclassified > 0 {
+            let what = "without a class at no candidate, left out: if they are figures, give them a class in QuPath";
+            notes.push(format!("{} {what}", Many(unclassified, "object")));
         }
         let ours = |s: &&String| s.strip_prefix(name).is_some_and(|s| s.starts_with(','));
         match self.skipped.iter().filter(ours).count() {
@@ -236,6 +270,9 @@ fn unchanged(row: &DetectionRow) -> Verdict {
 fn verdict(object: &Annotation) -> Option<Verdict> {
     let atypical = object.subtype.as_deref() == Some("atypical");
     match object.class {
+        Class::Other if UNSURE.contains(&object.category.trim().to_lowercase().as_str()) => {
+            Some(Verdict::Unsure)
+        }
         Class::MitoticFigure if atypical => Some(Verdict::Atypical),
         Class::MitoticFigure => Some(Verdict::Figure),
         Class::Mimicker | Class::Other => Some(Verdict::Mimicker),
@@ -251,23 +288,11 @@ fn place(counts: &CountsFile, object: &Annotation) -> [f64; 2] {
     [round(object.centre.x + offset[0]), round(object.centre.y + offset[1])]
 }
 
-/// The square of a place; squares are as wide as the radius.
-fn cell(counts: &CountsFile, [x, y]: [f64; 2]) -> (i64, i64) {
-    let side = |v: f64, mpp: f64| (v * mpp / PAPER_RADIUS.0).floor() as i64;
-    (side(x, counts.resolution.x), side(y, counts.resolution.y))
-}
-
 /// Whether a candidate, as it is written, has no corner in QuPath's frame.
 fn is_before_bounds(counts: &CountsFile, row: &DetectionRow) -> bool {
     let [x0, y0] = counts.slide.bounds_offset.map(|o| o as f64);
     let end = |v: f64, mpp: f64| v + PAPER_RADIUS.0 / mpp;
     end(row.x_px - x0, counts.resolution.x) <= 0.0 || end(row.y_px - y0, counts.resolution.y) <= 0.0
-}
-
-/// um between a candidate and a place.
-fn distance(counts: &CountsFile, row: &DetectionRow, at: [f64; 2]) -> f64 {
-    let r = &counts.resolution;
-    ((row.x_px - at[0]) * r.x).hypot((row.y_px - at[1]) * r.y)
 }
 
 fn entry([x, y]: [f64; 2], added: bool, verdict: Verdict) -> Entry {
@@ -291,8 +316,16 @@ impl Remedied for QupathError {
             Self::Open(e) => e.remedy(),
             Self::Report(e) => e.remedy(),
             Self::Export(e) => e.remedy(),
-            Self::Objects(e) => e.remedy(),
             _ => None,
+        }
+    }
+}
+
+impl Remedied for ObjectError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Import(e) => e.remedy(),
+            Self::Classes { .. } => None,
         }
     }
 }

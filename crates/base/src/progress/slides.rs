@@ -3,40 +3,47 @@
 use std::time::Instant;
 
 /// How far all slides are, and how long the others will take.
-#[derive(Clone, Copy)]
-pub(super) struct Pace {
+#[derive(Clone, Copy, Debug)]
+pub struct SlidePace {
     start: Instant,
-    pub(super) total: usize,
-    /// Slides that are behind us, and those of them that took time.
-    pub(super) past: usize,
+    /// All slides.
+    pub total: usize,
+    /// Slides that are behind us.
+    pub past: usize,
+    /// Those of them that took time.
     worked: usize,
 }
 
-impl Pace {
-    pub(super) fn new(total: usize) -> Self {
+impl SlidePace {
+    /// Of so many slides, from now on.
+    #[must_use]
+    pub fn new(total: usize) -> Self {
         Self { start: Instant::now(), total, past: 0, worked: 0 }
     }
 
     /// Counts a slide that is behind us, `worked` where it took its time.
-    pub(super) fn next(&mut self, worked: bool) -> Self {
+    pub fn next(&mut self, worked: bool) -> Self {
         self.past += 1;
         self.worked += usize::from(worked);
         *self
     }
 
     /// Slides per second; none before one was worked on.
-    pub(super) fn rate(&self) -> Option<f64> {
+    #[must_use]
+    pub fn rate(&self) -> Option<f64> {
         let seconds = self.start.elapsed().as_secs_f64().max(1e-3);
         (self.worked > 0).then(|| self.worked as f64 / seconds)
     }
 
     /// Seconds that the others will take.
-    pub(super) fn left(&self) -> Option<f64> {
+    #[must_use]
+    pub fn left(&self) -> Option<f64> {
         self.rate().map(|rate| (self.total - self.past) as f64 / rate)
     }
 
     /// Empty for a single slide.
-    pub(super) fn words(&self) -> String {
+    #[must_use]
+    pub fn words(&self) -> String {
         match (self.total, self.left()) {
             (1, _) => String::new(),
             (total, Some(left)) if self.past < total => {
@@ -60,11 +67,11 @@ fn duration(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Pace, duration};
+    use super::{SlidePace, duration};
 
     #[test]
     fn kept_slides_take_no_time() {
-        let mut pace = Pace::new(4);
+        let mut pace = SlidePace::new(4);
         assert_eq!(pace.next(false).left(), None);
         let start = pace.start;
         pace.start = start.checked_sub(std::time::Duration::from_secs(60)).unwrap();
@@ -74,7 +81,7 @@ mod tests {
         assert_eq!(far.words(), "; 2 of 4 slides, about 2 min left");
         pace.next(true);
         assert_eq!(pace.next(true).words(), "; 4 of 4 slides");
-        assert_eq!(Pace::new(1).next(true).words(), "");
+        assert_eq!(SlidePace::new(1).next(true).words(), "");
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! What binds the files of a slide's results to its state, and so to the slide and to each other.
+//! What binds the files of a result to a record of it, and so to each other.
 
-use base::digest::sha256_file;
-use base::file::ReadError;
-use base::text::{Shown, plain};
+use crate::digest::sha256_file;
+use crate::file::ReadError;
+use crate::text::{Shown, plain};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,11 +1,11 @@
 //! A slide's candidates and hotspot as Microscopy Bulk Simple Annotations, which DICOM archives take.
 //! `docs/artifacts.md` has the codes.
 
-use super::counts::CountsFile;
-use crate::record::DetectionRow;
-use crate::regions::RegionOutline;
-use dicom::report::{MM2, Measured, PER_MM2, Report};
-use dicom::{Annotations, Code, EncodeError, Group, Measurement, Shapes, Software, Source};
+use ::dicom::report::{MM2, Measured, PER_MM2, Report};
+use ::dicom::{Annotations, Code, EncodeError, Group, Measurement, Shapes, Software, Source};
+use mithras::export::CountsFile;
+use mithras::record::DetectionRow;
+use mithras::regions::RegionOutline;
 use std::time::SystemTime;
 
 /// A figure: no context group of PS3.16 has one.
@@ -24,7 +24,7 @@ const DENSITY: Code = Code::own("FIGURE-DENSITY", "Mitotic figures per area of a
 const ANALYSED: Code = Code::own("ANALYSED-AREA", "Area of analysed tissue");
 /// The part of the hotspot on the slide.
 const ON_SLIDE: Code = Code::own("HOTSPOT-AREA", "Area of the hotspot on the slide");
-/// Of [`crate::record::COLUMNS`], in their order.
+/// Of [`mithras::record::COLUMNS`], in their order.
 const SUBTYPES: [Code; 9] = [
     Code::own("P-ATYPICAL", "Probability: atypical"),
     Code::own("P-PROMETAPHASE", "Probability: prometaphase"),
@@ -47,7 +47,11 @@ const VIOLET: [u16; 3] = [27_700, 49_800, 13_400];
 /// Figures, other candidates and hotspot of a slide; groups without anything are left out. The hotspot
 /// is the part of its square on the slide.
 #[must_use]
-pub fn groups(counts: &CountsFile, rows: &[DetectionRow], regions: &[RegionOutline]) -> Vec<Group> {
+pub(super) fn groups(
+    counts: &CountsFile,
+    rows: &[DetectionRow],
+    regions: &[RegionOutline],
+) -> Vec<Group> {
     let t = &counts.thresholds;
     let rule = format!("s_seg >= {} and s_cls >= {}", t.seg.get(), t.cls.get());
     let (figures, others): (Vec<_>, Vec<_>) = rows.iter().partition(|r| r.accepted);
@@ -127,7 +131,7 @@ fn points(
 
 /// Results as they are on disk.
 #[derive(Clone, Copy, Debug)]
-pub struct Made<'a> {
+pub(super) struct Made<'a> {
     /// Digest of the files.
     pub digest: &'a str,
     /// When they were written.
@@ -139,7 +143,7 @@ pub struct Made<'a> {
 ///
 /// # Errors
 /// [`EncodeError`].
-pub fn object(
+pub(super) fn object(
     counts: &CountsFile,
     groups: Vec<Group>,
     source: &Source,
@@ -173,7 +177,7 @@ fn software<'a>(model: &'a str, model_digest: &'a str, settings: &'a str) -> Sof
 ///
 /// # Errors
 /// [`EncodeError`].
-pub fn report(
+pub(super) fn report(
     counts: &CountsFile,
     source: &Source,
     patient: bool,

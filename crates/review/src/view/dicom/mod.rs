@@ -1,13 +1,15 @@
 //! A run as annotations for a DICOM archive, one file per slide.
 
-use super::open::{OpenError, counted_folders};
+mod objects;
+
+use super::open::{OpenError, every_folder};
 use ::dicom::{EncodeError, Source, SourceError, is_dicom};
 use base::file::{self, WriteError};
 use base::json::JsonError;
 use base::remedy::{Remedied, Remedy};
 use base::text::{Many, Shown, plain};
 use mithras::batch::DetectionState;
-use mithras::export::{CountsFile, dicom};
+use mithras::export::CountsFile;
 use mithras::input::InputDigest;
 use mithras::regions::outlines;
 use mithras::report::{self, ReportError, Results};
@@ -111,7 +113,7 @@ pub fn write_dicom(
     slides: Option<&Path>,
     patient: bool,
 ) -> Result<Written, DicomError> {
-    let folders = counted_folders(run)?;
+    let folders = every_folder(run)?;
     let io = |source| DicomError::Folder { path: out.to_owned(), source };
     std::fs::create_dir_all(out).map_err(io)?;
     let mut written = Vec::new();
@@ -137,18 +139,18 @@ fn slide(
     let Results { counts, rows } = report::results(folder).map_err(ReportError::from)?;
     (row.figures, row.candidates) = (rows.iter().filter(|r| r.accepted).count(), rows.len());
     let regions = outlines(folder, counts.slide.bounds_offset)?;
-    let groups = dicom::groups(&counts, &rows, &regions);
+    let groups = objects::groups(&counts, &rows, &regions);
     if groups.is_empty() {
         return Ok(());
     }
     let source = source(folder, slides, &row.name, &counts)?;
     let (digest, at) = results(folder)?;
-    let made = dicom::Made { digest: &digest, at };
-    let bytes = dicom::object(&counts, groups, &source, patient, made)?;
+    let made = objects::Made { digest: &digest, at };
+    let bytes = objects::object(&counts, groups, &source, patient, made)?;
     let file = format!("{}.dcm", row.name);
     file::write(&out.join(&file), &bytes)?;
     row.file = Some(file);
-    let bytes = dicom::report(&counts, &source, patient, made)?;
+    let bytes = objects::report(&counts, &source, patient, made)?;
     let file = format!("{}.sr.dcm", row.name);
     file::write(&out.join(&file), &bytes)?;
     row.report = Some(file);
