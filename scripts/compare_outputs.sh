@@ -166,7 +166,7 @@ job inspect corpus inspect corpus-bundled
 job verify corpus verify corpus-bundled
 job shortcuts corpus shortcuts corpus-bundled --json
 job interchange corpus interchange corpus-bundled --above 0.5 --up-to 0.7 --out noisy
-job merge corpus merge corpus-bundled noisy --out merged
+job merge corpus merge corpus corpus-bundled --out merged
 job overlap corpus overlap corpus-bundled noisy
 job split corpus split corpus-bundled --folds 2 --out folds.json
 job audit-score audit score --counts "$root/crates/cli/tests/golden/audit_paper.csv"

@@ -47,6 +47,7 @@ const TYPES: &[Known] = &[
     known::<review::view::DatasetError>,
     known::<review::view::DicomError>,
     known::<review::view::JudgedError>,
+    known::<review::view::ObjectError>,
     known::<review::view::OpenError>,
     known::<review::view::QupathError>,
     known::<review::view::RecountError>,
@@ -193,8 +194,7 @@ fn setting_flag(setting: Setting) -> &'static str {
         Setting::Covariates => "--covariates, and --base or --add for nested models",
         Setting::Weights => "--weights",
         Setting::Patient => {
-            "--patient COLUMN for one row per patient, or --cluster COLUMN for robust errors of cox, km, cindex and \
-             lrt"
+            "--patient COLUMN for one row per patient, or --cluster COLUMN for robust errors of cox, km and cindex"
         }
         Setting::PatientRule => "--patient-rule",
         Setting::Rho => "--rho",

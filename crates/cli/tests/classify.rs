@@ -209,7 +209,7 @@ fn what_detection_costs_is_held_against_the_peak() {
     let sum: f64 = stages.iter().map(|s| number(&s["s_per_mm2"])).sum();
     assert!(stages.len() == 3 && (number(&native["s_per_mm2"]) - sum).abs() < 1e-9);
     for (wrong, word) in
-        [(["--engine", "torch"], "on the processor"), (["--open-share", "2"], "from 0 to 1")]
+        [(["--engine", "torch"], "native, openvino"), (["--open-share", "2"], "from 0 to 1")]
     {
         let (fine, _, error) = bench(&wrong);
         assert!(!fine && error.contains(word), "{error}");

@@ -373,6 +373,9 @@ fn kept_candidates_and_a_table_of_names_change_no_number() {
     let one = ["--stages", "1", "--operating-point", "0.3,0"];
     let (from_kept, _) = run("from-kept", &[&keep[..], &one].concat());
     let (new, _) = run("new", &one);
+    let both = ["--stages", "1", "--operating-point", "0.3,0.9"];
+    let (ok, _, stderr) = detect(&inputs, &dir.path().join("both"), &both);
+    assert!(!ok && stderr.contains("its second threshold is 0, not 0.9"), "{stderr}");
     for file in ["counts.csv", "a/detections.csv", "b/detections.csv", "b/qupath.geojson"] {
         let [kept, new] = [&from_kept, &new].map(|d| fs::read_to_string(d.join(file)).unwrap());
         assert_eq!(kept, new, "{file}");

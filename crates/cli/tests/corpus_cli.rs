@@ -98,10 +98,8 @@ fn from_a_table_to_folds() {
     let (ok, _, err) = mithras(&["corpus", "overlap", s(&out), s(&out)]);
     assert!(!ok && err.contains("6 slides"), "{err}");
     let merged = dir.path().join("m");
-    assert!(mithras(&["corpus", "merge", s(&out), s(&out), "--out", s(&merged)]).0);
-    let v = json(&["corpus", "inspect", s(&merged), "--json"]);
-    assert_eq!(v["repeated_images"].as_array().unwrap().len(), 60);
-    assert_eq!(v["contradicting_images"], 0);
+    let (ok, _, err) = mithras(&["corpus", "merge", s(&out), s(&out), "--out", s(&merged)]);
+    assert!(!ok && err.contains("has the same pixels as"), "{err}");
 }
 
 #[test]

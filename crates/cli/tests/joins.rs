@@ -174,6 +174,11 @@ const ALL: &[Joined] = &[
 /// Sources whose join needs a training, a folder of experiments or a reviewer: the file and the test that has it.
 const ELSEWHERE: &[(&str, &str, &str)] = &[
     (
+        "crops/src/transform.rs",
+        "crates/regions/tests/reshape.rs",
+        "labels_given_by_experts_are_interchanged_by_held_out_scores",
+    ),
+    (
         "crops/src/audit/tally.rs",
         "crates/regions/tests/reshape.rs",
         "verdicts_survive_crashes_and_can_be_undone",

@@ -29,7 +29,7 @@ pub(crate) const BUILT: &[(&str, &str, How)] = &[
     ("take the # off the header", "base", Case),
     ("close the mark before the `", "base", Case),
     ("close it or remove it", "base", Case),
-    ("name them", "cli", Case),
+    ("name them", "mithras", Case),
     ("run directory {}", "cli", MayNot("no remedy: it names the folder of a training")),
     ("open the address above", "cli", MayNot("needs a machine without a browser")),
     ("gather the run again", "clinic", Case),
@@ -266,7 +266,7 @@ pub(crate) const CASES: &[Followed] = &[
         "$M detect flat.png $Q --model m --precision f32 --out bf",
     ),
     case(
-        "as one of counts.csv; give it another name",
+        "as one of counts.csv or cases.csv; give it another name",
         "printf 'slide,status\\nflat.png,x\\n' >status.csv; $M detect --list status.csv $Q --model m --out status",
         "sed -i s/status/state/ status.csv",
         "$M detect --list status.csv $Q --model m --out status",

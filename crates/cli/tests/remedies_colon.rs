@@ -27,7 +27,7 @@ pub(crate) const COLONS: &[(&str, &str, How)] = &[
         "detect",
         MayNot("the source of the copy may be damaged as well"),
     ),
-    ("judge more candidates on both sides", "evaluation", Test(JUDGED.0, JUDGED.1)),
+    ("judge or measure more candidates on both sides", "evaluation", Test(JUDGED.0, JUDGED.1)),
     ("write NAME=DIR", "evaluation", MayNot("takes the measured folds of several trainings")),
     ("give the scores of these networks", "evaluation", MayNot(OF_DATA)),
     ("put its {piece}", "experiments", MayNot(OF_DATA)),

@@ -169,6 +169,79 @@ const PROSE: &[(&str, &str, How)] = &[
     ),
     ("give a package folder", "infer", Case),
     (
+        "leave one of them out",
+        "evaluation",
+        Test("crates/evaluation/src/calibrate.rs", "a_slide_that_comes_twice_is_refused"),
+    ),
+    (
+        "start the viewer again",
+        "review",
+        Test(
+            "crates/cli/tests/view/together.rs",
+            "a_run_that_changed_under_the_viewer_is_neither_shown_nor_reviewed_nor_signed",
+        ),
+    ),
+    ("put its file back and start the viewer again", "review", MayNot("the file may be lost")),
+    (
+        "start it with a folder of reviews of your own",
+        "review",
+        MayNot("a folder without regions refuses none"),
+    ),
+    (
+        "save it as PNG, TIFF or JPEG",
+        "features",
+        MayNot("needs a program that reads the other format"),
+    ),
+    (
+        "export it with one of them",
+        "infer",
+        MayNot("needs the program that the network comes from"),
+    ),
+    (
+        "give the folds other names",
+        "regions",
+        MayNot("the names belong to the table of folds, which others may have written"),
+    ),
+    (
+        "make windows overlap more",
+        "regions",
+        MayNot("a box larger than a window is in none of them"),
+    ),
+    (
+        "leave one of them out",
+        "crops",
+        Test(
+            "crates/regions/tests/reshape.rs",
+            "an_image_of_two_corpora_is_not_merged_and_one_that_repeats_in_its_own_is_kept",
+        ),
+    ),
+    (
+        "give the predictions of held-out crops",
+        "crops",
+        Test(
+            "crates/regions/tests/reshape.rs",
+            "labels_given_by_experts_are_interchanged_by_held_out_scores",
+        ),
+    ),
+    (
+        "give scores of held-out crops",
+        "crops",
+        Test(
+            "crates/regions/tests/reshape.rs",
+            "labels_given_by_experts_are_interchanged_by_held_out_scores",
+        ),
+    ),
+    (
+        "rename one of the slides, or run them into different folders",
+        "mithras",
+        MayNot("needs a file system that folds case"),
+    ),
+    (
+        "write into another folder, or gather this run with the others",
+        "mithras",
+        Test("crates/mithras/tests/scale.rs", "what_does_not_belong_together_is_not_gathered"),
+    ),
+    (
         "give a complete package folder",
         "infer",
         MayNot("a build without the weights is not here; `give a package folder` is followed"),

@@ -225,6 +225,22 @@ fn a_slide_that_cannot_be_read_fails_twice_and_is_told() {
 }
 
 #[test]
+fn tasks_that_refuse_are_not_done_whatever_is_in_the_folder() {
+    let study = Study::new(&["a.tiff", "b.tiff"]);
+    let shards = ["--shards", "2"];
+    assert_eq!(study.mithras("slurm", "out", &shards, "").0, 0);
+    let mut again = study.command("slurm", "out", &shards, "");
+    let output = again.args(["--operating-point", "0.2,0.2"]).output().unwrap();
+    let log = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{log}");
+    assert!(
+        log.contains("the first task that refused: shard 1/2 is not done (exit code 1"),
+        "{log}"
+    );
+    assert!(log.contains("done with another configuration"), "{log}");
+}
+
+#[test]
 fn what_is_wrong_is_refused_before_anything_is_submitted() {
     let study = Study::new(&["a.tiff"]);
     let (code, log) = study.mithras("slurm", "out", &["--sbatch=--comment=\"x\""], "");

@@ -574,7 +574,7 @@ fn whatever_is_made_of_a_whole_run_refuses_slides_of_two_configurations() {
     let dir = two_different();
     let at = dir.path();
     fs::rename(at.join("run"), at.join("first")).unwrap();
-    let other = ["-q", "--operating-point", "0.3,0.1", "--stages", "1"];
+    let other = ["-q", "--operating-point", "0.35,0", "--stages", "1"];
     ends(at, 0, &detect(&tiny(), &["two.tiff"], &other));
     fs::remove_dir_all(at.join("first/two")).unwrap();
     fs::rename(at.join("run/two"), at.join("first/two")).unwrap();

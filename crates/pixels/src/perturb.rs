@@ -144,11 +144,11 @@ impl FromStr for Perturbation {
     type Err = String;
 
     fn from_str(s: &str) -> Result<Self, String> {
-        let known = std::iter::once(P::Clean).chain(FULL);
-        known
-            .into_iter()
-            .find(|p| p.to_string() == s)
-            .ok_or_else(|| format!("unknown perturbation `{s}`"))
+        let known = || std::iter::once(P::Clean).chain(FULL);
+        known().find(|p| p.to_string() == s).ok_or_else(|| {
+            let names: Vec<String> = known().map(|p| p.to_string()).collect();
+            format!("unknown change `{s}`; known are {}", names.join(", "))
+        })
     }
 }
 

@@ -76,6 +76,7 @@ fn read(data: &Path, reviewer: Option<&str>, package: &ModelPackage) -> anyhow::
         bail!("{}: no such folder", data.display());
     }
     let slides = judged_slides(data, reviewer).with_context(|| data.display().to_string())?;
+    slides.iter().for_each(|s| crate::show::print_messages("note", &s.notes));
     slides.into_iter().map(|s| Ok(slide(s, package)?)).collect()
 }
 

@@ -1,11 +1,12 @@
 //! `mithras classify`: image crops to class probabilities, with any classifier package.
 
-use super::detect::{EngineArgs, mpp};
+use super::detect::mpp;
+use super::engine::{RunArgs, words};
 use crate::progress::LogArgs;
 use crate::show;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use features::classify::{classify, images};
-use infer::ModelPackage;
+use infer::{EngineOptions, ModelPackage, Precision};
 use mitosis::Mpp;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -26,8 +27,14 @@ pub struct Args {
     /// Resolution of the images in um/px [default: the model's own]
     #[arg(long, value_name = "X", value_parser = mpp, allow_negative_numbers = true)]
     mpp: Option<Mpp>,
+    /// Model package: a folder with a card.toml, or a bundled one, as `atypical`
+    #[arg(long, value_name = "NAME|DIR")]
+    model: PathBuf,
     #[command(flatten)]
-    engine: EngineArgs,
+    run: RunArgs,
+    /// Arithmetic; auto is f32, bf16 (native, OpenVINO, libtorch) takes bf16 if the card allows it
+    #[arg(long, value_name = "P", default_value = "auto", value_parser = words::<Precision>(Precision::WORDS))]
+    precision: Precision,
     /// Print what was done as JSON
     #[arg(long)]
     json: bool,
@@ -36,12 +43,11 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> Result<ExitCode> {
-    let model =
-        args.engine.model().context("--model is needed: a package folder, or `atypical`")?;
-    let package = ModelPackage::find(Some(model))?;
+    let package = ModelPackage::find(Some(&args.model))?;
+    let options = EngineOptions { precision: args.precision, ..args.run.options() };
     let files = images(&args.inputs)?;
     let terminal = &mut *args.log.listener(true);
-    let done = classify(&package, &args.engine.options(), &files, args.mpp, &args.out, terminal)?;
+    let done = classify(&package, &options, &files, args.mpp, &args.out, terminal)?;
     show::print_messages("error", &done.failed);
     show::result(args.json, &done)?;
     Ok(super::exit(done.failed.len(), files.len()))

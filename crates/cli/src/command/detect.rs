@@ -3,8 +3,9 @@
 use super::engine::{RunArgs, words};
 use crate::hint;
 use crate::progress::{LogArgs, print_message};
+use crate::show::print_messages;
 use anyhow::Result;
-use base::text::{Many, Shown};
+use base::text::Shown;
 use clap::Args as ClapArgs;
 use detect::CancelToken;
 use infer::{EngineOptions, ModelPackage, Precision};
@@ -195,19 +196,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     if let Some(join) = inputs.unmatched("--mpp-table", table.keys())? {
         print_message("note", &join.to_string());
     }
-    for other in &inputs.unread {
-        let skipped = "skipped, as there is a slide of the same name";
-        print_message("note", &format!("{skipped}: {}, which cannot be read", Shown(other)));
-    }
-    if let Some(first) = inputs.hidden.first() {
-        let (n, first) = (Many(inputs.hidden.len(), "hidden file"), Shown(first));
-        let text = format!("skipped, though named as slides: {n} ({first}); name them");
-        print_message("note", &text);
-    }
-    if !inputs.skipped.is_empty() {
-        let n = Many(inputs.skipped.len(), "file");
-        print_message("note", &format!("not slides and skipped: {n} in the folders"));
-    }
+    print_messages("note", &inputs.notes());
     if let Some(table) = &args.only
         && let Some(join) = inputs.retain_named(table)?
     {

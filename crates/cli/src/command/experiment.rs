@@ -52,15 +52,16 @@ enum What {
         #[arg(long, required = true)]
         snakemake: bool,
         #[command(flatten)]
-        run: RunArgs,
+        steps: StepArgs,
         /// File to write
         #[arg(long, value_name = "FILE")]
         to: PathBuf,
     },
 }
 
-#[derive(clap::Args, Debug)]
-struct RunArgs {
+/// What a run and a workflow share.
+#[derive(clap::Args, Clone, Debug)]
+struct StepArgs {
     /// Experiments, or `all`, or `public`
     #[arg(required = true)]
     ids: Vec<String>,
@@ -76,21 +77,27 @@ struct RunArgs {
     /// Run this step, or all whose names begin with it, and what it needs; may be repeated
     #[arg(long, value_name = "STEP")]
     only: Vec<String>,
-    /// Steps at the same time
-    #[arg(long, default_value_t = 1)]
-    jobs: usize,
-    /// Threads of each step [default: all cores divided by the jobs]
+    /// Threads of each step [default: all cores divided by the jobs; in a workflow 1]
     #[arg(long)]
     threads: Option<usize>,
-    /// GiB of memory for all steps together [default: 80 % of the machine's]
-    #[arg(long, value_name = "GIB")]
-    memory: Option<f64>,
     /// auto, cpu, cuda, cuda:N
     #[arg(long, default_value = "auto")]
     device: String,
     /// Run the whole experiment in minutes on drawn slides with tiny networks; its numbers mean nothing
     #[arg(long, conflicts_with_all = ["data", "encoders"])]
     shrink: bool,
+}
+
+#[derive(clap::Args, Debug)]
+struct RunArgs {
+    #[command(flatten)]
+    steps: StepArgs,
+    /// Steps at the same time
+    #[arg(long, default_value_t = 1)]
+    jobs: usize,
+    /// GiB of memory for all steps together [default: 80 % of the machine's]
+    #[arg(long, value_name = "GIB")]
+    memory: Option<f64>,
     /// Print the steps with their state and an estimate of hours, and stop
     #[arg(long)]
     dry_run: bool,
@@ -102,7 +109,7 @@ struct RunArgs {
     json: bool,
 }
 
-impl RunArgs {
+impl StepArgs {
     fn chosen(&self) -> Result<Chosen> {
         let kind = match self.ids.as_slice() {
             [one] if one == "all" => Some(DataKind::Paper),
@@ -119,43 +126,38 @@ impl RunArgs {
         Ok(Chosen { experiments, only: self.only.clone(), shrink: self.shrink })
     }
 
-    fn options(&self, cancel: &CancelToken) -> Result<Options> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Ok(Options {
-            out: self.out.clone(),
-            data: self.data.clone(),
-            encoders: self.encoders.clone(),
-            program: std::env::current_exe().context("where this program is")?,
-            jobs: self.jobs.max(1),
-            threads: self.threads.unwrap_or((cores / self.jobs.max(1)).max(1)),
-            device: self.device.clone(),
-            memory: self.memory.or_else(|| Some(memory_gib()? * 0.8)).unwrap_or(8.0),
-            cancel: cancel.flag(),
-            alone: self.alone.clone(),
-        })
-    }
-
     /// The command that runs one step, up to its name.
     fn words(&self) -> Vec<String> {
         let mut words = vec!["mithras".to_owned(), "experiment".into(), "run".into()];
         words.extend(self.ids.iter().cloned());
-        let folders = [
-            ("--data", &self.data),
-            ("--encoders", &self.encoders),
-            ("--out", &Some(self.out.clone())),
-        ];
+        let out = Some(self.out.clone());
+        let folders = [("--data", &self.data), ("--encoders", &self.encoders), ("--out", &out)];
         for (flag, folder) in folders {
             words.extend(folder.iter().flat_map(|f| [flag.to_owned(), f.display().to_string()]));
         }
         words.extend(self.shrink.then(|| "--shrink".to_owned()));
-        words.extend([
-            "--threads".into(),
-            "{threads}".into(),
-            "--device".into(),
-            self.device.clone(),
-        ]);
-        words.push("--alone".into());
+        let settings = ["--threads", "{threads}", "--device", &self.device, "--alone"];
+        words.extend(settings.map(str::to_owned));
         words
+    }
+}
+
+impl RunArgs {
+    fn options(&self, cancel: &CancelToken) -> Result<Options> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let StepArgs { data, encoders, out, threads, device, .. } = self.steps.clone();
+        Ok(Options {
+            out,
+            data,
+            encoders,
+            program: std::env::current_exe().context("where this program is")?,
+            jobs: self.jobs.max(1),
+            threads: threads.unwrap_or((cores / self.jobs.max(1)).max(1)),
+            device,
+            memory: self.memory.or_else(|| Some(memory_gib()? * 0.8)).unwrap_or(8.0),
+            cancel: cancel.flag(),
+            alone: self.alone.clone(),
+        })
     }
 }
 
@@ -167,13 +169,13 @@ pub fn run(args: Args) -> Result<ExitCode> {
         What::Show { id } => crate::show::text(&spec::find(&id)?.described()?),
         What::Report { dir } => outln!("{}", report::write(&dir)?.display()),
         What::Run { run, log } => return perform(&run, &log),
-        What::Export { run, to, .. } => {
+        What::Export { steps, to, .. } => {
             let (command, report) =
-                (run.words(), ["mithras", "experiment", "report"].map(str::to_owned));
-            let report = [&report[..], &[run.out.display().to_string()]].concat();
-            let threads = run.threads.unwrap_or(1);
-            let w = Workflow { command: &command, report: &report, out: &run.out, threads };
-            base::file::write(&to, experiments::workflow(&run.chosen()?, &w)?.as_bytes())?;
+                (steps.words(), ["mithras", "experiment", "report"].map(str::to_owned));
+            let report = [&report[..], &[steps.out.display().to_string()]].concat();
+            let threads = steps.threads.unwrap_or(1);
+            let w = Workflow { command: &command, report: &report, out: &steps.out, threads };
+            base::file::write(&to, experiments::workflow(&steps.chosen()?, &w)?.as_bytes())?;
             outln!("{}", to.display());
         }
     }
@@ -182,7 +184,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
 
 fn perform(run: &RunArgs, log: &LogArgs) -> Result<ExitCode> {
     let cancel = CancelToken::default();
-    let (chosen, options) = (run.chosen()?, run.options(&cancel)?);
+    let (chosen, options) = (run.steps.chosen()?, run.options(&cancel)?);
     if run.dry_run {
         result(run.json, &experiments::plan(&chosen, &options)?)?;
         return Ok(ExitCode::SUCCESS);

@@ -2,10 +2,9 @@
 
 use super::detect::mpp;
 use crate::progress::LogArgs;
-use crate::show::result;
+use crate::show::{print_messages, result};
 use anyhow::Result;
 use mitosis::Mpp;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -34,7 +33,8 @@ pub struct Args {
 
 /// Runs `quality`.
 pub fn run(a: Args) -> Result<ExitCode> {
-    let found = mithras::batch::find(&a.slides, a.mpp, &BTreeMap::new())?;
+    let found = mithras::batch::find_files(&a.slides)?;
+    print_messages("note", &found.notes());
     let slides: Vec<_> = found.slides.into_iter().map(|s| (s.name, s.path)).collect();
     let cohort = clinic::quality::cohort(&slides, a.mpp, &mut *a.log.listener(false));
     clinic::quality::write(&cohort, &a.out)?;

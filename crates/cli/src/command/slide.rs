@@ -72,8 +72,8 @@ struct Thumbnail {
     /// Longer side in pixels.
     #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=16384))]
     size: u32,
-    /// Write this associated image (label, macro, ...) instead.
-    #[arg(long)]
+    /// Write this associated image (label, macro, ...) instead, in its own size.
+    #[arg(long, conflicts_with = "size")]
     associated: Option<String>,
 }
 

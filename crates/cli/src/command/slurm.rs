@@ -7,7 +7,7 @@ use slurm::{Plan, run as submit, write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Run detect on a list by a Slurm array job: submit, watch, once more what failed, gather
+/// Run detect on a list by a Slurm array job: submit, watch, resubmit what failed, gather
 #[derive(clap::Args)]
 pub struct Args {
     /// List of slides, as for detect

@@ -78,6 +78,8 @@ fn a_run_goes_to_qupath_and_comes_back_unchanged() {
         let quoted = out.canonicalize().unwrap().to_str().unwrap().replace('\'', "\\'");
         assert!(text.contains(&format!("new File('{quoted}{at}')")), "{text}");
         assert!(!text.contains('@'), "{text}");
+        // As the run names a slide's folder: `x` of `x.ome.tiff`.
+        assert!(text.contains(r"/(?i)(?<=.)\.ome$/"), "{text}");
     }
     let answer = recount(&made, out.to_str().unwrap()).unwrap();
     for slide in [DRAWN, DOTTED] {
@@ -302,6 +304,43 @@ fn reviews_become_a_dataset() {
             && y < f64::from(image.height) + 25.0
     });
     assert_eq!((image.labels.len(), image.ignore.len()), (1, near.count() - 1));
+}
+
+#[test]
+fn what_was_settled_and_each_missed_figure_once_are_in_the_dataset() {
+    let made = made();
+    let out = made.folder.path().join("set");
+    let server = serve(&[&made.run]);
+    let review = |who: &str, at, word: &str, added| {
+        assert_eq!(server.review(who, DOTTED, at, &format!("\"{word}\""), added).status, 200);
+    };
+    review("anna", DOTS[0], "figure", false);
+    review("bert", DOTS[0], "mimicker", false);
+    // 0.8 um apart, and one on a candidate that anna did not judge.
+    review("anna", [820.5, 700.5], "figure", true);
+    review("bert", [823.7, 700.5], "figure", true);
+    review("anna", [DOTS[1][0] + 1.0, DOTS[1][1]], "figure", true);
+    let import = || -> Value {
+        let (run, to) = (made.run.to_str().unwrap(), out.to_str().unwrap());
+        let _ = std::fs::remove_dir_all(&out);
+        let words = ["corpus", "import", "--format", "reviews", run, "--out", to, "--json"];
+        serde_json::from_str(&mithras(&words).unwrap()).unwrap()
+    };
+    let answer = import();
+    assert_eq!((&answer["open"], &answer["joined"]), (&1.into(), &2.into()), "{answer}");
+    assert_eq!(answer["classes"]["mitotic_figure"], 2, "{answer}");
+    let key = format!("{:.2},{:.2}", DOTS[0][0], DOTS[0][1]);
+    let body =
+        format!(r#"{{"reviewer":"chief","slide":{DOTTED},"key":"{key}","verdict":"mimicker"}}"#);
+    assert_eq!(server.post("api/settle", &body).status, 200);
+    let answer = import();
+    assert_eq!((&answer["open"], &answer["classes"]["mimicker"]), (&0.into(), &1.into()));
+    // One reviewer alone is not overruled.
+    let (run, to) = (made.run.to_str().unwrap(), made.folder.path().join("alone"));
+    let words = ["corpus", "import", "--format", "reviews", run, "--out", to.to_str().unwrap()];
+    let answer = mithras(&[&words[..], &["--annotator", "anna", "--json"]].concat()).unwrap();
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    assert_eq!(answer["classes"]["mitotic_figure"], 3, "{answer}");
 }
 
 /// Figures that a list of places finds and misses, and false ones, within 7.5 um at 0.25 um/px.

@@ -49,7 +49,7 @@ fn judged_candidates_set_the_scale_and_the_points_of_a_package() {
     };
     judge("bert", 3);
     let refused = calibrate(&[]).unwrap_err();
-    assert!(refused.contains("judge more candidates"), "{refused}");
+    assert!(refused.contains("judge or measure more candidates"), "{refused}");
     judge("anna", before.len());
     let refused = calibrate(&[]).unwrap_err();
     assert!(refused.contains("anna, bert") && refused.contains("name one"), "{refused}");

@@ -10,6 +10,7 @@ mod regions;
 mod report;
 mod sign_off;
 mod start_page;
+mod together;
 
 use made::{DOTS, made, score, serve, start};
 use mithras::demo::Rect;

@@ -345,7 +345,7 @@ fn a_placed_hotspot_counts_wherever_the_count_is_shown() {
     place("bert", own, [899.0, 1.0]);
     // A figure that the network missed in the hotspot, and one far from it.
     let far = if centre[0] > 600.0 { 100.0 } else { 1100.0 };
-    for added in [[centre[0] + 20.0, centre[1]], [far, centre[1]]] {
+    for added in [[centre[0] + 40.0, centre[1]], [far, centre[1]]] {
         assert_eq!(server.review("anna", id, added, "\"figure\"", true).status, 200);
     }
     drop(server);

@@ -18,7 +18,8 @@ use std::path::PathBuf;
 /// Reads annotations or collections of others and makes a dataset of them (docs/datasets.md).
 ///
 /// --kind crops cuts a crop at every annotation; --kind regions names the images with all their labels,
-/// which is what detectors are trained on. Without --out, the annotations are counted.
+/// which is what detectors are trained on. Without --out, the annotations are counted (icpr, mitos, he-folder and
+/// reviews need it).
 #[derive(clap::Args)]
 #[command(after_help = formats())]
 pub struct Args {

@@ -79,6 +79,9 @@ pub struct Interchange {
     /// Pseudo-figures need s_cls up to this.
     #[arg(long, default_value_t = 0.6)]
     up_to: f32,
+    /// Scores in place of the corpus's s_cls: predictions of held-out crops (RUN/predictions.csv of `train finetune`)
+    #[arg(long, value_name = "CSV")]
+    scores: Option<PathBuf>,
     /// Prints JSON.
     #[arg(long)]
     json: bool,
@@ -127,7 +130,8 @@ pub fn merge(a: &Merge) -> anyhow::Result<()> {
 pub fn interchange(a: &Interchange) -> anyhow::Result<()> {
     let corpus = Corpus::open(&a.corpus)?;
     let what = transform::Interchange { above: a.above, up_to: a.up_to, count: a.count };
-    let r = transform::interchange(&corpus, &a.out, what)?;
+    let scores = a.scores.as_ref().map(|p| transform::Scores::read(p, &corpus)).transpose()?;
+    let r = transform::interchange(&corpus, &a.out, what, scores.as_ref())?;
     let json = serde_json::to_string_pretty(&r).context("report")?;
     base::file::write(&a.out.join("interchange.json"), json.as_bytes())?;
     crate::show::result(a.json, &r)

@@ -53,7 +53,7 @@ pub struct Args {
     /// Column of hotspot counts (default: hotspot_count)
     #[arg(long, value_name = "COLUMN", value_parser = column_name)]
     hotspot_column: Option<String>,
-    /// Column of densities (default: density_per_20mm2)
+    /// Column of densities (default: density_per_20_mm2)
     #[arg(long, value_name = "COLUMN", value_parser = column_name)]
     density_column: Option<String>,
     /// How the slides of a patient become one count in patient-level results

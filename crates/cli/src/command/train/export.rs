@@ -63,7 +63,11 @@ pub fn run(args: Args) -> Result<()> {
     let training = super::package::about(args.training.as_deref())?;
     let segmentation = args.calibration.as_deref().map(segmentation_point).transpose()?;
     let choice = match (args.calibration, args.stage) {
-        (Some(file), Some(stage)) => Choice::Calibration { file, stage },
+        (Some(file), Some(stage)) => Choice::Calibration {
+            file,
+            stage,
+            min_separation_um: args.candidates.resolved().min_separation_um,
+        },
         _ => Choice::Points {
             chosen: match &args.points {
                 Some(path) => Some(Box::new(base::json::read(path)?)),

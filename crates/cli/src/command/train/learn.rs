@@ -83,10 +83,11 @@ fn marked(source: &Source, fold: &str, pseudo: Option<&str>) -> Result<Data> {
 }
 
 impl Common {
-    fn each_fold(&self, source: &Source) -> Vec<(String, PathBuf)> {
+    fn each_fold(&self, source: &Source) -> Result<Vec<(String, PathBuf)>> {
+        let own = |fold: &String| Ok((fold.clone(), source.folds.folder(&self.out, fold)?));
         match self.fold.as_str() {
-            "all" => source.folds.folds.iter().map(|f| (f.clone(), self.out.join(f))).collect(),
-            one => vec![(one.to_string(), self.out.clone())],
+            "all" => source.folds.folds.iter().map(own).collect(),
+            one => Ok(vec![(one.to_string(), self.out.clone())]),
         }
     }
 
@@ -110,11 +111,9 @@ impl Common {
         let preset: P = P::load(&self.preset, &self.set)?;
         let folds = self.folds.as_deref().context("--folds: `mithras corpus split` makes them")?;
         let source = Source::open(&self.data, folds)?;
-        for (fold, out) in self.each_fold(&source) {
+        for (fold, out) in self.each_fold(&source)? {
             self.machine.print(&format!("left out: {fold}; run directory {}", out.display()));
-            let mut options = self.options(&out, device.clone());
-            let in_fold = |p: PathBuf| PathBuf::from(p.to_string_lossy().replace("{fold}", &fold));
-            options.init = options.init.map(in_fold);
+            let options = self.options(&out, device.clone()).in_fold(&fold);
             one(&preset, &source, &fold, &options).with_context(|| format!("fold {fold}"))?;
         }
         Ok(())

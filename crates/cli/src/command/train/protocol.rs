@@ -58,8 +58,8 @@ pub fn finetune(c: &Common) -> Result<()> {
     let preset: CropsPreset = load(&c.preset, &c.set, c.folds.as_deref())?;
     let set = TrainingSet::open(preset.task, &c.data)?;
     let mut options = c.options(&c.out, device);
-    if let Some(init) = options.init {
-        options.init = Some(start::classifier(&init, &c.out)?);
+    if let Some(init) = &mut options.init {
+        *init = start::classifier(init, &c.out)?;
     }
     for part in folds_of(&c.fold, folds_in(&preset.data)?)? {
         c.machine.print(&format!("left out: {part}; run directory {}", part.dir(&c.out).display()));
