@@ -185,9 +185,10 @@ impl InputDigest {
     /// Names this file among all, for what is kept of it outside the results of one run.
     #[must_use]
     pub fn identity(&self) -> String {
+        // Only a digest of every byte makes a copy, or a file that was touched, the same.
         let content = match &self.pieces_sha256 {
-            Some(pieces) => pieces.clone(),
-            None if self.is_covered() => self.size.to_string(),
+            _ if self.is_covered() => self.size.to_string(),
+            Some(pieces) => format!("{pieces} {}", self.modified),
             None => format!("{} {}", self.path, self.modified),
         };
         format!("{} {content} {}", self.sha256, self.series_sha256.as_deref().unwrap_or_default())

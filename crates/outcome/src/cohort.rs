@@ -442,43 +442,35 @@ fn find(name: &str, rows: &HashMap<&str, usize>) -> Option<(usize, bool)> {
 mod tests {
     use super::*;
 
+    const COLUMNS: Columns<'_> = Columns {
+        join_counts: "slide",
+        join_clinical: "id",
+        patient: None,
+        hotspot: None,
+        density: None,
+    };
+
+    fn parse(name: &str, text: &str) -> Table {
+        Table::parse(std::path::Path::new(name), text.as_bytes()).unwrap()
+    }
+
     #[test]
     fn what_does_not_meet_is_named_on_both_sides_with_the_rule_that_would_join_it() {
-        let parse = |name: &str, text: &str| {
-            Table::parse(std::path::Path::new(name), text.as_bytes()).unwrap()
-        };
-        let columns = Columns {
-            join_counts: "slide",
-            join_clinical: "id",
-            patient: None,
-            hotspot: None,
-            density: None,
-        };
         let counts = "slide,hotspot,density\n0001,1,2\n0002,3,4\n7,1,1\n";
         let counts = parse("counts.csv", counts);
         let clinical = parse("clinical.csv", "id,t\n1,5\n2,6\n7,1\n");
-        let joined = Cohort::join(&counts, &clinical, &columns).unwrap();
+        let joined = Cohort::join(&counts, &clinical, &COLUMNS).unwrap();
         let note = joined.notes.iter().find(|n| n.contains("without a clinical row")).unwrap();
         for words in ["'0001'", "'1'", "2 would match without leading zeros", "clinical.csv"] {
             assert!(note.contains(words), "{words}: {note}");
         }
         let clinical = parse("clinical.csv", "id,t\n1,5\n2,6\n");
-        let refused = Cohort::join(&counts, &clinical, &columns).err().unwrap().to_string();
+        let refused = Cohort::join(&counts, &clinical, &COLUMNS).err().unwrap().to_string();
         assert!(refused.contains("'0002'") && refused.contains("leading zeros"), "{refused}");
     }
 
     fn joined(counts: &str) -> Cohort {
-        let parse = |name: &str, text: &str| {
-            Table::parse(std::path::Path::new(name), text.as_bytes()).unwrap()
-        };
-        let columns = Columns {
-            join_counts: "slide",
-            join_clinical: "id",
-            patient: None,
-            hotspot: None,
-            density: None,
-        };
-        Cohort::join(&parse("counts.csv", counts), &parse("c.csv", "id\np\nq\n"), &columns).unwrap()
+        Cohort::join(&parse("counts.csv", counts), &parse("c.csv", "id\np\nq\n"), &COLUMNS).unwrap()
     }
 
     #[test]

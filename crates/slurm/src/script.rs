@@ -4,7 +4,7 @@ use super::error::SlurmError;
 use base::file;
 use mithras::batch::read_list;
 use mithras::input::Input;
-use mithras::report::COLUMNS;
+use mithras::report::written_columns;
 use std::fmt::Write;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf, absolute};
@@ -77,7 +77,7 @@ pub(super) struct Written {
 }
 
 pub(super) fn written(plan: &Plan) -> Result<Written, SlurmError> {
-    let slides = read_list(&plan.list, None, &COLUMNS)?.slides;
+    let slides = read_list(&plan.list, None, &written_columns())?.slides;
     let shards = plan.shards_of(slides.len());
     let folder = plan.folder();
     let io = |path: &Path| {

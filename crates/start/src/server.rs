@@ -393,7 +393,7 @@ impl Start {
         let mut found = batch::find(&paths, mpp, &BTreeMap::new())?;
         let mut remarks = Vec::new();
         if let Some(table) = &g.table {
-            let note = found.take_columns(table, &mithras::report::COLUMNS)?;
+            let note = found.take_columns(table, &mithras::report::written_columns())?;
             remarks.extend(note.map(|n| base::text::plain_lines(&n.to_string())));
         }
         if let Some(regions) = &g.regions {

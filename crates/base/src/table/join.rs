@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use unicode_normalization::UnicodeNormalization;
 
 /// A way to write a key so that keys of two tables may meet.
 struct Rule {
@@ -13,7 +14,7 @@ struct Rule {
 const RULES: &[Rule] = &[
     Rule {
         name: "with every accent as a character of its own (they look the same)",
-        apply: accents,
+        apply: |k| k.nfd().collect(),
     },
     Rule { name: "ignoring upper and lower case", apply: |k| k.to_lowercase() },
     Rule { name: "without the file's ending", apply: |k| without_ending(k).to_owned() },
@@ -54,44 +55,6 @@ pub fn without_ending(key: &str) -> &str {
         Some(m) if first.ends_with(".ome") => &first[..m],
         _ => first,
     }
-}
-
-/// Accents of Latin letters: the combining mark, then each letter before the letter that has it.
-const ACCENTS: &[(char, &str)] = &[
-    ('\u{300}', "AÀEÈIÌNǸOÒUÙaàeèiìnǹoòuù"),
-    ('\u{301}', "AÁCĆEÉIÍLĹNŃOÓRŔSŚUÚYÝZŹaácćeéiílĺnńoórŕsśuúyýzź"),
-    ('\u{302}', "AÂCĈEÊGĜHĤIÎJĴOÔSŜUÛWŴYŶaâcĉeêgĝhĥiîjĵoôsŝuûwŵyŷ"),
-    ('\u{303}', "AÃEẼIĨNÑOÕUŨYỸaãeẽiĩnñoõuũyỹ"),
-    ('\u{304}', "AĀEĒIĪOŌUŪaāeēiīoōuū"),
-    ('\u{306}', "AĂEĔGĞIĬOŎUŬaăeĕgğiĭoŏuŭ"),
-    ('\u{307}', "CĊEĖGĠIİZŻcċeėgġzż"),
-    ('\u{308}', "AÄEËIÏOÖUÜYŸaäeëiïoöuüyÿ"),
-    ('\u{30a}', "AÅUŮaåuů"),
-    ('\u{30b}', "OŐUŰoőuű"),
-    ('\u{30c}', "AǍCČDĎEĚLĽNŇRŘSŠTŤZŽaǎcčdďeělľnňrřsštťzž"),
-    ('\u{326}', "SȘTȚsștț"),
-    ('\u{327}', "CÇGĢKĶLĻNŅRŖSŞTŢcçgģkķlļnņrŗsştţ"),
-    ('\u{328}', "AĄEĘIĮUŲaąeęiįuų"),
-];
-
-/// Letters with an accent as letter and accent, as file names of macOS are written; others stay.
-fn accents(key: &str) -> String {
-    let parts = |whole: char| {
-        let part = |(mark, pairs): &(char, &str)| {
-            let (letters, accented) = (pairs.chars().step_by(2), pairs.chars().skip(1).step_by(2));
-            let (letter, _) = letters.zip(accented).find(|(_, accented)| *accented == whole)?;
-            Some([letter, *mark])
-        };
-        ACCENTS.iter().find_map(part).filter(|_| !whole.is_ascii())
-    };
-    let mut out = String::with_capacity(key.len());
-    for c in key.chars() {
-        match parts(c) {
-            Some(both) => out.extend(both),
-            None => out.push(c),
-        }
-    }
-    out
 }
 
 /// Leading zeros of every run of digits off: `case01-02` is `case1-2`.

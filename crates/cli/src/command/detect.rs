@@ -191,7 +191,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     };
     let mut inputs = match &args.list {
         None => batch::find(&args.inputs, args.mpp, &table)?,
-        Some(list) => read_list(list, args.mpp, &report::COLUMNS)?,
+        Some(list) => read_list(list, args.mpp, &report::written_columns())?,
     };
     if let Some(join) = inputs.unmatched("--mpp-table", table.keys())? {
         print_message("note", &join.to_string());

@@ -2,7 +2,7 @@
 //! refused. Files without such nodes are not copied.
 
 use super::adapt::KIND_INT;
-use super::limits::{Fields, GRAPH};
+use super::limits::{Asks, Fields, GRAPH};
 use super::mean::{copied, field};
 use super::messages::{Attribute, Inner, Node};
 use prost::Message;
@@ -20,17 +20,6 @@ struct Operators {
     domain: String,
     #[prost(int64, tag = "2")]
     version: i64,
-}
-
-/// What decides how a node is read; weights in its attributes are not copied.
-#[derive(Clone, PartialEq, Message)]
-struct Asks {
-    #[prost(string, tag = "4")]
-    op_type: String,
-    #[prost(bytes = "vec", repeated, tag = "5")]
-    attribute: Vec<Vec<u8>>,
-    #[prost(string, tag = "7")]
-    domain: String,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -260,17 +260,17 @@ impl Chain {
 
 /// What a node asks for. Attributes are read one by one, so that weights are not copied.
 #[derive(Clone, PartialEq, Message)]
-struct Asks {
+pub(super) struct Asks {
     #[prost(string, repeated, tag = "1")]
     input: Vec<String>,
     #[prost(string, repeated, tag = "2")]
     output: Vec<String>,
     #[prost(string, tag = "4")]
-    op_type: String,
+    pub(super) op_type: String,
     #[prost(bytes = "vec", repeated, tag = "5")]
-    attribute: Vec<Vec<u8>>,
+    pub(super) attribute: Vec<Vec<u8>>,
     #[prost(string, tag = "7")]
-    domain: String,
+    pub(super) domain: String,
 }
 
 impl Asks {

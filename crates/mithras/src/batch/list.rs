@@ -11,16 +11,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Columns that `counts.csv` may have besides its own, and those of `cases.csv`; a test keeps them complete.
-const FURTHER: &str = "reviewed_by reviewed_figures reviewed_hotspot_count reviewed_hotspot_mm2 \
-    reviewed_density_per_20_mm2 model_mitotic_score reviewed_mitotic_score placed_slide placed_by placed_rule \
-    placed_mm2 placed_figures regions regions_mm2 excluded_mm2 atypical typical slides slide_names not_counted \
-    hotspot_slide hotspot_slide_analysed_mm2 hotspot_rule density_low density_high density_rule";
-
 /// Reads a list: the column `slide` (path, absolute or from the list's folder, or address), optionally `mpp`
 /// (um/px of a slide; empty: its own, or the `mpp` given here for all that state none), and any
 /// further ones, which are carried into the tables over a run, where `taken` are the columns
-/// of `counts.csv` (without any, the list is not one of a run). Slides are in the list's order.
+/// already there. Slides are in the list's order.
 ///
 /// # Errors
 /// [`InputError::Table`] with file, column and row: a missing file or column, no rows, an empty or
@@ -41,8 +35,7 @@ pub fn read_list(path: &Path, mpp: Option<Mpp>, taken: &[&str]) -> Result<Inputs
         if named(name) != Some(column) {
             return Err(TableError::Twice { path: path.to_owned(), name: name.to_owned() }.into());
         }
-        let more = if taken.is_empty() { "" } else { FURTHER };
-        if taken.iter().copied().chain(more.split_whitespace()).any(|t| named(t) == Some(column)) {
+        if taken.iter().any(|t| named(t) == Some(column)) {
             let of = "counts.csv or cases.csv";
             let why = format!("is called '{name}', as one of {of}; give it another name");
             return Err(header(path, column, &why).into());

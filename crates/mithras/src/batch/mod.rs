@@ -16,7 +16,6 @@ mod shard;
 pub mod state;
 
 pub use crate::input::Input;
-pub use base::sealed as results;
 pub(crate) use detection::result_files;
 pub use detection::{
     DetectionOutcome, DetectionState, SlideFailure, StageTime, Work, clear, detect,

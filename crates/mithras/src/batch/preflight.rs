@@ -140,8 +140,9 @@ pub fn preflight(
     let refuse = |source| StartError::Out { path: out.to_owned(), source };
     std::fs::create_dir_all(out).map_err(refuse)?;
     let probe = crate::file::temporary_for(&out.join("run.json")).map_err(|e| refuse(e.source))?;
-    // Another name of the same file, if there is one.
-    let other_case = probe.path().with_file_name(swapped(probe.path()));
+    // Another name of the same file, where case does not count.
+    let name = probe.path().file_name().unwrap_or_default().to_string_lossy().to_uppercase();
+    let other_case = probe.path().with_file_name(name);
     if let Some([first, second]) = alike(inputs).filter(|_| other_case.exists()) {
         return Err(StartError::Case { path: out.to_owned(), first, second });
     }
@@ -218,15 +219,6 @@ fn alike(inputs: &[Input]) -> Option<[String; 2]> {
         let first = seen.insert(i.name.to_lowercase(), &i.name)?;
         Some([first.to_owned(), i.name.clone()])
     })
-}
-
-/// The name of a file with upper and lower case exchanged.
-fn swapped(path: &Path) -> String {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let swap = |c: char| {
-        if c.is_ascii_lowercase() { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() }
-    };
-    name.chars().map(swap).collect()
 }
 
 /// Refuses a folder that holds finished slides of another configuration, other than the `inputs`.

@@ -1,9 +1,9 @@
 //! A table for slides that were searched already: their cases and whatever else is known of them.
 
 use super::ReportError;
+use super::cases::written_columns;
 use super::gather::{all_records, alone};
 use super::slide_folder::slides;
-use super::table::COLUMNS;
 use crate::batch::state::Status;
 use crate::batch::{DetectionState, InputError, read_list};
 use crate::input::Input;
@@ -45,7 +45,7 @@ pub enum AssignError {
 /// # Errors
 /// [`AssignError`]; nothing is changed for a table that cannot be read or names no slide of the runs.
 pub fn assign(outs: &[PathBuf], list: &Path) -> Result<Vec<String>, AssignError> {
-    let listed = read_list(list, None, &COLUMNS)?.slides;
+    let listed = read_list(list, None, &written_columns())?.slides;
     let mut by_name: BTreeMap<&str, &Input> = listed.iter().map(|i| (i.name.as_str(), i)).collect();
     let first = outs.first().map(PathBuf::as_path).unwrap_or(Path::new("."));
     // A folder that is not there must not come into being by its lock.

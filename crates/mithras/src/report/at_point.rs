@@ -7,7 +7,6 @@ use super::record::{records, write_record};
 use super::run_file::RunFile;
 use super::slide_folder::OWN;
 use crate::batch::RECORDS;
-use crate::batch::results::Sealed;
 use crate::batch::state::Status;
 use crate::batch::{self, DetectionState, Results, ResultsError, finished_results as results};
 use crate::detector::{Thresholds, settings};
@@ -19,6 +18,7 @@ use crate::regions;
 use base::digest::{Digest, Sha256, hex, sha256};
 use base::json::JsonError;
 use base::remedy::{Remedied, Remedy};
+use base::sealed::Sealed;
 use base::table::TableError;
 use base::text::Shown;
 use infer::{CardError, ModelPackage, PackageError};
@@ -52,6 +52,11 @@ pub enum PointError {
     /// No such operating point.
     #[error(transparent)]
     Card(#[from] CardError),
+    /// A threshold of the second stage, of a run with one.
+    #[error(
+        "the run has one stage, whose candidates have no second score; its second threshold is 0, not {0}"
+    )]
+    SecondThreshold(f32),
     /// The package that names the operating point.
     #[error(transparent)]
     Package(#[from] PackageError),
@@ -212,6 +217,9 @@ fn chosen(of: &AtPoint<'_>, counts: &CountsFile) -> Result<NamedPoint, PointErro
         Ok(package)
     };
     let (name, point) = match of.thresholds {
+        Thresholds::Given(p) if counts.model.classifier_sha256.is_none() && p.cls.get() > 0.0 => {
+            return Err(PointError::SecondThreshold(p.cls.get()));
+        }
         Thresholds::Given(point) => (GIVEN_POINT.to_owned(), point.clone()),
         Thresholds::Named(name) => (name.clone(), package()?.card.point(name)?),
         Thresholds::Package => {

@@ -2,6 +2,7 @@
 
 use super::reviewed::{PlacedCount, Reviewed};
 use super::slide_line::{SAME_FILE, SlideLine, same_files};
+use super::table;
 use crate::export::CountsFile;
 use crate::file::WriteError;
 use base::table::Writer;
@@ -46,6 +47,15 @@ pub(super) const COLUMNS: [&str; 21] = [
 /// The columns that follow if a reviewer's hotspot was asked for.
 const PLACED: [&str; 5] =
     ["placed_slide", "placed_by", "placed_rule", "placed_mm2", "placed_figures"];
+
+/// Every column that `counts.csv` and `cases.csv` may have, but that of the case: a list has none of these names.
+#[must_use]
+pub fn written_columns() -> Vec<&'static str> {
+    let counts = [&table::REVIEWED[..], &table::PLACED, &table::REGIONS, &table::SUBTYPES];
+    let mut all = [&table::COLUMNS[..], &counts.concat(), &COLUMNS, &PLACED].concat();
+    all.retain(|c| !CASE_COLUMNS.contains(c));
+    all
+}
 
 /// One case.
 #[derive(Clone, Debug, PartialEq, Serialize)]

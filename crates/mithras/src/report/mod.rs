@@ -25,7 +25,7 @@ pub use assign::{AssignError, assign};
 pub use at_point::{AtPoint, PointError, at_point};
 pub use cases::{
     CASE_COLUMNS, CaseCount, CaseLine, DENSITY_RULE, HOTSPOT_RULE, PlacedOn, Unfinished, case_of,
-    cases, one_reviewer,
+    cases, one_reviewer, written_columns,
 };
 pub use counts::counts;
 pub use error::ReportError;
@@ -35,4 +35,3 @@ pub use record::{RunRecord, Workers, begin};
 pub use reviewed::{PlacedCount, Reviewed};
 pub use run_file::RunFile;
 pub use slide_line::SlideLine;
-pub use table::COLUMNS;

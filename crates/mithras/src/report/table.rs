@@ -8,7 +8,7 @@ use base::table::Writer;
 use std::path::Path;
 
 /// The columns of `counts.csv`; those of a list follow.
-pub const COLUMNS: [&str; 28] = [
+pub(super) const COLUMNS: [&str; 28] = [
     "slide",
     "status",
     "figures",
@@ -40,7 +40,7 @@ pub const COLUMNS: [&str; 28] = [
 ];
 
 /// The columns that follow if a slide of the run was recounted.
-const REVIEWED: [&str; 6] = [
+pub(super) const REVIEWED: [&str; 6] = [
     "reviewed_by",
     "reviewed_figures",
     "reviewed_hotspot_count",
@@ -50,12 +50,12 @@ const REVIEWED: [&str; 6] = [
 ];
 
 /// The columns that follow if a reviewer's hotspot was asked for.
-const PLACED: [&str; 4] = ["placed_by", "placed_rule", "placed_mm2", "placed_figures"];
+pub(super) const PLACED: [&str; 4] = ["placed_by", "placed_rule", "placed_mm2", "placed_figures"];
 
 /// The columns that follow if a slide of the run was searched in regions.
-const REGIONS: [&str; 3] = ["regions", "regions_mm2", "excluded_mm2"];
+pub(super) const REGIONS: [&str; 3] = ["regions", "regions_mm2", "excluded_mm2"];
 /// The columns that follow if subtypes were classified.
-const SUBTYPES: [&str; 2] = ["atypical", "typical"];
+pub(super) const SUBTYPES: [&str; 2] = ["atypical", "typical"];
 
 fn regions(c: Option<&CountsFile>) -> [String; 3] {
     c.and_then(|c| c.regions.as_ref()).map_or_else(Default::default, |r| {

@@ -175,7 +175,7 @@ pub(super) fn counted_folders(run: &Path) -> Result<Vec<PathBuf>, OpenError> {
 /// The slides' folders of a run, those without a count included.
 ///
 /// # Errors
-/// [`OpenError::NoRun`] where there is none.
+/// [`OpenError::NoRun`] without any.
 pub(super) fn every_folder(run: &Path) -> Result<Vec<PathBuf>, OpenError> {
     let folders = alike_folders(run)?;
     match folders.is_empty() {

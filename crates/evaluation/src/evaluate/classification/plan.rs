@@ -80,9 +80,6 @@ pub struct LargestF1 {
     pub threshold: f64,
     /// F1 there.
     pub f1: f64,
-    /// Decimals to print the threshold with: rounded to so many it calls the same items.
-    #[serde(skip)]
-    pub digits: usize,
 }
 
 impl Remedied for ClassificationError {

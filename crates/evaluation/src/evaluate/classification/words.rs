@@ -42,12 +42,9 @@ impl fmt::Display for Classification {
         }
         f.write_str(&columns(&rows))?;
         if let Some(l) = &out.largest_f1 {
-            let f1 = number(Some(l.f1));
-            writeln!(
-                f,
-                "F1 of these items is largest, {f1}, from {:.*} on",
-                l.digits, l.threshold
-            )?;
+            // With all digits: rounded it may call other items.
+            let (f1, threshold) = (number(Some(l.f1)), l.threshold);
+            writeln!(f, "F1 of these items is largest, {f1}, from {threshold} on")?;
         }
         writeln!(f, "\nconfusion matrix (rows: truth)")?;
         let mut rows = vec![std::iter::once(String::new()).chain(all.classes.clone()).collect()];

@@ -22,8 +22,8 @@ const COUNT: Code = Code::own("FIGURE-COUNT", "Number of mitotic figures");
 const DENSITY: Code = Code::own("FIGURE-DENSITY", "Mitotic figures per area of analysed tissue");
 /// Tissue that was searched.
 const ANALYSED: Code = Code::own("ANALYSED-AREA", "Area of analysed tissue");
-/// The part of the hotspot on the slide.
-const ON_SLIDE: Code = Code::own("HOTSPOT-AREA", "Area of the hotspot on the slide");
+/// The part of the hotspot that was searched: on the slide, with regions in them.
+const SEARCHED: Code = Code::own("HOTSPOT-AREA", "Area of the hotspot that was searched");
 /// Of [`mithras::record::COLUMNS`], in their order.
 const SUBTYPES: [Code; 9] = [
     Code::own("P-ATYPICAL", "Probability: atypical"),
@@ -208,7 +208,7 @@ pub(super) fn report(
             area: Some(vec![[x0, y0], [x1, y0], [x1, y1], [x0, y1]]),
             numbers: [(COUNT, Code::NO_UNITS, counts.hotspot_count as f64)]
                 .into_iter()
-                .chain(counts.hotspot_mm2().map(|mm2| (ON_SLIDE, MM2, mm2)))
+                .chain(counts.hotspot_mm2().map(|mm2| (SEARCHED, MM2, mm2)))
                 .collect(),
         });
     }
