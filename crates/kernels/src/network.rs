@@ -487,11 +487,9 @@ fn plan_step(
             let residual = step.inputs.get(c.up.len()).map(|id| layout(*id));
             let half = half.filter(|h| h.late[step.output]).map(|h| h.half);
             let to = layout(step.output);
-            let fast = match half {
-                None => winograd::Planned::new(isa, c, &sources, to),
-                Some(_) => None,
-            };
-            if let Some(planned) = fast {
+            let tile = winograd::fit(c, &sources, to);
+            if let Some(tile) = tile.filter(|t| half.is_none_or(|h| !h.outruns(*t))) {
+                let planned = winograd::Planned::new(isa, tile, c, &sources);
                 macs = planned.macs(out);
                 Kind::Winograd(planned)
             } else {

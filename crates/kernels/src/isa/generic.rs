@@ -1,7 +1,7 @@
 //! The kernels, written once for every register.
 
 use super::vector::Vector;
-use super::{Clamp, Depthwise, Dots, Finish, InputTiles, OutputTiles, Rows, Start};
+use super::{Clamp, Depthwise, Dots, Finish, InputTiles, OutputTiles, Rows, Start, Tile};
 
 /// `MR` outputs of a row from `x` on, by `NV` registers of columns.
 ///
@@ -279,71 +279,146 @@ unsafe fn store<V: Vector>(v: V, p: *mut f32, n: usize) {
     unsafe { if n < V::LANES { v.store_part(p, n) } else { v.store(p) } }
 }
 
-/// `B' d` of one column, or of one row.
+/// `B' d` of one column, or of one row: of 4 pixels at the points 0, 1, -1 and infinity, of 5 at 2, too, of 6 at 3/2 and
+/// -3/2.
+/// Where they are 3 of 4 (4 of 6), all but the outer two are there twice: the value at -1 is zero and left out, and some
+/// others lack a factor (`run::winograd`).
 ///
 /// # Safety
 /// The extensions of `V` are there.
 #[inline(always)]
-unsafe fn differences<V: Vector>(d: [V; 4]) -> [V; 4] {
+unsafe fn transform<V: Vector, const N: usize, const K: usize>(d: [V; N]) -> [V; K] {
+    let mut all = [d[0]; K];
     // SAFETY: the caller's promise.
-    unsafe { [d[0].sub(d[2]), d[1].add(d[2]), d[2].sub(d[1]), d[1].sub(d[3])] }
+    unsafe {
+        let outer = V::splat(-2.25);
+        match (N, K) {
+            (4, 4) => {
+                all[0] = d[0].sub(d[2]);
+                all[1] = d[1].add(d[2]);
+                all[2] = d[2].sub(d[1]);
+                all[3] = d[1].sub(d[3]);
+            }
+            (3, 3) => {
+                all[0] = d[0].sub(d[1]);
+                all[1] = d[1];
+                all[2] = d[1].sub(d[2]);
+            }
+            (5, 5) => {
+                let (step, minus) = (d[3].sub(d[1]), V::splat(-2.0));
+                all[0] = step.fma(minus, d[2].sub(d[0]));
+                all[1] = d[3].sub(d[2]).fma(minus, d[1]);
+                all[2] = d[3].fma(V::splat(-3.0), d[2]).fma(V::splat(2.0), d[1]);
+                all[3] = step;
+                all[4] = d[4].sub(d[2]).fma(minus, step);
+            }
+            (6, 6) => {
+                let (even, odd) = (d[4].fma(outer, d[2]), d[3].fma(outer, d[1]));
+                let (next, step) = (d[4].sub(d[2]), d[3].sub(d[1]));
+                all[0] = next.fma(outer, d[2].sub(d[0]));
+                all[1] = even.add(odd);
+                all[2] = even.sub(odd);
+                all[3] = next.fma(V::splat(1.5), step);
+                all[4] = next.fma(V::splat(-1.5), step);
+                all[5] = d[5].sub(d[3]).fma(outer, step);
+            }
+            _ => {
+                let step = d[2].sub(d[1]);
+                all[0] = step.fma(outer, d[1].sub(d[0]));
+                all[1] = d[2].fma(outer, d[1]);
+                all[2] = step;
+                all[3] = step;
+                all[4] = d[3].sub(d[2]).fma(outer, step);
+            }
+        }
+    }
+    all
 }
 
-/// `B' d` of one column, or of one row, where `d` is `a, b, b, c`; the second value is halved, the third is zero.
+/// `A' m` of one column, or of one row.
 ///
 /// # Safety
 /// The extensions of `V` are there.
 #[inline(always)]
-unsafe fn halved<V: Vector>(d: [V; 3]) -> [V; 3] {
+unsafe fn sums<V: Vector, const N: usize, const M: usize>(m: [V; N]) -> [V; M] {
     // SAFETY: the caller's promise.
-    unsafe { [d[0].sub(d[1]), d[1], d[1].sub(d[2])] }
+    unsafe {
+        let mut all = [m[0]; M];
+        let (even, odd) = (m[1].add(m[2]), m[1].sub(m[2]));
+        match N {
+            4 => {
+                all[0] = m[0].add(even);
+                all[1] = odd.sub(m[3]);
+            }
+            5 => {
+                all[0] = m[0].add(even).add(m[3]);
+                all[1] = odd.fma(V::splat(2.0), m[3]);
+                all[2] = even.fma(V::splat(4.0), m[3]).add(m[4]);
+            }
+            _ => {
+                let (outer, far) = (m[3].add(m[4]), m[3].sub(m[4]));
+                all[0] = m[0].add(even).add(outer);
+                all[1] = odd.fma(V::splat(1.5), far);
+                all[2] = even.fma(V::splat(2.25), outer);
+                all[3] = odd.fma(V::splat(3.375), far).add(m[5]);
+            }
+        }
+        all
+    }
 }
 
-/// Tiles of 4 x 4 pixels, transformed.
+/// Tiles of pixels, transformed.
 ///
 /// # Safety
 /// The extensions of `V` are there, and `t` went through [`InputTiles::check`].
 #[inline(always)]
 pub(super) unsafe fn input_tiles<V: Vector>(t: &mut InputTiles<'_>) {
-    let c = t.channels;
+    // SAFETY: the caller's promise.
+    unsafe {
+        match (t.tile, t.enlarged) {
+            (Tile::Two, false) => spread::<V, 4, 4>(t, [0, 1, 2, 3]),
+            (Tile::Two, true) => spread::<V, 3, 3>(t, [0, 1, 3]),
+            (Tile::Three, _) => spread::<V, 5, 5>(t, [0, 1, 2, 3, 4]),
+            (Tile::Four, false) => spread::<V, 6, 6>(t, [0, 1, 2, 3, 4, 5]),
+            (Tile::Four, true) => spread::<V, 4, 5>(t, [0, 1, 3, 4, 5]),
+        }
+    }
+}
+
+/// Tiles of `N` x `N` pixels, and the `positions` of a side that come of them.
+///
+/// # Safety
+/// See [`input_tiles`]; `N` is the tile's reach, or what is enlarged to it, and `positions` are below that reach.
+#[inline(always)]
+unsafe fn spread<V: Vector, const N: usize, const K: usize>(
+    t: &mut InputTiles<'_>,
+    positions: [usize; K],
+) {
+    let (c, reach) = (t.channels, t.tile.reach());
     for tile in 0..t.tiles {
         for o in (0..c).step_by(V::LANES) {
             let n = (c - o).min(V::LANES);
             // SAFETY: `InputTiles::check` bounds the pixels of every tile, and every position that is written.
             unsafe {
                 let out = t.out.as_mut_ptr();
-                let to = |p: usize| out.add(t.places[p] + tile * t.steps[p] + o);
-                if t.enlarged {
-                    let from = t.data.as_ptr().add(t.at + tile * c + o);
-                    let mut d = [[V::splat(0.0); 3]; 3];
-                    for (x, column) in d.iter_mut().enumerate() {
-                        let mut pixels = [V::splat(0.0); 3];
-                        for (y, v) in pixels.iter_mut().enumerate() {
-                            *v = load(from.add(y * t.row + x * c), n);
-                        }
-                        *column = halved(pixels);
+                let from = t.data.as_ptr().add(t.at + tile * (N - 2) * c + o);
+                let mut d = [[V::splat(0.0); N]; K];
+                for x in 0..N {
+                    let mut pixels = [V::splat(0.0); N];
+                    for (y, v) in pixels.iter_mut().enumerate() {
+                        *v = load(from.add(y * t.row + x * c), n);
                     }
-                    for (y, i) in [0, 1, 3].into_iter().enumerate() {
-                        let row = halved([d[0][y], d[1][y], d[2][y]]);
-                        for (v, j) in row.into_iter().zip([0, 1, 3]) {
-                            store(v, to(4 * i + j), n);
-                        }
+                    let column: [V; K] = transform(pixels);
+                    for (row, v) in d.iter_mut().zip(column) {
+                        row[x] = v;
                     }
-                } else {
-                    let from = t.data.as_ptr().add(t.at + tile * 2 * c + o);
-                    let mut d = [[V::splat(0.0); 4]; 4];
-                    for (x, column) in d.iter_mut().enumerate() {
-                        let mut pixels = [V::splat(0.0); 4];
-                        for (y, v) in pixels.iter_mut().enumerate() {
-                            *v = load(from.add(y * t.row + x * c), n);
-                        }
-                        *column = differences(pixels);
-                    }
-                    for y in [0, 1, 2, 3] {
-                        let row = differences([d[0][y], d[1][y], d[2][y], d[3][y]]);
-                        for (x, v) in row.into_iter().enumerate() {
-                            store(v, to(4 * y + x), n);
-                        }
+                }
+                for (row, i) in d.into_iter().zip(positions) {
+                    let row: [V; K] = transform(row);
+                    for (v, j) in row.into_iter().zip(positions) {
+                        let p = i * reach + j;
+                        let to = t.places.get_unchecked(p) + tile * t.steps.get_unchecked(p) + o;
+                        store(v, out.add(to), n);
                     }
                 }
             }
@@ -351,12 +426,28 @@ pub(super) unsafe fn input_tiles<V: Vector>(t: &mut InputTiles<'_>) {
     }
 }
 
-/// Tiles of 2 x 2 outputs, transformed back.
+/// Tiles of outputs, transformed back.
 ///
 /// # Safety
 /// The extensions of `V` are there, and `t` went through [`OutputTiles::check`].
 #[inline(always)]
 pub(super) unsafe fn output_tiles<V: Vector>(t: &mut OutputTiles<'_>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match t.tile {
+            Tile::Two => collect::<V, 4, 2>(t),
+            Tile::Three => collect::<V, 5, 3>(t),
+            Tile::Four => collect::<V, 6, 4>(t),
+        }
+    }
+}
+
+/// Tiles of `M` x `M` outputs, of `N` x `N` positions.
+///
+/// # Safety
+/// See [`output_tiles`]; `N` and `M` are those of the tile.
+#[inline(always)]
+unsafe fn collect<V: Vector, const N: usize, const M: usize>(t: &mut OutputTiles<'_>) {
     let c = t.bias.len();
     for tile in 0..t.tiles {
         for o in (0..c).step_by(V::LANES) {
@@ -364,21 +455,24 @@ pub(super) unsafe fn output_tiles<V: Vector>(t: &mut OutputTiles<'_>) {
             // SAFETY: `OutputTiles::check` bounds the sums of every position, outputs and residuals.
             unsafe {
                 let from = t.sums.as_ptr().add(t.at + tile * c + o);
-                let mut upper = [V::splat(0.0); 4];
-                let mut lower = upper;
-                for x in 0..4 {
-                    let m = |y: usize| load::<V>(from.add((4 * y + x) * t.position), n);
-                    let (second, third) = (m(1), m(2));
-                    upper[x] = m(0).add(second).add(third);
-                    lower[x] = second.sub(third).sub(m(3));
+                let mut rows = [[V::splat(0.0); N]; M];
+                for x in 0..N {
+                    let mut m = [V::splat(0.0); N];
+                    for (y, v) in m.iter_mut().enumerate() {
+                        *v = load(from.add((N * y + x) * t.position), n);
+                    }
+                    let column: [V; M] = sums(m);
+                    for (row, v) in rows.iter_mut().zip(column) {
+                        row[x] = v;
+                    }
                 }
                 let bias = load::<V>(t.bias.as_ptr().add(o), n);
                 let (low, high) = (V::splat(t.clamp.low), V::splat(t.clamp.high));
-                for (y, m) in [upper, lower].into_iter().enumerate() {
-                    let both = [m[0].add(m[1]).add(m[2]), m[1].sub(m[2]).sub(m[3])];
-                    for (x, v) in both.into_iter().enumerate() {
+                for (y, row) in rows.into_iter().enumerate() {
+                    let outputs: [V; M] = sums(row);
+                    for (x, v) in outputs.into_iter().enumerate() {
                         let mut v = v.add(bias);
-                        let far = (2 * tile + x) * c + o;
+                        let far = (M * tile + x) * c + o;
                         if let Some((data, at, row)) = t.residual {
                             v = v.add(load(data.as_ptr().add(at + y * row + far), n));
                         }

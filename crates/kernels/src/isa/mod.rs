@@ -125,7 +125,7 @@ impl Isa {
         unsafe { on_set!(self, dots(&mut d)) }
     }
 
-    /// Tiles of 4 x 4 pixels, transformed.
+    /// Tiles of pixels, transformed.
     pub(crate) fn input_tiles(self, mut t: InputTiles<'_>) {
         self.assert_available();
         t.check();
@@ -133,7 +133,7 @@ impl Isa {
         unsafe { on_set!(self, input_tiles(&mut t)) }
     }
 
-    /// Tiles of 2 x 2 outputs, transformed back.
+    /// Tiles of outputs, transformed back.
     pub(crate) fn output_tiles(self, mut t: OutputTiles<'_>) {
         self.assert_available();
         t.check();
@@ -366,43 +366,78 @@ pub(crate) struct Finish<'a> {
     pub places: Option<&'a [u32]>,
 }
 
-/// `B' d B` of tiles side by side: of the 4 x 4 pixels from `at + tile * 2 * channels` on, or of the 3 x 3 pixels from
-/// `at + tile * channels` on that are enlarged to such. Position `p` of a tile goes to `places[p] + tile * steps[p]`.
+/// Outputs of a tile of Winograd's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tile {
+    /// 2 x 2, from 4 x 4 pixels.
+    Two,
+    /// 3 x 3, from 5 x 5 pixels; of no source that is enlarged.
+    Three,
+    /// 4 x 4, from 6 x 6 pixels.
+    Four,
+}
+
+impl Tile {
+    /// Outputs on a side.
+    pub(crate) const fn side(self) -> usize {
+        match self {
+            Self::Two => 2,
+            Self::Three => 3,
+            Self::Four => 4,
+        }
+    }
+
+    /// Pixels on a side, and positions of a transformed tile.
+    pub(crate) const fn reach(self) -> usize {
+        self.side() + 2
+    }
+
+    /// Positions of a transformed tile.
+    pub(crate) const fn positions(self) -> usize {
+        self.reach() * self.reach()
+    }
+
+    /// Whether a position exists for a source that is enlarged: the third row and column are zero.
+    pub(crate) const fn kept(self, position: usize) -> bool {
+        position / self.reach() != 2 && position % self.reach() != 2
+    }
+}
+
+/// `B' d B` of tiles side by side: of the pixels from `at + tile * side * channels` on, or of those from
+/// `at + tile * side / 2 * channels` on that are enlarged to such. Position `p` of a tile goes to
+/// `places[p] + tile * steps[p]`.
 #[derive(Debug)]
 pub(crate) struct InputTiles<'a> {
+    pub tile: Tile,
     pub data: &'a [f32],
     pub at: usize,
     /// Distance between two rows of pixels.
     pub row: usize,
     pub channels: usize,
-    /// Whether each pixel is enlarged to 2 x 2; then positions of the third row and column are left out, and the
-    /// second ones are halved.
+    /// Whether each pixel is enlarged to 2 x 2; then positions that are not [`Tile::kept`] are left out, and some
+    /// others lack a factor, which the weights have.
     pub enlarged: bool,
     pub tiles: usize,
     pub out: &'a mut [f32],
-    pub places: [usize; POSITIONS],
-    pub steps: [usize; POSITIONS],
-}
-
-/// Positions of a transformed tile.
-pub(crate) const POSITIONS: usize = 16;
-
-/// Whether a position exists for a source that is enlarged.
-pub(crate) fn kept(position: usize) -> bool {
-    position / 4 != 2 && position % 4 != 2
+    pub places: &'a [usize],
+    pub steps: &'a [usize],
 }
 
 impl InputTiles<'_> {
     fn check(&self) {
+        let (side, positions) = (self.tile.side(), self.tile.positions());
+        assert!(self.places.len() == positions && self.steps.len() == positions, "positions");
+        assert!(!self.enlarged || side.is_multiple_of(2), "pixels of one tile alone");
         if self.tiles == 0 {
             return;
         }
-        let (side, step) = if self.enlarged { (3, 1) } else { (4, 2) };
-        let pixels = (self.tiles - 1) * step + side;
-        let end = self.at + (side - 1) * self.row + pixels * self.channels;
+        let step = if self.enlarged { side / 2 } else { side };
+        let reach = step + 2;
+        let pixels = (self.tiles - 1) * step + reach;
+        let end = self.at + (reach - 1) * self.row + pixels * self.channels;
         assert!(end <= self.data.len(), "tiles end at {end} of {}", self.data.len());
-        for (p, (place, step)) in self.places.iter().zip(&self.steps).enumerate() {
-            if !self.enlarged || kept(p) {
+        for (p, (place, step)) in self.places.iter().zip(self.steps).enumerate() {
+            if !self.enlarged || self.tile.kept(p) {
                 let end = place + (self.tiles - 1) * step + self.channels;
                 assert!(end <= self.out.len(), "a position ends at {end} of {}", self.out.len());
             }
@@ -411,9 +446,10 @@ impl InputTiles<'_> {
 }
 
 /// `clamp(A' m A + bias + residual)` of tiles side by side: position `p` of a tile's sums is at
-/// `at + p * position + tile * bias.len()`, its 2 x 2 outputs begin at `out_at + tile * 2 * bias.len()`.
+/// `at + p * position + tile * bias.len()`, its outputs begin at `out_at + tile * side * bias.len()`.
 #[derive(Debug)]
 pub(crate) struct OutputTiles<'a> {
+    pub tile: Tile,
     pub sums: &'a [f32],
     pub at: usize,
     /// Distance between two positions.
@@ -431,16 +467,17 @@ pub(crate) struct OutputTiles<'a> {
 
 impl OutputTiles<'_> {
     fn check(&self) {
-        let n = self.bias.len();
+        let (n, side) = (self.bias.len(), self.tile.side());
         if self.tiles == 0 {
             return;
         }
-        let end = self.at + (POSITIONS - 1) * self.position + self.tiles * n;
+        let end = self.at + (self.tile.positions() - 1) * self.position + self.tiles * n;
         assert!(end <= self.sums.len(), "sums of tiles end at {end} of {}", self.sums.len());
-        let end = self.out_at + self.out_row + self.tiles * 2 * n;
+        let far = |row: usize| (side - 1) * row + self.tiles * side * n;
+        let end = self.out_at + far(self.out_row);
         assert!(end <= self.out.len(), "outputs of tiles end at {end} of {}", self.out.len());
         if let Some((data, at, row)) = self.residual {
-            let end = at + row + self.tiles * 2 * n;
+            let end = at + far(row);
             assert!(end <= data.len(), "residuals of tiles end at {end} of {}", data.len());
         }
     }

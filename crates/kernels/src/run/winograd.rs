@@ -1,14 +1,17 @@
-//! Dense 3 x 3 convolutions by Winograd's F(2 x 2, 3 x 3): 16 products per channel for four outputs in place of 36.
+//! Dense 3 x 3 convolutions by Winograd's F(4 x 4, 3 x 3), 36 products per channel for sixteen outputs in place of 144,
+//! by F(3 x 3, 3 x 3), 25 for nine in place of 81, or by F(2 x 2, 3 x 3), 16 for four in place of 36.
 //!
-//! Outputs go in tiles of 2 x 2. The 4 x 4 pixels `d` that a tile reads and the kernel `g` are transformed, multiplied
-//! position by position and summed over the channels, and transformed back (Lavin and Gray, 2016):
-//! `A' [(G g G') * (B' d B)] A`. Each of the 16 positions is a product of two matrices, tiles by channels and channels
-//! by outputs. Of a source that is enlarged twofold the rows and columns of `d` are `a, b, b, c`: a row and a column of
-//! `B' d B` are zero, and 9 products are left of 16.
+//! Outputs go in tiles. The pixels `d` that a tile reads, two more on a side, and the kernel `g` are transformed,
+//! multiplied position by position and summed over the channels, and transformed back (Lavin and Gray, 2016):
+//! `A' [(G g G') * (B' d B)] A`. Each position is a product of two matrices, tiles by channels and channels by outputs.
+//! Of a source that is enlarged twofold the rows and columns of `d` are `a, b, b, c` (`a, b, b, c, c, d`): a row and a
+//! column of `B' d B` are zero, and 9 products are left of 16, 25 of 36. The points of F(4 x 4) are those with the least
+//! error of all that leave these zeros: 0, 1, -1, 3/2, -3/2 (with 2 in place of 3/2 the largest error is 1.6 times as
+//! large).
 
 use super::conv::{Inputs, Read, Write};
 use crate::ir::{Act, Conv, Shape};
-use crate::isa::{Clamp, InputTiles, Isa, OutputTiles, POSITIONS, Rows, Source, Start, kept};
+use crate::isa::{Clamp, InputTiles, Isa, OutputTiles, Rows, Source, Start, Tile};
 use crate::layout::Layout;
 use crate::pack::Packed;
 use std::ops::Range;
@@ -24,6 +27,7 @@ const LEAST: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Planned {
     isa: Isa,
+    tile: Tile,
     /// One per position: channels by outputs. Where sources are enlarged, some have fewer channels than others.
     products: Vec<Packed>,
     up: Vec<bool>,
@@ -42,31 +46,35 @@ struct Line {
     before: usize,
 }
 
+/// The largest tile that an output of these sources is whole of; none where the kernel is another or there are too few
+/// channels.
+pub(crate) fn fit(conv: &Conv, sources: &[Layout], out: Layout) -> Option<Tile> {
+    let (cin, cout) = (sources.iter().map(|s| s.c).sum::<usize>(), conv.bias.len());
+    let fits = conv.slide.square() == Some((3, 1)) && conv.groups == 1 && cin.min(cout) >= LEAST;
+    let whole = |t: &Tile| {
+        let enlarged = *t == Tile::Three && conv.up.contains(&true);
+        !enlarged && out.h.is_multiple_of(t.side()) && out.w.is_multiple_of(t.side())
+    };
+    [Tile::Four, Tile::Three, Tile::Two].into_iter().filter(|_| fits).find(whole)
+}
+
 impl Planned {
-    /// Packs a convolution of `sources`, or nothing where it has another kernel, a side of the output is odd, or there
-    /// are too few channels.
-    pub(crate) fn new(isa: Isa, conv: &Conv, sources: &[Layout], out: Layout) -> Option<Self> {
+    /// Packs a convolution of `sources` by a tile that [`fit`] gave.
+    pub(crate) fn new(isa: Isa, tile: Tile, conv: &Conv, sources: &[Layout]) -> Self {
         let (cin, cout) = (sources.iter().map(|s| s.c).sum::<usize>(), conv.bias.len());
-        let fits = conv.slide.square() == Some((3, 1))
-            && conv.groups == 1
-            && cin.min(cout) >= LEAST
-            && out.h.is_multiple_of(2)
-            && out.w.is_multiple_of(2);
-        if !fits {
-            return None;
-        }
         let nothing = vec![0.0; cout];
         let pack = |rows: Vec<f32>| Packed::new(isa, cout, &rows, &nothing);
-        let products = matrices(conv, sources).into_iter().map(pack).collect();
-        let block = BLOCK / (4 * POSITIONS * (cin + cout));
-        Some(Self {
+        let products = matrices(tile, conv, sources).into_iter().map(pack).collect();
+        let block = BLOCK / (4 * tile.positions() * (cin + cout));
+        Self {
             isa,
+            tile,
             products,
             up: conv.up.clone(),
             bias: conv.bias.clone(),
             act: conv.act,
-            block: block.next_multiple_of(8).clamp(32, 256),
-        })
+            block: block.next_multiple_of(8).clamp(16, 256),
+        }
     }
 
     /// Bytes of packed weights.
@@ -82,7 +90,12 @@ impl Planned {
     /// Multiply-accumulates of the products for one image.
     pub(crate) fn macs(&self, out: Shape) -> u64 {
         let depth: usize = self.products.iter().map(|p| p.depth).sum();
-        (depth * self.bias.len() * (out.h / 2) * (out.w / 2)) as u64
+        (depth * self.bias.len() * self.tiles(out.h, out.w)) as u64
+    }
+
+    /// Tiles of one image.
+    fn tiles(&self, h: usize, w: usize) -> usize {
+        (h / self.tile.side()) * (w / self.tile.side())
     }
 
     /// Runs on so many images.
@@ -93,14 +106,14 @@ impl Planned {
         images: usize,
         [spread, sums]: [&mut Vec<f32>; 2],
     ) {
-        let all = images * (out.layout.h / 2) * (out.layout.w / 2);
+        let all = images * self.tiles(out.layout.h, out.layout.w);
         let (depth, cout) = (self.products.iter().map(|p| p.depth).sum::<usize>(), self.bias.len());
         let most = self.block.min(all);
         grow(spread, most * depth);
-        grow(sums, most * POSITIONS * cout);
+        grow(sums, most * self.tile.positions() * cout);
         for first in (0..all).step_by(self.block) {
             let tiles = first..all.min(first + self.block);
-            let lines = lines(&tiles, out.layout);
+            let lines = lines(self.tile, &tiles, out.layout);
             self.spread(sources, &lines, tiles.len(), spread);
             self.multiply(tiles.len(), spread, sums);
             for line in &lines {
@@ -110,24 +123,26 @@ impl Planned {
     }
 
     /// Where the tiles of each position begin in a block of so many.
-    fn places(&self, tiles: usize) -> [usize; POSITIONS] {
-        let mut at = 0;
-        std::array::from_fn(|p| {
-            let next = at + tiles * self.products[p].depth;
-            std::mem::replace(&mut at, next)
-        })
+    fn places(&self, tiles: usize) -> Vec<usize> {
+        let next = |at: &mut usize, p: &Packed| Some(std::mem::replace(at, *at + tiles * p.depth));
+        self.products.iter().scan(0, next).collect()
     }
 
     /// `B' d B` of every tile, `[position][tile][channel]`.
     fn spread(&self, sources: &[Read<'_>], lines: &[Line], tiles: usize, to: &mut [f32]) {
         let places = self.places(tiles);
-        let mut channel = [0; POSITIONS];
+        let steps: Vec<usize> = self.products.iter().map(|p| p.depth).collect();
+        let mut channel = vec![0; places.len()];
+        let mut own = places.clone();
         for (Read { data, layout }, up) in sources.iter().zip(&self.up) {
             for line in lines {
-                let side = if *up { 1 } else { 2 };
+                let side = if *up { self.tile.side() / 2 } else { self.tile.side() };
                 let (y, x) = ((line.y * side) as isize - 1, (line.x * side) as isize - 1);
-                let steps = std::array::from_fn(|p| self.products[p].depth);
+                for (p, own) in own.iter_mut().enumerate() {
+                    *own = places[p] + line.before * steps[p] + channel[p];
+                }
                 self.isa.input_tiles(InputTiles {
+                    tile: self.tile,
                     data,
                     at: layout.at(line.image, y, x),
                     row: layout.row(),
@@ -135,14 +150,13 @@ impl Planned {
                     enlarged: *up,
                     tiles: line.tiles,
                     out: to,
-                    places: std::array::from_fn(|p| {
-                        places[p] + line.before * steps[p] + channel[p]
-                    }),
-                    steps,
+                    places: &own,
+                    steps: &steps,
                 });
             }
-            for (p, c) in channel.iter_mut().enumerate().filter(|(p, _)| !up || kept(*p)) {
-                debug_assert!(*c + layout.c <= self.products[p].depth);
+            let kept = |p: &usize| !up || self.tile.kept(*p);
+            for (p, c) in channel.iter_mut().enumerate().filter(|(p, _)| kept(p)) {
+                debug_assert!(*c + layout.c <= steps[p]);
                 *c += layout.c;
             }
         }
@@ -191,9 +205,11 @@ impl Planned {
         Write { data: out, layout: ol }: &mut Write<'_>,
     ) {
         let cout = self.bias.len();
-        let (y, x) = ((2 * line.y) as isize, (2 * line.x) as isize);
+        let side = self.tile.side();
+        let (y, x) = ((side * line.y) as isize, (side * line.x) as isize);
         let at = ol.at(line.image, y, x);
         self.isa.output_tiles(OutputTiles {
+            tile: self.tile,
             sums,
             at: line.before * cout,
             position: tiles * cout,
@@ -206,8 +222,8 @@ impl Planned {
             out_row: ol.row(),
         });
         if let Some(f) = self.act.then {
-            for at in [at, at + ol.row()] {
-                self.isa.map(f, &mut out[at..at + 2 * line.tiles * cout]);
+            for at in (0..side).map(|y| at + y * ol.row()) {
+                self.isa.map(f, &mut out[at..at + side * line.tiles * cout]);
             }
         }
     }
@@ -221,8 +237,8 @@ fn grow(values: &mut Vec<f32>, n: usize) {
 }
 
 /// A block's tiles by their rows; tiles are counted along rows, rows along images.
-fn lines(tiles: &Range<usize>, out: Layout) -> Vec<Line> {
-    let (h, w) = (out.h / 2, out.w / 2);
+fn lines(tile: Tile, tiles: &Range<usize>, out: Layout) -> Vec<Line> {
+    let (h, w) = (out.h / tile.side(), out.w / tile.side());
     let mut all = Vec::new();
     let mut at = tiles.start;
     while at < tiles.end {
@@ -235,33 +251,62 @@ fn lines(tiles: &Range<usize>, out: Layout) -> Vec<Line> {
     all
 }
 
-/// `G` for pixels as they are.
-const PLAIN: [[f64; 3]; 4] = [[1.0, 0.0, 0.0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0.0, 0.0, 1.0]];
-/// `G` for pixels that are enlarged: of `a - b, 2 b, 0, b - c` the second row takes the factor.
-const ENLARGED: [[f64; 3]; 4] = [[1.0, 0.0, 0.0], [1.0, 1.0, 1.0], [0.0; 3], [0.0, 0.0, 1.0]];
+/// `G`: powers of the points 0, 1, -1 (and 2, or 3/2 and -3/2) and infinity, each over the product of its distances to others.
+fn kernel_transform(tile: Tile) -> &'static [[f64; 3]] {
+    match tile {
+        Tile::Two => &[[1.0, 0.0, 0.0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0.0, 0.0, 1.0]],
+        Tile::Three => &[
+            [0.5, 0.0, 0.0],
+            [-0.5, -0.5, -0.5],
+            [-1.0 / 6.0, 1.0 / 6.0, -1.0 / 6.0],
+            [1.0 / 6.0, 2.0 / 6.0, 4.0 / 6.0],
+            [0.0, 0.0, 1.0],
+        ],
+        Tile::Four => &[
+            [4.0 / 9.0, 0.0, 0.0],
+            [-0.4, -0.4, -0.4],
+            [-0.4, 0.4, -0.4],
+            [8.0 / 45.0, 12.0 / 45.0, 18.0 / 45.0],
+            [8.0 / 45.0, -12.0 / 45.0, 18.0 / 45.0],
+            [0.0, 0.0, 1.0],
+        ],
+    }
+}
+
+/// Of an enlarged source, by what a transformed row is a multiple of what `isa` computes.
+fn enlarged_factors(tile: Tile) -> &'static [f64] {
+    match tile {
+        Tile::Two => &[1.0, 2.0, 0.0, 1.0],
+        Tile::Three => &[],
+        Tile::Four => &[1.0, 2.0, 0.0, 2.5, -0.5, 1.0],
+    }
+}
 
 /// `G g G'` of all kernels: for each position `[channel][output]` of the channels that it has.
-fn matrices(conv: &Conv, sources: &[Layout]) -> Vec<Vec<f32>> {
+fn matrices(tile: Tile, conv: &Conv, sources: &[Layout]) -> Vec<Vec<f32>> {
     let (cin, cout) = (sources.iter().map(|s| s.c).sum::<usize>(), conv.bias.len());
-    let mut all = vec![Vec::new(); POSITIONS];
+    let (g, reach) = (kernel_transform(tile), tile.reach());
+    let mut all = vec![Vec::new(); tile.positions()];
     let mut first = 0;
     for (source, up) in sources.iter().zip(&conv.up) {
-        let g = if *up { ENLARGED } else { PLAIN };
+        let factor = |i: usize| if *up { enlarged_factors(tile)[i] } else { 1.0 };
         let before: Vec<usize> = all.iter().map(Vec::len).collect();
-        for (p, matrix) in all.iter_mut().enumerate().filter(|(p, _)| !up || kept(*p)) {
+        for (p, matrix) in all.iter_mut().enumerate().filter(|(p, _)| !up || tile.kept(*p)) {
             matrix.resize(before[p] + source.c * cout, 0.0);
         }
         for c in 0..source.c {
             for n in 0..cout {
                 let kernel = &conv.weight[(n * cin + first + c) * 9..][..9];
-                let rows: [[f64; 3]; 4] = std::array::from_fn(|i| {
-                    std::array::from_fn(|b| {
-                        (0..3).map(|a| g[i][a] * f64::from(kernel[3 * a + b])).sum()
-                    })
-                });
-                for (p, matrix) in all.iter_mut().enumerate().filter(|(p, _)| !up || kept(*p)) {
-                    let v: f64 = (0..3).map(|b| rows[p / 4][b] * g[p % 4][b]).sum();
-                    matrix[before[p] + c * cout + n] = v as f32;
+                let row = |i: usize, b: usize| -> f64 {
+                    (0..3).map(|a| g[i][a] * f64::from(kernel[3 * a + b])).sum()
+                };
+                let rows: Vec<[f64; 3]> =
+                    (0..reach).map(|i| [row(i, 0), row(i, 1), row(i, 2)]).collect();
+                for (p, matrix) in all.iter_mut().enumerate().filter(|(p, _)| !up || tile.kept(*p))
+                {
+                    let (i, j) = (p / reach, p % reach);
+                    let v: f64 = (0..3).map(|b| rows[i][b] * g[j][b]).sum();
+                    matrix[before[p] + c * cout + n] = (v * factor(i) * factor(j)) as f32;
                 }
             }
         }

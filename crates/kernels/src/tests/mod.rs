@@ -47,9 +47,11 @@ fn check(b: &Builder, shape: [usize; 3], output: &str) {
             let mut again = vec![f32::NAN; got.len()];
             network.run(&mut workspaces, &input, &mut again, threads).unwrap();
             assert_eq!(got, again, "{isa}");
-            let off =
-                got.iter().zip(&want).map(|(g, w)| (f64::from(*g) - w).abs()).fold(0.0, f64::max);
-            assert!(off <= 2e-6 * largest && !off.is_nan(), "{isa}: off by {off} of {largest}");
+            let off = got.iter().zip(&want).map(|(g, w)| (f64::from(*g) - w).abs());
+            let off = off.fold(0.0, |m, v| if v.is_nan() { f64::INFINITY } else { v.max(m) });
+            let transformed = network.describe().iter().any(|(name, _)| name.contains("Winograd"));
+            let allowed = if transformed { 1.2e-5 } else { 2e-6 };
+            assert!(off <= allowed * largest, "{isa}: off by {off} of {largest}");
             assert!(got.iter().all(|v| v.is_finite()));
             match &first {
                 None => first = Some(got),
@@ -158,11 +160,11 @@ proptest! {
         check(&b, [3, 2 * h, 2 * w], &y);
     }
 
-    /// Sides that are even, so that outputs go in tiles of 2 x 2; one source of two is perhaps enlarged.
+    /// Sides of which outputs go in whole tiles of 2 x 2, 3 x 3 or 4 x 4; one source of two is perhaps enlarged.
     #[test]
     fn winograd_convolutions(
         (cin, other, cout) in (8..40_usize, 0..24_usize, 8..52_usize), (h, w) in (1..8_usize, 1..12_usize),
-        (enlarged, residual, kind) in (any::<bool>(), any::<bool>(), 0..3_usize), seed: u64,
+        (enlarged, residual, kind) in (any::<bool>(), any::<bool>(), 0..3_usize), odd: bool, seed: u64,
     ) {
         let mut b = Builder::new(seed);
         let x = b.conv(INPUT, (3, cin), (1, if enlarged { 2 } else { 1 }), 1);
@@ -181,7 +183,8 @@ proptest! {
             1 => b.relu6(&y),
             _ => b.node("Sigmoid", &[&y], vec![]),
         };
-        let shape = [3, 2 * h, 2 * w];
+        let side = if odd && !enlarged { 3 } else { 2 };
+        let shape = [3, side * h, side * w];
         let network = plan(&b, shape, &y, Isa::best(), 1);
         assert!(network.describe().iter().any(|(name, _)| name.contains("Winograd")));
         check(&b, shape, &y);
@@ -513,7 +516,7 @@ fn each_form_of_a_convolution_is_exact_in_bf16() {
         ((24, 24), (3, 1), (30, 44), true),
         ((40, 40), (1, 1), (24, 24), true),
         ((33, 70), (1, 1), (17, 19), false),
-        ((48, 48), (3, 1), (12, 12), true),
+        ((48, 48), (3, 1), (14, 10), true),
         ((20, 50), (3, 2), (13, 9), false),
         ((64, 36), (1, 2), (24, 24), false),
     ] {
@@ -541,6 +544,28 @@ fn each_form_of_a_convolution_is_exact_in_bf16() {
             assert_eq!(run(Some(INPUT), together, threads).0, exact, "{cin}, {k}");
         }
     }
+}
+
+/// Dot products of bf16 do twice the products of f32, and tiles of 4 x 4 leave a quarter of them, of 3 x 3 a third.
+#[test]
+fn in_bf16_a_convolution_is_transformed_in_f32_where_that_is_faster() {
+    use crate::isa::half::Half;
+    let Some(half) = Half::best() else { return };
+    let outruns = |tile| half.outruns(tile);
+    assert!(outruns(crate::isa::Tile::Two));
+    let mut b = Builder::new(13);
+    let y = b.conv(INPUT, (40, 40), (3, 1), 1);
+    let (shape, n) = ([40, 24, 16], 3);
+    let input = images(n, shape, 9);
+    let run = |from: Option<&str>| {
+        let options = PlanOptions { bf16_from: from, ..PlanOptions::new(INPUT, shape, &y) };
+        let network = Network::plan(&b.file(), &options).unwrap();
+        let mut out = vec![f32::NAN; n * network.output_len()];
+        network.run(&mut Vec::new(), &input, &mut out, 1).unwrap();
+        out
+    };
+    let equal = run(None) == run(Some(INPUT));
+    assert_ne!(equal, outruns(crate::isa::Tile::Four), "{half:?}");
 }
 
 #[test]

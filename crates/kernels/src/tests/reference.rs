@@ -155,6 +155,7 @@ fn evaluate(
                 let i = i as f64;
                 match word("coordinate_transformation_mode").as_deref().unwrap_or("half_pixel") {
                     "asymmetric" => i / s,
+                    "align_corners" if out == 1 => 0.0,
                     "align_corners" => i * (n as f64 - 1.0) / (out as f64 - 1.0),
                     _ => (i + 0.5) / s - 0.5,
                 }
