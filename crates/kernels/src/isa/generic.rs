@@ -279,10 +279,9 @@ unsafe fn store<V: Vector>(v: V, p: *mut f32, n: usize) {
     unsafe { if n < V::LANES { v.store_part(p, n) } else { v.store(p) } }
 }
 
-/// `B' d` of one column, or of one row: of 4 pixels at the points 0, 1, -1 and infinity, of 5 at 2, too, of 6 at 3/2 and
-/// -3/2.
-/// Where they are 3 of 4 (4 of 6), all but the outer two are there twice: the value at -1 is zero and left out, and some
-/// others lack a factor (`run::winograd`).
+/// `B' d` of one column, or of one row: of 4 pixels at the points 0, 1, -1 and infinity, of 5 at 2, too, of 6 at 3/2
+/// and -3/2. Where they are 3 of 4 (4 of 6), all but the outer two are there twice: the value at -1 is zero and left
+/// out, and some others lack a factor (`run::winograd`).
 ///
 /// # Safety
 /// The extensions of `V` are there.

@@ -5,9 +5,8 @@
 //! multiplied position by position and summed over the channels, and transformed back (Lavin and Gray, 2016):
 //! `A' [(G g G') * (B' d B)] A`. Each position is a product of two matrices, tiles by channels and channels by outputs.
 //! Of a source that is enlarged twofold the rows and columns of `d` are `a, b, b, c` (`a, b, b, c, c, d`): a row and a
-//! column of `B' d B` are zero, and 9 products are left of 16, 25 of 36. The points of F(4 x 4) are those with the least
-//! error of all that leave these zeros: 0, 1, -1, 3/2, -3/2 (with 2 in place of 3/2 the largest error is 1.6 times as
-//! large).
+//! column of `B' d B` are zero, and 9 products are left of 16, 25 of 36. The points of F(4 x 4), 0, 1, -1, 3/2, -3/2, are
+//! those with the least error of all that leave these zeros.
 
 use super::conv::{Inputs, Read, Write};
 use crate::ir::{Act, Conv, Shape};
@@ -251,7 +250,8 @@ fn lines(tile: Tile, tiles: &Range<usize>, out: Layout) -> Vec<Line> {
     all
 }
 
-/// `G`: powers of the points 0, 1, -1 (and 2, or 3/2 and -3/2) and infinity, each over the product of its distances to others.
+/// `G`: powers of the points 0, 1, -1 (and 2, or 3/2 and -3/2) and infinity, each over the product of its distances to
+/// the others.
 fn kernel_transform(tile: Tile) -> &'static [[f64; 3]] {
     match tile {
         Tile::Two => &[[1.0, 0.0, 0.0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0.0, 0.0, 1.0]],
