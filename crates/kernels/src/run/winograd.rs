@@ -4,9 +4,9 @@
 //! Outputs go in tiles. The pixels `d` that a tile reads, two more on a side, and the kernel `g` are transformed,
 //! multiplied position by position and summed over the channels, and transformed back (Lavin and Gray, 2016):
 //! `A' [(G g G') * (B' d B)] A`. Each position is a product of two matrices, tiles by channels and channels by outputs.
-//! Of a source that is enlarged twofold the rows and columns of `d` are `a, b, b, c` (`a, b, b, c, c, d`): a row and a
-//! column of `B' d B` are zero, and 9 products are left of 16, 25 of 36. The points of F(4 x 4), 0, 1, -1, 3/2, -3/2, are
-//! those with the least error of all that leave these zeros.
+//! Of a source that is enlarged twofold the rows and columns of `d` are `a, b, b, c` (`a, b, b, c, c, d`): a row and
+//! a column of `B' d B` are zero, and 9 products are left of 16, 25 of 36. The points of F(4 x 4), 0, 1, -1, 3/2 and
+//! -3/2, are those with the least error of all that leave these zeros.
 
 use super::conv::{Inputs, Read, Write};
 use crate::ir::{Act, Conv, Shape};
