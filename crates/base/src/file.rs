@@ -166,10 +166,10 @@ pub enum Access {
 }
 
 /// Writes `bytes` to `path` through a temporary file in the same folder: no reader ever sees half a
-/// file, and a killed process leaves the old one. The umask decides who may read it.
+/// file, and a killed process leaves the old one. Its rights stay; the umask decides who may read a new one.
 ///
 /// # Errors
-/// [`WriteError`] when the folder is missing or not writable, or the disk is full.
+/// [`WriteError`] when the folder is missing or not writable, the disk is full, or `path` is a device or a pipe.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
     write_with(path, bytes, Access::Umask)
 }
@@ -193,7 +193,24 @@ pub fn temporary_for(path: &Path) -> Result<NamedTempFile, WriteError> {
     temporary(path, Access::Umask)
 }
 
+/// The rights of the file that is replaced, or an error where that is a device, a pipe, or a link to what a process has
+/// open (`/dev/stdout`): taking its place would break it, and nothing would arrive.
+fn replaced(path: &Path) -> io::Result<Option<fs::Permissions>> {
+    if fs::read_link(path).is_ok_and(|to| to.starts_with("/proc")) {
+        return Err(io::Error::other("is not a regular file (a link to an open one)"));
+    }
+    match fs::metadata(path) {
+        Ok(data) if data.is_file() => Ok(Some(data.permissions())),
+        // A folder is refused when the name is given.
+        Ok(data) if data.is_dir() => Ok(None),
+        Ok(_) => Err(io::Error::other("is not a regular file (a pipe or device)")),
+        Err(_) => Ok(None),
+    }
+}
+
 fn temporary(path: &Path, access: Access) -> Result<NamedTempFile, WriteError> {
+    let fail = |source| WriteError { path: path.to_owned(), source };
+    let rights = replaced(path).map_err(fail)?.filter(|_| access == Access::Umask);
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     sweep_once(folder);
     let mut builder = tempfile::Builder::new();
@@ -207,9 +224,11 @@ fn temporary(path: &Path, access: Access) -> Result<NamedTempFile, WriteError> {
     // Elsewhere a file has the rights of its folder.
     #[cfg(not(unix))]
     let _ = access;
-    let file = builder
-        .tempfile_in(folder)
-        .map_err(|source| WriteError { path: path.to_owned(), source })?;
+    let file = builder.tempfile_in(folder).map_err(fail)?;
+    if let Some(rights) = rights {
+        // Those of another owner's file cannot be had everywhere.
+        let _ = file.as_file().set_permissions(rights);
+    }
     // Without locks it is not swept.
     let _ = file.as_file().try_lock();
     Ok(file)
@@ -403,6 +422,31 @@ mod tests {
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
         let missing = write(&dir.path().join("no/b.txt"), b"x").unwrap_err();
         assert!(missing.to_string().contains("no/b.txt"), "{missing}");
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn pipes_and_devices_are_not_replaced_and_rights_stay() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let link = dir.path().join("link");
+        symlink("/dev/null", &link).unwrap();
+        let open = dir.path().join("stdout");
+        symlink("/proc/self/fd/1", &open).unwrap();
+        for path in [&pipe, &link, &open] {
+            let refused = write(path, b"x").unwrap_err().to_string();
+            assert!(refused.contains("is not a regular file"), "{refused}");
+            assert!(!fs::symlink_metadata(path).unwrap().is_file());
+        }
+        let path = dir.path().join("a.txt");
+        write(&path, b"one").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        write(&path, b"two").unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+        write_with(&path, b"three", Access::Private).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
     #[test]

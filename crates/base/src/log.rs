@@ -84,6 +84,15 @@ pub enum LogError {
         /// Error of the operating system.
         source: io::Error,
     },
+    /// It is not the file that was opened, or not as long.
+    #[error(
+        "{}: another program moved, replaced or cut this file after it was opened, so nothing is saved until it is \
+         opened again", path.display()
+    )]
+    Replaced {
+        /// Path of the log.
+        path: PathBuf,
+    },
     /// Another process holds it.
     #[error("{}: another process is at work on it", path.display())]
     Busy {
@@ -117,6 +126,8 @@ impl Disk for File {
 pub struct Log {
     path: PathBuf,
     disk: Box<dyn Disk>,
+    /// Which file was opened.
+    file: Identity,
     /// Length of the whole lines.
     good: u64,
     /// What follows them must go before anything is added.
@@ -147,8 +158,10 @@ impl Log {
         let whole = text.rfind('\n').map_or(0, |i| i + 1);
         let torn = whole < text.len();
         text.truncate(whole);
+        let identity = identity(&file.metadata().map_err(fail)?);
         let disk = Box::new(file);
-        Ok((Self { path: path.to_owned(), disk, good: whole as u64, torn }, text))
+        let good = whole as u64;
+        Ok((Self { path: path.to_owned(), disk, file: identity, good, torn }, text))
     }
 
     /// The whole lines of a log that somebody else may hold.
@@ -173,8 +186,13 @@ impl Log {
     /// log is as before.
     ///
     /// # Errors
-    /// [`LogError::Io`] when the disk refuses.
+    /// [`LogError::Io`] when the disk refuses, [`LogError::Replaced`] when the path leads to another file or to less.
     pub fn append(&mut self, line: &str) -> Result<(), LogError> {
+        let is_whole = |len: u64| if self.torn { len >= self.good } else { len == self.good };
+        let now = std::fs::symlink_metadata(&self.path).ok();
+        if !now.is_some_and(|now| identity(&now) == self.file && is_whole(now.len())) {
+            return Err(LogError::Replaced { path: self.path.clone() });
+        }
         let fail = |source| LogError::Io { path: self.path.clone(), source };
         if self.torn {
             self.disk.cut(self.good).map_err(fail)?;
@@ -189,6 +207,21 @@ impl Log {
         self.good += text.len() as u64;
         Ok(())
     }
+}
+
+/// Device and number of a file.
+type Identity = (u64, u64);
+
+#[cfg(unix)]
+fn identity(data: &std::fs::Metadata) -> Identity {
+    use std::os::unix::fs::MetadataExt;
+    (data.dev(), data.ino())
+}
+
+/// Elsewhere an open file cannot be replaced.
+#[cfg(not(unix))]
+fn identity(_: &std::fs::Metadata) -> Identity {
+    (0, 0)
 }
 
 /// Refuses a path that is there and is not a regular file: a link would be written to wherever it
@@ -286,6 +319,26 @@ mod tests {
         let path = dir.path().join("b.jsonl");
         Log::open(&path).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn nothing_is_added_to_a_log_that_was_replaced_or_cut() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.jsonl");
+        let copy = || {
+            std::fs::copy(&path, dir.path().join("copy")).unwrap();
+            std::fs::rename(dir.path().join("copy"), &path).unwrap();
+        };
+        let cut = || OpenOptions::new().write(true).open(&path).unwrap().set_len(2).unwrap();
+        let gone = || std::fs::remove_file(&path).unwrap();
+        for change in [&copy as &dyn Fn(), &cut, &gone] {
+            let _ = std::fs::remove_file(&path);
+            let (mut log, _) = Log::open(&path).unwrap();
+            log.append("one").unwrap();
+            change();
+            let refused = log.append("two").unwrap_err();
+            assert!(matches!(refused, LogError::Replaced { .. }), "{refused}");
+        }
     }
 
     #[test]

@@ -11,18 +11,29 @@ use std::sync::Arc;
 pub type Assigned = BTreeMap<String, Arc<DrawnFile>>;
 
 /// Reads a file of regions, or a folder with one per slide, named as it (`case.geojson`, `case.svs.xml`), for slides of
-/// these names. `mpp` is the um/px of masks that state none.
+/// these names. `others` are slides that are left to other runs: regions may name them, and need not. `mpp` is the
+/// um/px of masks that state none.
 ///
 /// # Errors
 /// [`RegionError`]: above all [`RegionError::Match`] for a slide without a file, a file without a slide, and a single
 /// file for several slides in which not every region names its slide.
-pub fn assign(path: &Path, slides: &[&str], mpp: Option<f64>) -> Result<Assigned, RegionError> {
-    if path.is_dir() { folder(path, slides, mpp) } else { file(path, slides, mpp) }
+pub fn assign(
+    path: &Path,
+    slides: &[&str],
+    others: &[&str],
+    mpp: Option<f64>,
+) -> Result<Assigned, RegionError> {
+    if path.is_dir() { folder(path, slides, others, mpp) } else { file(path, slides, others, mpp) }
 }
 
-fn file(path: &Path, slides: &[&str], mpp: Option<f64>) -> Result<Assigned, RegionError> {
+fn file(
+    path: &Path,
+    slides: &[&str],
+    others: &[&str],
+    mpp: Option<f64>,
+) -> Result<Assigned, RegionError> {
     let file = Arc::new(DrawnFile::read(path, mpp)?);
-    if let [one] = slides {
+    if let ([one], []) = (slides, others) {
         return Ok(BTreeMap::from([((*one).to_owned(), file)]));
     }
     let unnamed = file.regions.iter().filter(|r| r.image.is_none()).count();
@@ -30,7 +41,7 @@ fn file(path: &Path, slides: &[&str], mpp: Option<f64>) -> Result<Assigned, Regi
         let reason = format!(
             "{unnamed} of {} regions name no slide, and there are {} slides; use a folder with one file per slide",
             file.regions.len(),
-            slides.len()
+            slides.len() + others.len()
         );
         return Err(RegionError::Match { path: path.to_owned(), reason });
     }
@@ -39,14 +50,19 @@ fn file(path: &Path, slides: &[&str], mpp: Option<f64>) -> Result<Assigned, Regi
     let strange: Vec<&str> = file
         .regions
         .iter()
-        .filter(|r| !slides.iter().any(|s| r.is_of(s)))
+        .filter(|r| !slides.iter().chain(others).any(|s| r.is_of(s)))
         .filter_map(|r| r.image.as_deref())
         .collect();
     met(path, &lacking, &strange)?;
     Ok(slides.iter().map(|s| ((*s).to_owned(), Arc::clone(&file))).collect())
 }
 
-fn folder(path: &Path, slides: &[&str], mpp: Option<f64>) -> Result<Assigned, RegionError> {
+fn folder(
+    path: &Path,
+    slides: &[&str],
+    others: &[&str],
+    mpp: Option<f64>,
+) -> Result<Assigned, RegionError> {
     let io = |source| RegionError::Read { path: path.to_owned(), source };
     let mut files: Vec<PathBuf> = Vec::new();
     for entry in std::fs::read_dir(path).map_err(io)? {
@@ -64,10 +80,14 @@ fn folder(path: &Path, slides: &[&str], mpp: Option<f64>) -> Result<Assigned, Re
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let first = stem(&name);
         // `case.svs.geojson` is of the slide `case`, unless one is called `case.svs`.
-        let Some(slide) = [first, stem(first)].into_iter().find(|n| slides.contains(n)) else {
+        let is_listed = |n: &&str| slides.contains(n) || others.contains(n);
+        let Some(slide) = [first, stem(first)].into_iter().find(is_listed) else {
             strange.push(name);
             continue;
         };
+        if others.contains(&slide) {
+            continue;
+        }
         if let Some(other) = found.insert(slide.to_owned(), file) {
             let reason = format!("{name} and {} are both of slide `{slide}`", other.display());
             return Err(RegionError::Match { path: path.to_owned(), reason });
@@ -109,9 +129,13 @@ mod tests {
         write("a.geojson");
         write("b.svs.json");
         std::fs::write(dir.path().join("notes.txt"), "x").unwrap();
-        let found = assign(dir.path(), &["a", "b"], None).unwrap();
+        let found = assign(dir.path(), &["a", "b"], &[], None).unwrap();
         assert_eq!(found.keys().collect::<Vec<_>>(), ["a", "b"]);
-        let refused = |slides: &[&str]| assign(dir.path(), slides, None).unwrap_err().to_string();
+        // A part of the slides: another one's file is left out, and a third need not have one.
+        let part = assign(dir.path(), &["a"], &["b", "c"], None).unwrap();
+        assert_eq!(part.keys().collect::<Vec<_>>(), ["a"]);
+        let refused =
+            |slides: &[&str]| assign(dir.path(), slides, &[], None).unwrap_err().to_string();
         assert!(refused(&["a", "b", "c"]).contains("only in the slides, not in the regions ('c')"));
         assert!(refused(&["a"]).contains("only in the regions, not in the slides ('b.svs.json')"));
         let join = refused(&["A", "b"]);
@@ -129,13 +153,14 @@ mod tests {
             std::fs::write(&path, format!("[{}]", features.join(","))).unwrap()
         };
         write(&[feature(None)]);
-        assert!(assign(&path, &["x"], None).is_ok());
-        let refused = |slides: &[&str]| assign(&path, slides, None).unwrap_err().to_string();
+        assert!(assign(&path, &["x"], &[], None).is_ok());
+        let refused = |slides: &[&str]| assign(&path, slides, &[], None).unwrap_err().to_string();
         assert!(
             refused(&["a", "b"]).contains("1 of 1 regions name no slide, and there are 2 slides")
         );
         write(&[feature(Some("a.svs")), feature(Some("b"))]);
-        assert_eq!(assign(&path, &["a", "b"], None).unwrap().len(), 2);
+        assert_eq!(assign(&path, &["a", "b"], &[], None).unwrap().len(), 2);
+        assert_eq!(assign(&path, &["b"], &["a", "c"], None).unwrap().len(), 1);
         assert!(refused(&["a", "c"]).contains("only in the slides, not in the regions ('c')"));
         write(&[feature(Some("a.svs")), feature(Some("b")), feature(Some("z.svs"))]);
         assert!(refused(&["a", "b"]).contains("only in the regions, not in the slides ('z.svs')"));

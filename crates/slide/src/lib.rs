@@ -50,7 +50,7 @@ mod whole;
 
 pub use error::SlideError;
 pub use format::{
-    DicomPart, FORMATS, Format, NoOpenSlide, dicom_part, dicom_series_files, openslide_version,
+    DicomPart, FORMATS, Format, NoOpenSlide, dicom_part, further_files, openslide_version,
     read_pages,
 };
 pub use inventory::{Finding, Inventory};

@@ -1,10 +1,14 @@
-//! Where tissue is: Otsu on a grey overview, cleaned of specks and pinholes.
+//! Where tissue is: Otsu on a grey overview, cleaned of specks and pinholes. Black is neither tissue nor glass.
 
 use crate::outline::{self, Outlines, Polygon};
 use crate::{Rect, Slide, SlideError, otsu};
 use mitosis::{Level0, Mpp, Point};
 use serde::Serialize;
 use std::collections::VecDeque;
+
+/// Greys up to here are where nothing was scanned: frames, and parts that a conversion filled. Stained tissue is
+/// brighter at the resolution of an overview.
+const BLACK: u8 = 12;
 
 /// Parameters of the mask; each is written out with the result.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -159,18 +163,21 @@ impl TissueMask {
             width * height
         );
         let mut histogram = [0u64; 256];
-        let hidden = |i: usize| unseen.get(i).is_some_and(|u| *u);
+        let black = black(grey, width);
+        let hidden = |i: usize| black[i] || unseen.get(i).is_some_and(|u| *u);
         for (_, g) in grey.iter().enumerate().filter(|(i, _)| !hidden(*i)) {
             histogram[usize::from(*g)] += 1;
         }
         let threshold = otsu::threshold(&histogram);
         let rule = decide(&histogram, threshold, options);
         let mut mask: Vec<bool> = match (rule, threshold) {
-            (TissueRule::Otsu, Some(t)) => grey.iter().map(|g| *g <= t).collect(),
-            (TissueRule::NoGlass, _) => vec![true; grey.len()],
+            (TissueRule::Otsu, Some(t)) => {
+                grey.iter().zip(&black).map(|(g, black)| *g <= t && !black).collect()
+            }
+            (TissueRule::NoGlass, _) => black.iter().map(|black| !black).collect(),
             _ => vec![false; grey.len()],
         };
-        if rule == TissueRule::Otsu {
+        if rule != TissueRule::Blank {
             let pixel = mpp.get() * mpp.get() * 1e-6;
             let most = grey.len() as f64 * 0.01;
             let limit = |mm2: f64| (mm2 / pixel).min(most).ceil() as usize;
@@ -345,6 +352,19 @@ fn decide(histogram: &[u64; 256], threshold: Option<u8>, options: &TissueOptions
     }
 }
 
+/// Pixels that are black, and their neighbours, in which an overview mixes black with what is next to it.
+fn black(grey: &[u8], width: usize) -> Vec<bool> {
+    let height = grey.len().checked_div(width).unwrap_or(0);
+    let mut all = vec![false; grey.len()];
+    for i in (0..grey.len()).filter(|i| grey[*i] <= BLACK) {
+        let (x, y) = (i % width, i / width);
+        for row in y.saturating_sub(1)..(y + 2).min(height) {
+            all[row * width + x.saturating_sub(1)..row * width + (x + 2).min(width)].fill(true);
+        }
+    }
+    all
+}
+
 /// Flips the 4-connected pieces of `value` that have fewer than `limit` pixels. A hole at the
 /// border of the image is not a hole.
 fn flip_small(mask: &mut [bool], width: usize, value: bool, limit: usize) {
@@ -490,6 +510,33 @@ mod tests {
         assert!(m.covers(r(0, 0, 321, 321)));
         assert!(!m.covers(r(-500, -500, 100, 100)));
         assert!(!m.covers(r(960, 0, 100, 10_000)));
+    }
+
+    #[test]
+    fn black_is_neither_tissue_nor_glass() {
+        // A frame of black, as wide as a third of the picture.
+        let framed = |inner: &[u8]| {
+            let mut all = vec![0_u8; 60 * 40];
+            for (to, from) in all.chunks_exact_mut(60).zip(inner.chunks_exact(40)) {
+                to[20..].copy_from_slice(from);
+            }
+            all
+        };
+        let (plain, black) = (find(&square(), 40), find(&framed(&square()), 60));
+        assert_eq!((black.threshold, black.rule), (plain.threshold, TissueRule::Otsu));
+        assert!((black.area_mm2() - plain.area_mm2()).abs() < 1e-12);
+        let tissue: Vec<u8> = (0..1600).map(|i| if i % 3 == 0 { 80 } else { 170 }).collect();
+        let m = find(&framed(&tissue), 60);
+        assert_eq!(m.rule, TissueRule::NoGlass);
+        // But for one column next to the black.
+        assert_eq!(m.mask.iter().filter(|t| **t).count(), 39 * 40);
+        let m = find(&framed(&[240; 1600]), 60);
+        assert!(m.rule == TissueRule::Blank && m.is_empty());
+        // A grain of pigment is a part of its tissue.
+        let mut pigment = square();
+        pigment[15 * 40 + 15] = 0;
+        assert_eq!(find(&pigment, 40).mask, plain.mask);
+        assert!(find(&[0; 1600], 40).is_empty());
     }
 
     #[test]

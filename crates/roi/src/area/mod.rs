@@ -118,7 +118,8 @@ impl Area {
     #[must_use]
     pub fn px2(&self) -> f64 {
         let shape = |rings: &Vec<Ring>| rings.iter().map(|r| signed(r)).sum::<f64>().abs();
-        self.shapes.iter().map(shape).sum()
+        // From 0: the sum of nothing is -0.
+        self.shapes.iter().map(shape).fold(0.0, |sum, area| sum + area)
     }
 
     /// Its size in mm2 on a slide of this many um/px, across and down.

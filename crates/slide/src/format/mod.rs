@@ -3,6 +3,7 @@
 mod aperio;
 mod dicom;
 mod flat;
+mod further;
 mod generic_tiff;
 mod ome;
 mod openslide;
@@ -10,7 +11,8 @@ mod pyramid;
 mod roles;
 
 pub(crate) use self::dicom::files as dicom_files;
-pub use self::dicom::{DicomPart, dicom_part, dicom_series_files};
+pub use self::dicom::{DicomPart, dicom_part};
+pub use self::further::further_files;
 pub use self::openslide::{NoOpenSlide, openslide_version};
 
 use crate::exif;

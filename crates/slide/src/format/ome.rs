@@ -223,12 +223,20 @@ fn agreed(
 fn micrometres(unit: &str) -> f64 {
     match unit.trim() {
         "µm" | "μm" | "um" | "\u{FFFD}m" | "\u{FFFD}\u{FFFD}m" => 1.0,
+        "fm" => 1e-9,
+        "pm" => 1e-6,
         "nm" => 1e-3,
         "mm" => 1e3,
         "cm" => 1e4,
+        "dm" => 1e5,
         "m" => 1e6,
+        "km" => 1e9,
         "Å" => 1e-4,
+        "thou" => 25.4,
+        "pt" => 25_400.0 / 72.0,
+        "li" => 25_400.0 / 12.0,
         "in" => 25_400.0,
+        "ft" => 304_800.0,
         _ => f64::NAN,
     }
 }
@@ -271,7 +279,7 @@ mod tests {
         assert_eq!(all[0].attribute("SizeY"), None);
         assert_eq!(all[0].mpp().unwrap().0, 0.25);
         assert!(images("<OME><Image></OME>", |_| 3).is_err());
-        assert_eq!(micrometres("nm"), 1e-3);
+        assert_eq!((micrometres("nm"), micrometres("pm"), micrometres("ft")), (1e-3, 1e-6, 304_800.0));
         assert!(micrometres("pixel").is_nan());
     }
 }

@@ -13,7 +13,8 @@ mod image;
 mod series;
 mod syntax;
 
-pub use series::{DicomPart, dicom_part, dicom_series_files};
+pub(super) use series::dicom_series_files;
+pub use series::{DicomPart, dicom_part};
 
 use self::image::{Image, Member};
 use super::roles::{Scaled, stale};
