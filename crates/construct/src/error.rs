@@ -91,6 +91,18 @@ pub enum ConstructError {
         /// Its cells.
         line: String,
     },
+    /// The corpus of the folder has slides that are not given now.
+    #[error(
+        "{}: its corpus has crops of {slides}, not among the slides now, and they would be lost; name these slides, \
+         too, or choose another folder",
+        Shown(out)
+    )]
+    Lost {
+        /// Folder of the corpus.
+        out: PathBuf,
+        /// The slides, or the first of many.
+        slides: String,
+    },
     /// The tumour filter takes crops of another size than the preset's sub-patches.
     #[error(
         "{}: the filter takes crops of {takes} px, the preset's sub-patches have {has} px",

@@ -31,6 +31,8 @@ use self::slide::Worker;
 use base::digest::sha256;
 use base::file::Lock;
 use base::table::Unmatched;
+use base::text::Many;
+use crops::{Columns, Corpus, CorpusError};
 use infer::ModelPackage;
 use infer::card::ClassifierCard;
 use mithras::batch::{self, Checked, Existing};
@@ -111,6 +113,7 @@ pub fn construct(
     let parts = plan.out.join(".build");
     std::fs::create_dir_all(&plan.out).map_err(|e| ConstructError::io(&plan.out, e))?;
     let _lock = Lock::take(&parts)?;
+    plan.keeps_every_slide()?;
 
     let mut workers = vec![plan.worker(open)?];
     let packages = plan.filters.iter().map(|f| ModelPackage::find(Some(&f.package)));
@@ -194,6 +197,24 @@ impl Plan {
         let patients: Vec<&str> = patients.iter().map(String::as_str).collect();
         all.extend(self.exclusions.misspelt(&names, &patients));
         Ok(all)
+    }
+
+    /// Refuses fewer slides than the folder's corpus is of.
+    fn keeps_every_slide(&self) -> Result<(), ConstructError> {
+        // Anything else, or a damaged corpus, is replaced.
+        let Ok(old) = Corpus::open(&self.out) else { return Ok(()) };
+        let given: BTreeSet<&str> = self.slides.iter().map(|i| i.name.as_str()).collect();
+        let of_slides = old.crops(Columns::Meta)?.map(|crop| Ok(crop?.meta.slide));
+        let slides = of_slides.collect::<Result<BTreeSet<String>, CorpusError>>()?;
+        let lost: Vec<&str> =
+            slides.iter().map(String::as_str).filter(|s| !given.contains(s)).collect();
+        match lost.as_slice() {
+            [] => Ok(()),
+            [first, ..] => {
+                let slides = format!("{} (`{first}`)", Many(lost.len(), "slide"));
+                Err(ConstructError::Lost { out: self.out.clone(), slides })
+            }
+        }
     }
 
     fn worker(

@@ -3,6 +3,7 @@
 use base::file::{LockError, WriteError};
 use base::log::{LogError, NameError};
 use base::remedy::{Remedied, Remedy};
+use parquet::errors::ParquetError;
 use std::path::{Path, PathBuf};
 
 /// Errors of reading, writing and checking a corpus.
@@ -110,9 +111,16 @@ impl CorpusError {
     }
 
     /// Wraps a Parquet error with its path.
-    pub fn shard(path: impl AsRef<Path>) -> impl FnOnce(parquet::errors::ParquetError) -> Self {
+    pub fn shard(path: impl AsRef<Path>) -> impl FnOnce(ParquetError) -> Self {
         let path = path.as_ref().to_path_buf();
-        move |e| Self::Shard { path, reason: e.to_string() }
+        // A disk that refuses is not a damaged file.
+        move |e| match e {
+            ParquetError::External(e) => match e.downcast::<std::io::Error>() {
+                Ok(reason) => Self::Io { path, reason: *reason },
+                Err(e) => Self::Shard { path, reason: e.to_string() },
+            },
+            e => Self::Shard { path, reason: e.to_string() },
+        }
     }
 }
 
@@ -136,6 +144,10 @@ impl From<LogError> for CorpusError {
         match e {
             LogError::Busy { path } => Self::Locked { path },
             LogError::Io { path, source } => Self::Io { path, reason: source },
+            LogError::Replaced { path } => {
+                let reason = "another program moved, replaced or cut it after it was opened";
+                Self::Io { path, reason: std::io::Error::other(reason) }
+            }
         }
     }
 }

@@ -16,7 +16,6 @@ pub mod encoding;
 pub mod error;
 pub mod inspect;
 pub mod manifest;
-pub mod overlap;
 pub mod pairs;
 pub mod reader;
 pub mod schema;

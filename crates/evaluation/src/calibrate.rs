@@ -209,6 +209,7 @@ fn seg_of(package: &ModelPackage, name: &str, own: &OperatingPoint) -> Score {
 /// first stage accepts, and forgets the judgement of all others. The draw follows the scores, never the judgement, so
 /// it does not bend the scale.
 pub fn draw(slides: &mut [Slide], labels: usize, seg: f32) {
+    in_order(slides);
     let mut judged: Vec<(usize, usize)> = Vec::new();
     for (s, slide) in slides.iter().enumerate() {
         let own = slide.candidates.iter().enumerate();
@@ -231,6 +232,11 @@ pub fn draw(slides: &mut [Slide], labels: usize, seg: f32) {
             }
         }
     }
+}
+
+/// Sorts slides by what they are: neither the order of folders nor that of files may bend a scale.
+fn in_order(slides: &mut [Slide]) {
+    slides.sort_by(|a, b| (&a.name, &a.digest).cmp(&(&b.name, &b.digest)));
 }
 
 /// # Errors
@@ -260,13 +266,15 @@ pub fn calibrate(package: &ModelPackage, slides: &[Slide]) -> Result<Calibration
     let own = package.card.operating_point.as_ref().ok_or_else(|| lacks("operating point"))?;
     package.card.classifier.as_ref().ok_or_else(|| lacks("second stage"))?;
     no_slide_twice(slides)?;
+    let mut slides = slides.to_vec();
+    in_order(&mut slides);
 
     let judged = |s: &Slide| s.candidates.iter().any(|c| c.figure.is_some());
     let with_labels = slides.iter().filter(|s| judged(s)).count();
     let by_slide = with_labels >= PARTS;
     let mut items = Vec::new();
     let (mut slide_at, mut label_at) = (0, 0);
-    for slide in slides {
+    for slide in &slides {
         for c in &slide.candidates {
             // By turns along the list, so that every part has candidates of every slide.
             let part = if by_slide { slide_at } else { label_at } % PARTS;
@@ -610,6 +618,22 @@ mod tests {
         slides[6].candidates[0].s_cls = 0.123;
         assert_eq!(slides[6].digest, None);
         calibrate(&package, &slides).unwrap();
+    }
+
+    #[test]
+    fn the_order_of_slides_changes_nothing() {
+        let package = ModelPackage::bundled().unwrap();
+        let mut slides = laboratory(0.6, -1.0, 7);
+        for (i, slide) in slides.iter_mut().enumerate() {
+            slide.candidates.truncate(410 - 30 * i);
+        }
+        let mut turned = slides.clone();
+        turned.reverse();
+        turned.swap(1, 4);
+        assert_eq!(calibrate(&package, &slides).unwrap(), calibrate(&package, &turned).unwrap());
+        draw(&mut slides, 60, 0.5);
+        draw(&mut turned, 60, 0.5);
+        assert_eq!(slides, turned);
     }
 
     #[test]

@@ -23,6 +23,7 @@ pub mod fold;
 pub mod folds;
 mod image_index;
 pub mod labelled;
+pub mod overlap;
 pub mod scene;
 pub mod sheets;
 pub mod shortcuts;

@@ -8,7 +8,7 @@ use crops::audit::{
 };
 use crops::contradiction::repeated_images;
 use crops::inspect::{histograms, montage};
-use crops::overlap::refuse_overlap;
+use regions::overlap::refuse_overlap;
 use crops::schema::pixel_hash;
 use crops::transform::{Interchange, Scores, interchange, merge};
 use crops::{Columns, Corpus, CorpusWriter, CropMeta, Header, Label, Layout, Split};
@@ -149,14 +149,15 @@ fn overlap_is_found_by_slide_patient_and_pixels() {
         build(&dir.path().join(name), [d])
     };
     let base = one("a", "s1", "p1", 10);
-    refuse_overlap(&base, &one("b", "s2", "p2", 20)).unwrap();
+    refuse_overlap(base.dir(), one("b", "s2", "p2", 20).dir()).unwrap();
     for (name, other, word) in [
         ("c", ("s1", "p2", 20), "1 slides (s1)"),
         ("f", ("s1.PNG", "p2", 20), "1 slides (s1)"),
         ("d", ("s2", "p1", 20), "1 patients (p1)"),
         ("e", ("s2", "p2", 10), "1 images"),
     ] {
-        let e = refuse_overlap(&base, &one(name, other.0, other.1, other.2)).unwrap_err();
+        let other = one(name, other.0, other.1, other.2);
+        let e = refuse_overlap(base.dir(), other.dir()).unwrap_err();
         assert!(e.to_string().contains(word), "{e}");
     }
 }

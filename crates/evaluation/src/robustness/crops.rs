@@ -97,7 +97,8 @@ pub struct Sampling {
     pub every: usize,
 }
 
-/// Measures a classifier on one part of a task's data in a folder, at `mpp` or the model's own.
+/// Measures a classifier on one part of a task's data in a folder, at `mpp` or the model's own. A class of the model
+/// may be missing in a test part: figures are as of [`crate::evaluate::classification`] then.
 ///
 /// # Errors
 /// [`RobustnessError`]: as [`run`], and crops that cannot be read.
@@ -109,7 +110,10 @@ pub fn of_task(
     listener: &mut dyn Listener,
 ) -> Result<CropRobustness, RobustnessError> {
     if data.test {
-        let set = TestSet::open(data.task, data.folder)?;
+        // A test part may lack classes of the model; folders of other names are those of `open`.
+        let classes = with.package.card.classifier.as_ref().map_or(&[][..], |c| &c.classes);
+        let set = TestSet::of_classes(data.task, data.folder, classes)
+            .or_else(|_| TestSet::open(data.task, data.folder))?;
         run(with, &set, sampling, changes, listener)
     } else {
         let set = TrainingSet::open(data.task, data.folder)?;

@@ -1,9 +1,9 @@
 //! Paired tests of models over the same folds and slides.
 //!
 //! The score of a model is its mean over folds. Slides are drawn with replacement, the same for both
-//! models and all folds, and the difference of the scores is computed again: two-sided p is twice the
-//! share of draws on the rarer side of zero (at least one draw in all). Holm's correction is over the
-//! rows of one comparison.
+//! models and all folds, and the difference of the scores is computed again, over the folds that the draw has slides
+//! of: two-sided p is twice the share of draws on the rarer side of zero (at least one draw in all). Holm's correction
+//! is over the rows of one comparison.
 
 use super::StepOutputs;
 use crate::error::Result;
@@ -148,11 +148,11 @@ impl Model {
         Ok(Self { classes, folds })
     }
 
-    /// Mean over folds, each slide counted `weights` times.
+    /// Mean over the folds that have one of these slides, each slide counted `weights` times; none without any.
     fn score(&self, spec: &CompareSpec, slides: &[&String], weights: &[u32]) -> Option<f64> {
         let positive =
             spec.positive.as_ref().and_then(|p| self.classes.iter().position(|c| c == p));
-        let mut sum = 0.0;
+        let (mut sum, mut folds) = (0.0, 0);
         for by_slide in self.folds.values() {
             let mut all = ConfusionMatrix::new(self.classes.len()).ok()?;
             for (slide, n) in slides.iter().zip(weights) {
@@ -160,12 +160,16 @@ impl Model {
                     (0..*n).try_for_each(|_| all.add(m)).ok()?;
                 }
             }
+            if all.total() == 0 {
+                continue;
+            }
+            folds += 1;
             sum += match spec.metric.as_str() {
                 "macro_f1" => present_macro_f1(&all),
                 _ => all.f1(positive?),
             };
         }
-        Some(sum / self.folds.len().max(1) as f64)
+        (folds > 0).then(|| sum / f64::from(folds))
     }
 }
 
@@ -188,14 +192,20 @@ fn paired(
         let all = |m: &Model| -> Vec<String> {
             m.folds.values().flat_map(BTreeMap::keys).cloned().collect()
         };
-        let (left, right) = (all(reference), all(model));
-        let join = Unmatched::between(
-            ("the reference", "the row"),
-            left.iter().map(String::as_str),
-            right.iter().map(String::as_str),
-        )
-        .map_or_else(String::new, |join| format!(": {join}"));
-        return Err(format!("the two were not scored on the same slides, folds and classes{join}"));
+        let between = |sides, left: Vec<String>, right: Vec<String>| {
+            let right = right.iter().map(String::as_str);
+            Unmatched::between(sides, left.iter().map(String::as_str), right)
+        };
+        let folds = |m: &Model| m.folds.keys().cloned().collect::<Vec<_>>();
+        let sides = ("the folds of the reference", "those of the row");
+        let lacking = [
+            between(sides, folds(reference), folds(model)),
+            between(("the reference", "the row"), all(reference), all(model)),
+        ];
+        let lacking: String = lacking.iter().flatten().map(|join| format!(": {join}")).collect();
+        return Err(format!(
+            "the two were not scored on the same slides, folds and classes{lacking}"
+        ));
     }
     let mut slides: Vec<&String> = reference.folds.values().flat_map(BTreeMap::keys).collect();
     slides.sort();
@@ -273,6 +283,28 @@ mod tests {
         let all: Vec<&String> = good.folds["1"].keys().collect();
         let f1 = good.score(&spec(), &all, &vec![1; all.len()]).unwrap();
         assert!((f1 - 0.5).abs() < 1e-12, "{f1}: fold 0 has no positive (0), fold 1 no error (1)");
+    }
+
+    #[test]
+    fn a_draw_without_a_fold_is_scored_on_the_others_and_a_model_without_one_is_named() {
+        let mut all = model(|_| true);
+        // A fold of one slide, which draws seldom have.
+        let fold = all.folds.get_mut("0").unwrap();
+        let (name, _) = fold.pop_first().unwrap();
+        let one = all.folds.get_mut("1").unwrap().remove(&name).unwrap();
+        all.folds.insert("2".into(), BTreeMap::from([(name.clone(), one)]));
+        let score = |slides: &[&String]| all.score(&spec(), slides, &vec![1; slides.len()]);
+        let rest: Vec<&String> = all.folds["1"].keys().collect();
+        // Of folds 0 and 1 the first has no positive.
+        assert_eq!(score(&rest), Some(0.5));
+        assert_eq!((score(&[&name]), score(&[])), (Some(1.0), None));
+        let mut lacking = model(|_| true);
+        lacking.folds.remove("1");
+        let refused = paired(&spec(), &model(|_| true), &lacking).unwrap_err();
+        assert!(
+            refused.contains("only in the folds of the reference") && refused.contains("'1'"),
+            "{refused}"
+        );
     }
 
     #[test]

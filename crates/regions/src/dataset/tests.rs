@@ -295,8 +295,12 @@ fn images_of_one_slide_stay_in_one_fold() {
     cut(&all, d, &d.join("crops"), &cut_options()).unwrap();
     let corpus = crops::Corpus::open(d.join("crops")).unwrap();
     assert_eq!((corpus.manifest().counts.crops, corpus.manifest().counts.slides), (6, 2));
-    let e = crops::overlap::refuse_overlap(&corpus, &corpus).unwrap_err().to_string();
-    assert!(e.contains("2 slides (S1, S2)"), "{e}");
+    let (crops, regions) = (d.join("crops"), d.join("set"));
+    // Either kind, and one against the other.
+    for (a, b) in [(&crops, &crops), (&regions, &regions), (&crops, &regions)] {
+        let e = crate::overlap::refuse_overlap(a, b).unwrap_err().to_string();
+        assert!(e.contains("2 slides (S1, S2)"), "{e}");
+    }
 }
 
 #[test]
