@@ -161,6 +161,14 @@ fn a_list_gives_the_corpus_of_its_slides() {
     assert_eq!((&listed["slides"], &listed["crops"]), (&2.into(), &6.into()), "{listed}");
     assert_eq!(listed["digest"], named["digest"]);
     assert_eq!(listed["funnel"], named["funnel"]);
+    // More slides join the corpus, fewer would take some of it away.
+    let b = folder.join("b.png");
+    let before = std::fs::read(dir.path().join("named/manifest.json")).unwrap();
+    let (ok, _, err) = build("named", &["--mpp", "0.25", s(&a), s(&b)]);
+    assert!(!ok && err.contains("has crops of 1 slide (`c`), not among the slides now"), "{err}");
+    assert_eq!(std::fs::read(dir.path().join("named/manifest.json")).unwrap(), before);
+    let (ok, more, err) = build("named", &["--mpp", "0.25", s(&a), s(&b), s(&c)]);
+    assert!(ok && more.contains("\"slides\": 3"), "{more} {err}");
     // A list is instead of slides; one that names what is not there fails that slide alone.
     let (ok, _, err) = build("both", &["--list", s(&list), s(&a)]);
     assert!(!ok && err.contains("cannot be used with"), "{err}");
@@ -424,7 +432,7 @@ fn what_is_excluded_never_enters_and_failures_stay_alone() {
     {
         assert!(notes.contains(part), "`{part}` is not in {notes}");
     }
-    assert!(crops::overlap::refuse_overlap(&corpus, &Corpus::open(&eval).unwrap()).is_ok());
+    assert!(regions::overlap::refuse_overlap(&out, &eval).is_ok());
 }
 
 #[test]

@@ -161,6 +161,11 @@ const PROSE: &[(&str, &str, How)] = &[
         "features",
         Test(REMEDIES.0, REMEDIES.1),
     ),
+    (
+        "name these slides, too, or choose another folder",
+        "construct",
+        Test("crates/cli/tests/corpus_build.rs", "a_list_gives_the_corpus_of_its_slides"),
+    ),
     ("choose another folder", "features", MayNot("as in `evaluation`: the folder was not empty")),
     (
         "export the network in its evaluation mode",

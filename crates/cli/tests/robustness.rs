@@ -223,6 +223,19 @@ fn a_classifier_is_measured_on_labelled_crops() {
         assert!((a - b).abs() < 1e-5, "{ours}: {a}, {theirs}: {b}");
     }
 
+    // A class without crops has no AUC; neither has a set of one class alone.
+    for (missing, crops) in [("c", [4, 4, 0]), ("b", [4, 0, 0])] {
+        fs::remove_dir_all(data.join("test").join(missing)).unwrap();
+        let (ok, text, err) = mithras(&words);
+        assert!(ok, "{err}");
+        let found = json(&out.join("robustness.json"));
+        assert_eq!(found["crops"], serde_json::json!(crops));
+        assert_eq!(found["classes"], serde_json::json!(["a", "b", "c"]));
+        let alone = crops[1] == 0;
+        assert_eq!(found["rows"][0]["auc"].is_null(), alone, "{found}");
+        assert_eq!(text.lines().nth(1).unwrap().contains(" -"), alone, "{text}");
+    }
+
     for (more, word) in [
         (["--task", "ami-br", "--part", "test"], "none"),
         (["--task", "folder", "--part", "training"], "none"),

@@ -16,11 +16,12 @@ fn mithras(verb: &str) -> Command {
     command
 }
 
-/// A process of `detect` on a list, with seeded weights of no meaning.
+/// A process of `detect` on a list or a folder, with seeded weights of no meaning.
 fn detect(list: &Path, out: &Path, more: &[&str]) -> Child {
     let model = testkit::workspace().join("crates/infer/tests/golden/tiny");
     let mut command = mithras("detect");
-    command.arg("--list").arg(list).arg("--out").arg(out).arg("--model").arg(model);
+    command.args((!list.is_dir()).then_some("--list")).arg(list).arg("--out").arg(out);
+    command.arg("--model").arg(model);
     command.args(["--engine", "rten", "--threads", "1"]).args(more);
     command.spawn().unwrap()
 }
@@ -217,4 +218,49 @@ fn a_second_ctrl_c_ends_at_once_and_gathering_writes_the_tables() {
     common::draw(&dir.path().join("case-1.tiff"), 700, 600, 2, 2);
     let (code, words) = ends(detect(&list, &out, &["--overwrite"]));
     assert_eq!((code, table(&out).lines().count()), (0, 1 + SLIDES as usize), "{words}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_run_that_ended_early_is_not_complete_whatever_named_its_slides() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |n: &str| dir.path().join(n);
+    fs::create_dir(at("slides")).unwrap();
+    let list = study(&at("slides"));
+    let plain = at("slides/plain.csv");
+    let rows = (0..SLIDES).map(|k| format!("case-{k}.tiff\n"));
+    fs::write(&plain, format!("slide\n{}", rows.collect::<String>())).unwrap();
+    let (out, pages) = (at("out"), at("pages"));
+    let report = || text_of(mithras("report").arg(&out).arg("--out").arg(&pages).output().unwrap());
+    assert_eq!(ends(detect(&list, &out, &[])).0, 0);
+    assert_eq!(report().0, 0);
+    // One that takes long, after the first.
+    fs::write(at("slides/case-1.tiff"), huge_tiff()).unwrap();
+    for (inputs, name) in
+        [(at("slides"), "INT"), (at("slides"), "KILL"), (plain, "KILL"), (list.clone(), "KILL")]
+    {
+        fs::remove_dir_all(&out).unwrap();
+        let mut process = detect(&inputs, &out, &["--quiet"]);
+        await_slide(&mut process, &out.join("case-1"));
+        signal(&process, name);
+        let (code, words) = ends(process);
+        if name == "INT" {
+            assert!(code == 3 && words.contains("not begun here: 4 slides\n"), "{code}: {words}");
+        }
+        // A slide that was begun is not what makes the run incomplete.
+        fs::remove_dir_all(out.join("case-1")).unwrap();
+        let (code, words) = gather(&[&out], &[]);
+        assert!(code == 3 && words.contains("not begun here: 5 slides\n"), "{code}: {words}");
+        let (code, words) = gather(&[&out], &["--list", list.to_str().unwrap()]);
+        let case = "case P5: not counted, 1 slide without a result\n";
+        assert!(code == 3 && words.contains(case), "{code}: {words}");
+        let (code, words) = report();
+        assert!(code == 3 && !words.contains("is gone"), "{code}: {words}");
+        assert!((0..SLIDES).all(|k| pages.join(format!("P{k}.pdf")).is_file()), "{words}");
+    }
+    let mut recount = mithras("recount");
+    recount.arg(&out).args(["--operating-point", "0.9,0.2", "--into"]).arg(at("moved"));
+    let (code, words) = text_of(recount.output().unwrap());
+    assert!(code == 3 && words.contains("not begun here: 5 slides\n"), "{code}: {words}");
+    assert_eq!(gather(&[&at("moved")], &[]).0, 3);
 }

@@ -30,11 +30,11 @@ pub struct Input {
     pub columns: Vec<(String, String)>,
     /// The regions that are to be searched; none for the whole slide.
     pub regions: Option<RegionSource>,
-    /// The list that names it, with all slides of it, also those that other processes do; none without further columns.
+    /// The list, or the command, that names it, with all slides of it, also those that other processes do.
     pub list: Option<Arc<Listed>>,
 }
 
-/// The slides of a list with their further columns, as the records of a run hold them.
+/// The slides of a list, or of a command, with their further columns, as the records of a run hold them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Listed {
     /// Version of this format.
@@ -102,7 +102,7 @@ pub fn stem(path: &Path) -> String {
         _ => &name,
     };
     let mut name = folder_name(uncell(short));
-    if RESERVED.contains(&name.to_lowercase().as_str()) {
+    if RESERVED.split(' ').any(|taken| taken == name.to_lowercase()) {
         name.push('_');
     }
     name
@@ -110,26 +110,9 @@ pub fn stem(path: &Path) -> String {
 
 /// Names in the folder of a run or corpus that are not slides'. Compared without case, as some file
 /// systems do.
-const RESERVED: &[&str] = &[
-    "counts.csv",
-    "cases.csv",
-    "regions.csv",
-    "run.json",
-    "summary.html",
-    "recount.csv",
-    "reviews",
-    "reports",
-    "truth.csv",
-    "slides.csv",
-    "build.json",
-    "corpus",
-    "evaluation.json",
-    "robustness.json",
-    "robustness.csv",
-    "state.json",
-    "report.html",
-    "results.json",
-];
+const RESERVED: &str = "counts.csv cases.csv regions.csv run.json summary.html recount.csv reviews reports \
+    truth.csv slides.csv build.json corpus joined evaluation.json robustness.json robustness.csv robustness.svg \
+    candidates.csv quality.csv quality.html state.json report.html results.json";
 
 /// The identity of a slide file, without reading all of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -146,8 +129,8 @@ pub struct InputDigest {
     /// absent of a small file, of an object on a server and in files of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pieces_sha256: Option<String>,
-    /// Of a DICOM slide on this machine: SHA-256 over names, sizes and ends of the other files of its series; absent in
-    /// files of earlier versions.
+    /// Of a slide in several files on this machine ([`slide::further_files`]): SHA-256 over names, sizes and ends of
+    /// the others; absent in files of earlier versions, which cover the named file alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series_sha256: Option<String>,
 }
@@ -175,7 +158,7 @@ impl InputDigest {
             && pieces.is_none_or(|(a, b)| a == b)
     }
 
-    /// The same, with the other files of its series.
+    /// The same, with the other files of the slide, as far as both were looked at.
     #[must_use]
     pub fn same_slide(&self, other: &Self) -> bool {
         let series = self.series_sha256.as_ref().zip(other.series_sha256.as_ref());
@@ -225,7 +208,7 @@ pub struct Stamp {
     /// The server's word for the content of an object.
     etag: Option<String>,
     digest: InputDigest,
-    /// The other files of a DICOM slide: size, time of change and which file it is.
+    /// The other files of the slide: size, time of change and which file it is.
     series: Vec<(PathBuf, u64, Option<SystemTime>, u64)>,
 }
 
@@ -248,15 +231,15 @@ impl Stamp {
     /// The system's, when it cannot be read.
     pub fn from_file(path: &Path) -> io::Result<Self> {
         let mut stamp = Self::alone(path)?;
-        let mut ends = Vec::new();
-        for path in slide::dicom_series_files(path) {
-            let digest = Self::alone(&path)?.digest;
-            ends.push(format!("{} {} {}", file_name(&path), digest.size, digest.sha256));
-            let about = path.metadata()?;
-            stamp.series.push((path, about.len(), about.modified().ok(), node(&about)));
-        }
-        ends.sort_unstable();
-        if path.is_file() && slide::dicom_part(path).is_some() {
+        if let Some(files) = slide::further_files(path) {
+            let mut ends = Vec::new();
+            for path in files {
+                let digest = Self::alone(&path)?.digest;
+                ends.push(format!("{} {} {}", file_name(&path), digest.size, digest.sha256));
+                let about = path.metadata()?;
+                stamp.series.push((path, about.len(), about.modified().ok(), node(&about)));
+            }
+            ends.sort_unstable();
             stamp.digest.series_sha256 = Some(sha256(ends.join("\n")));
         }
         Ok(stamp)
@@ -319,7 +302,7 @@ impl Stamp {
         } else if self.node != now.node {
             Some("the file in its place")
         } else if self.series != now.series || !self.digest.same_slide(&now.digest) {
-            Some("another file of its series")
+            Some("another of its files")
         } else {
             let same = self.modified == now.modified && self.digest.modified == now.digest.modified;
             (!same).then_some("its time of change")
@@ -354,7 +337,29 @@ mod tests {
         let first = stamp();
         assert_eq!(first.differs(&stamp()), None);
         std::fs::remove_file(dir.path().join("c.dcm")).unwrap();
-        assert_eq!(first.differs(&stamp()), Some("another file of its series"));
+        assert_eq!(first.differs(&stamp()), Some("another of its files"));
+    }
+
+    #[test]
+    fn the_data_files_of_a_slide_in_a_folder_belong_to_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (slide, data) = (dir.path().join("s.mrxs"), dir.path().join("s/Data0000.dat"));
+        std::fs::create_dir(dir.path().join("s")).unwrap();
+        std::fs::write(&slide, "thumbnail").unwrap();
+        std::fs::write(&data, "pixels").unwrap();
+        let stamp = || Stamp::from_file(&slide).unwrap();
+        let before = stamp();
+        assert!(before.digest.same(&stamp().digest));
+        std::fs::write(&data, "others").unwrap();
+        let now = stamp();
+        assert_eq!(before.differs(&now), Some("another of its files"));
+        assert!(now.digest.same_content(&before.digest) && !now.digest.same(&before.digest));
+        assert_ne!(now.digest.identity(), before.digest.identity());
+        // Of earlier versions, which looked at the named file alone.
+        let earlier = InputDigest { series_sha256: None, ..before.digest };
+        assert!(now.digest.same(&earlier));
+        std::fs::remove_dir_all(dir.path().join("s")).unwrap();
+        assert!(!stamp().digest.same(&now.digest));
     }
 
     #[test]

@@ -64,8 +64,7 @@ pub fn run(
 ) -> Result<FinishedRun, RunPlanError> {
     let checked =
         preflight(&slides, &detectors[0], out.path, out.existing).map_err(RunPlanError::Start)?;
-    let (all, usable) = (slides.len(), checked.iter().filter(|c| c.is_ok()).count());
-    let all = Many(all, "slide");
+    let (all, usable) = (Many(slides.len(), "slide"), checked.iter().filter(|c| c.is_ok()).count());
     listener.report(&format!("{all} checked, {usable} usable; {}", detectors[0].models.engine));
     begin(out.path, &detectors[0], command).map_err(RunPlanError::Begin)?;
     record_lists(out.path, &slides).map_err(|e| RunPlanError::Begin(e.into()))?;

@@ -8,7 +8,7 @@ use mithras::batch::find;
 use mithras::batch::{self, DetectionOutcome, Existing, Input, OutFolder};
 use mithras::progress::Silent;
 use mithras::regions::Classes;
-use mithras::report::{self, AtPoint, at_point, counts};
+use mithras::report::{self, AtPoint, PointError, ReportError, at_point, counts};
 use mitosis::{OperatingPoint, Score};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -76,7 +76,7 @@ fn only_what_lies_in_regions_is_read_and_counted() {
     );
     let mut inputs = find(std::slice::from_ref(&slide), None, &BTreeMap::new()).unwrap();
     let classes = Classes { include: vec![], exclude: vec!["necrosis".into()] };
-    inputs.restrict(&file, &classes, None).unwrap();
+    inputs.restrict(&file, &[], &classes, None).unwrap();
     let mut searched = detector();
     let outcomes = run(inputs.slides.clone(), &part, &mut searched, Existing::Refuse);
     report::write(&part, &outcomes, &searched, &command()).unwrap();
@@ -185,21 +185,21 @@ fn only_what_lies_in_regions_is_read_and_counted() {
     let csv = std::fs::read_to_string(part.join("counts.csv")).unwrap();
     assert!(csv.lines().next().unwrap().contains(",regions,regions_mm2,excluded_mm2"), "{csv}");
     let again = dir.path().join("again");
-    inputs.restrict(&part.join("s/regions.geojson"), &Classes::default(), None).unwrap();
+    inputs.restrict(&part.join("s/regions.geojson"), &[], &Classes::default(), None).unwrap();
     run(inputs.slides.clone(), &again, &mut detector(), Existing::Refuse);
     let same = counts(&again.join("s")).unwrap();
     assert_eq!((same.figures, same.analysed_mm2), (some.figures, some.analysed_mm2));
 
     // Other regions are another configuration: nothing is mixed.
     squares(&file, &[("other", "", [200.0, 200.0, 900.0, 900.0])]);
-    inputs.restrict(&file, &Classes::default(), None).unwrap();
+    inputs.restrict(&file, &[], &Classes::default(), None).unwrap();
     let refused = batch::preflight(&inputs.slides, &detector(), &part, Existing::Resume)
         .unwrap_err()
         .to_string();
     assert!(refused.contains("regions was"), "{refused}");
     // Those of a larger slide are refused before any work.
     squares(&file, &[("far", "", [3000.0, 2000.0, 6000.0, 4000.0])]);
-    inputs.restrict(&file, &Classes::default(), None).unwrap();
+    inputs.restrict(&file, &[], &Classes::default(), None).unwrap();
     let checked =
         batch::preflight(&inputs.slides, &detector(), &dir.path().join("far"), Existing::Refuse)
             .unwrap();
@@ -291,4 +291,68 @@ fn another_operating_point_gives_the_bytes_of_another_detection() {
         "{cases}"
     );
     assert!(lines[2].starts_with("two,1,0,0,0,,"), "{cases}");
+}
+
+#[test]
+fn a_second_threshold_for_a_run_of_one_stage_is_refused_and_nothing_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let (slide, out, into) =
+        (dir.path().join("a.tiff"), dir.path().join("out"), dir.path().join("into"));
+    draw(&slide, 900, 700, 5, 3);
+    let mut at = setup(false, usize::MAX, Workers { readers: 1, ..Workers::default() });
+    let outcomes = run(vec![input(&slide)], &out, &mut at, Existing::Refuse);
+    report::write(&out, &outcomes, &at, &command()).unwrap();
+    let moved = |cls: f32| {
+        let [seg, cls] = [0.45, cls].map(|v| Score::new(v).unwrap());
+        let point = OperatingPoint { seg, cls, provenance: "given by hand".into() };
+        let (thresholds, command) = (Thresholds::Given(point), command());
+        let (run, into, thresholds, command) = (&*out, &*into, &thresholds, &*command);
+        at_point(&AtPoint { run, into, thresholds, package: None, slides: None, command })
+    };
+    let refused = moved(0.25).unwrap_err();
+    assert!(matches!(refused, PointError::SecondThreshold(cls) if cls == 0.25), "{refused}");
+    assert!(refused.to_string().contains("second threshold is 0, not 0.25"), "{refused}");
+    assert!(!into.exists());
+    assert_eq!(moved(0.0).unwrap().done, 1);
+}
+
+#[test]
+fn a_run_at_another_point_is_there_whole_or_not_at_all() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |n: &str| dir.path().join(n);
+    let slides = ["a", "b"].map(|n| at(n).with_extension("tiff"));
+    slides.iter().zip([5, 6]).for_each(|(s, seed)| drop(draw(s, 1800, 1400, seed, 8)));
+    let (out, mut detector) = (at("out"), detector());
+    let inputs = slides.iter().map(|s| input(s)).collect();
+    let outcomes = run(inputs, &out, &mut detector, Existing::Refuse);
+    report::write(&out, &outcomes, &detector, &command()).unwrap();
+    let cls = Score::new(0.0).unwrap();
+    let thresholds = Thresholds::Given(OperatingPoint { cls, ..detector.config.thresholds });
+    let moved = |into: &Path, slides: &Path| {
+        let (run, thresholds, command) = (&*out, &thresholds, &*command());
+        at_point(&AtPoint { run, into, thresholds, package: None, slides: Some(slides), command })
+    };
+    // It ends at the second slide.
+    std::fs::create_dir(at("some")).unwrap();
+    std::fs::copy(&slides[0], at("some/a.tiff")).unwrap();
+    let into = at("into");
+    let refused = moved(&into, &at("some")).unwrap_err();
+    assert!(matches!(&refused, PointError::Slide { slide, .. } if slide == "b"), "{refused}");
+    let gathered = report::gather(std::slice::from_ref(&into), None);
+    assert!(matches!(gathered, Err(ReportError::Nothing { .. })), "{gathered:?}");
+    // As a process leaves it that is killed.
+    std::fs::create_dir_all(into.join(".writing-x/run/a")).unwrap();
+    assert_eq!(moved(&into, dir.path()).unwrap().done, 2);
+    assert!(!into.join(".writing-x").exists());
+    // What is in a folder is known once nobody else writes there.
+    let held = mithras::file::Lock::take(&into).unwrap();
+    assert!(matches!(moved(&into, dir.path()), Err(PointError::Lock(_))));
+    drop(held);
+    assert!(matches!(moved(&into, dir.path()), Err(PointError::Exists { .. })));
+    let raced = at("raced");
+    let both = std::thread::scope(|scope| {
+        let both = [(); 2].map(|()| scope.spawn(|| moved(&raced, dir.path())));
+        both.map(|t| t.join().unwrap().is_ok())
+    });
+    assert_eq!(both.iter().filter(|done| **done).count(), 1, "{both:?}");
 }

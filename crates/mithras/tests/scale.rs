@@ -5,11 +5,12 @@ use detect::{CancelToken, KeptCandidates, Workers};
 use mithras::Detector;
 use mithras::batch::state::Status;
 use mithras::batch::{self, DetectionOutcome, DetectionState, Existing, Input, OutFolder};
-use mithras::batch::{Inputs, Shard, read_list};
+use mithras::batch::{Inputs, Shard, find, read_list};
 use mithras::demo::{Layout, Spec};
 use mithras::progress::{Listener, Silent};
 use mithras::report::{self, ReportError, RunFile};
 use mitosis::{Mpp, Rect};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -208,6 +209,65 @@ fn two_processes_on_one_folder_do_every_slide_once() {
     assert_eq!(text(out.join("counts.csv")), text(one.join("counts.csv")));
 }
 
+/// What `detect --resume` does.
+fn whole_run(slides: Vec<Input>, out: &Path, cancel: &CancelToken) -> RunFile {
+    let mut detector = detector();
+    let plan = mithras::run::RunPlan {
+        slides,
+        detectors: std::slice::from_mut(&mut detector),
+        out: OutFolder { path: out, existing: Existing::Resume },
+        command: &["mithras".to_owned()],
+    };
+    mithras::run::run(plan, &mut Silent, cancel).unwrap().file
+}
+
+#[test]
+fn slides_that_were_not_begun_are_missing_whatever_names_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |n: &str| dir.path().join(n);
+    fs::create_dir(at("slides")).unwrap();
+    let list = study(&at("slides"));
+    let plain = at("slides/plain.csv");
+    let rows = text(list.clone());
+    let names: Vec<&str> = rows.lines().map(|row| row.split(',').next().unwrap()).collect();
+    fs::write(&plain, names.join("\n")).unwrap();
+    let missing = |run: &RunFile| -> Vec<String> {
+        run.without_result.iter().map(|s| s.name.clone()).collect()
+    };
+    let [go, ended] = [(); 2].map(|()| CancelToken::new());
+    ended.cancel();
+    let of_folder = find(&[at("slides")], None, &BTreeMap::new()).unwrap().slides;
+    for (out, slides) in [("a", of_folder), ("b", inputs(&plain))] {
+        let out = at(out);
+        let (own, others): (Vec<_>, Vec<_>) = slides.into_iter().partition(|s| s.name == "s0");
+        // As the first of two parts.
+        let run = whole_run(own, &out, &go);
+        assert_eq!(missing(&run), ["bad", "s1", "s2", "s3", "s4"]);
+        assert!(run.to_string().contains("not begun here: 5 slides\n"), "{run}");
+        // A table that comes now is about them, too.
+        let notes = report::assign(std::slice::from_ref(&out), &list).unwrap();
+        assert!(notes.is_empty(), "{notes:?}");
+        let run = report::gather(std::slice::from_ref(&out), None).unwrap();
+        let case = |c: &report::CaseLine| (c.slides.join(" "), c.without_result.join(" "));
+        let cases = [("s0", "s1"), ("", "s2 s3"), ("", "s4"), ("", "bad")];
+        let cases = cases.map(|(done, open)| (done.to_owned(), open.to_owned()));
+        assert_eq!(run.cases.iter().map(case).collect::<Vec<_>>(), cases);
+        let run = whole_run(others, &out, &go);
+        assert_eq!((missing(&run), run.done, run.failed), (Vec::new(), 5, 1));
+        // Another slide later, by itself.
+        draw(&at("late.tiff"), 700, 600, 9, 2);
+        let late = || vec![Input::new(&at("late.tiff"))];
+        assert_eq!(missing(&whole_run(late(), &out, &ended)), ["late"]);
+        let gather = || report::gather(std::slice::from_ref(&out), None).unwrap();
+        assert_eq!(missing(&gather()), ["late"]);
+        let run = whole_run(late(), &out, &go);
+        assert_eq!((missing(&run), run.done), (Vec::new(), 6));
+        // What somebody takes away afterwards is not missing.
+        fs::remove_dir_all(out.join("late")).unwrap();
+        assert_eq!((missing(&gather()), gather().done), (Vec::new(), 5));
+    }
+}
+
 #[test]
 fn a_case_of_which_a_process_does_a_part_is_not_whole_until_all_its_slides_are_done() {
     let dir = tempfile::tempdir().unwrap();
@@ -216,14 +276,7 @@ fn a_case_of_which_a_process_does_a_part_is_not_whole_until_all_its_slides_are_d
     let go = |own: &[&str]| {
         let mut slides = inputs(&list);
         slides.retain(|s| own.contains(&&*s.name));
-        let mut detector = detector();
-        let plan = mithras::run::RunPlan {
-            slides,
-            detectors: std::slice::from_mut(&mut detector),
-            out: OutFolder { path: &out, existing: Existing::Resume },
-            command: &["mithras".to_owned()],
-        };
-        mithras::run::run(plan, &mut Silent, &CancelToken::new()).unwrap();
+        whole_run(slides, &out, &CancelToken::new());
         let cases = text(out.join("cases.csv"));
         cases.lines().find(|l| l.starts_with("P0,")).unwrap_or(&cases).to_owned()
     };
@@ -411,6 +464,17 @@ fn check_cases(out: &Path) {
     });
     let moved = moved.unwrap();
     assert_eq!((cases(&moved), &moved.unfinished), (expected.to_vec(), &run.unfinished));
+    // Without what it names, case P2 would not be there, and P0 would look whole.
+    let record = out.join(".runs/list-0123456789abcdef.json");
+    let sound = fs::read(&record).unwrap();
+    for damaged in ["{\"schema\": \"mithras.list/1\", \"sli", "{\"schema\": \"mithras.list/2\"}"] {
+        fs::write(&record, damaged).unwrap();
+        let refused = report::gather(&[out.to_owned()], None).unwrap_err();
+        assert!(matches!(refused, ReportError::List(_)), "{refused}");
+        let words = refused.to_string();
+        assert!(words.contains("list-0123456789abcdef.json") && words.contains("look whole"));
+    }
+    fs::write(&record, sound).unwrap();
 }
 
 #[test]

@@ -162,6 +162,34 @@ fn highdicom_reads_what_was_found_on_a_converted_slide() {
     assert_ne!(uid(&other), uid(&bytes), "the identifier in the file's head stays");
 }
 
+/// The report of the slide `case` and the annotations of one called `case.sr` are two files.
+#[test]
+fn no_slides_file_replaces_another_slides_report() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    let run = run(root, "case.svs", (20_000, 10_000), "ab");
+    fs::create_dir(run.join("case.sr")).unwrap();
+    for file in fs::read_dir(run.join("case")).unwrap().map(|e| e.unwrap().path()) {
+        fs::copy(&file, run.join("case.sr").join(file.file_name().unwrap())).unwrap();
+    }
+    let slides = root.join("slides");
+    fs::create_dir(&slides).unwrap();
+    for name in ["case", "case.sr"] {
+        let source = fs::read_dir(golden().join("case")).unwrap().map(|e| e.unwrap().path());
+        let to = slides.join(name);
+        fs::create_dir(&to).unwrap();
+        source
+            .filter(|p| p.is_file())
+            .for_each(|p| drop(fs::copy(&p, to.join(p.file_name().unwrap()))));
+    }
+    let (written, _) = write(root, "out", &slides, false);
+    assert_eq!(written.failed(), 0, "{written:?}");
+    let files: std::collections::BTreeSet<_> =
+        written.slides.iter().flat_map(|s| [s.file.clone(), s.report.clone()]).flatten().collect();
+    assert_eq!(files.len(), 4, "{files:?}");
+    assert_eq!(fs::read_dir(root.join("out")).unwrap().count(), 4);
+}
+
 /// A slide without a result has no file, and is named.
 #[test]
 fn slides_that_failed_or_are_under_way_are_named_by_every_export() {

@@ -79,8 +79,8 @@ struct Begin<'a> {
 #[derive(Serialize)]
 struct Chosen {
     slides: Vec<ChosenSlide>,
-    /// Files in the folders that are not slides.
-    skipped: usize,
+    /// What was not taken for a slide of its own, one line each.
+    notes: Vec<String>,
     /// A folder for their results, which does not exist yet.
     out: String,
 }
@@ -357,6 +357,7 @@ impl Start {
         let found = batch::find(&c.paths, None, &BTreeMap::new()).map_err(PageError::from)?;
         let paths: Vec<PathBuf> = found.slides.iter().map(|s| s.path.clone()).collect();
         let mut chosen = held(&self.chosen);
+        let notes = found.notes();
         let slides = found.slides.into_iter().map(|slide| {
             let id = chosen.iter().position(|p| *p == slide.path).unwrap_or_else(|| {
                 chosen.push(slide.path.clone());
@@ -368,7 +369,7 @@ impl Start {
         let own = || places::home().unwrap_or_else(std::env::temp_dir).join("mithras");
         let parent = self.settings.out.clone().unwrap_or_else(own);
         let out = places::fresh(&parent, &paths).display().to_string();
-        Ok(Answer::json(200, &Chosen { slides, skipped: found.skipped.len(), out }))
+        Ok(Answer::json(200, &Chosen { slides, notes, out }))
     }
 
     fn look(&self, l: &LookAt) -> Result<Answer, Answer> {
@@ -391,13 +392,13 @@ impl Start {
         };
         let mpp = g.mpp.map(Mpp::new).transpose()?;
         let mut found = batch::find(&paths, mpp, &BTreeMap::new())?;
-        let mut remarks = Vec::new();
+        let mut remarks = found.notes();
         if let Some(table) = &g.table {
             let note = found.take_columns(table, &mithras::report::written_columns())?;
             remarks.extend(note.map(|n| base::text::plain_lines(&n.to_string())));
         }
         if let Some(regions) = &g.regions {
-            found.restrict(regions, &Classes::default(), None)?;
+            found.restrict(regions, &[], &Classes::default(), None)?;
         }
         let own = self.settings.model.as_deref();
         let package = ModelPackage::find(Some(own.unwrap_or(Path::new(&g.model))))?;

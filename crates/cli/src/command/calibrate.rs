@@ -1,10 +1,10 @@
 //! `mithras calibrate`.
 
-use anyhow::{Context, bail};
+use anyhow::{Context, ensure};
 use evaluation::calibrate::{self, CalibrateError, Candidate, Slide};
 use evaluation::robustness::Robustness;
 use infer::ModelPackage;
-use review::view::{JudgedSlide, judged_slides};
+use review::view::{JudgedRun, JudgedSlide, judged_slides};
 use std::path::{Path, PathBuf};
 
 /// Fit a detector's scores and thresholds to a laboratory's own judged candidates
@@ -72,11 +72,10 @@ fn read(data: &Path, reviewer: Option<&str>, package: &ModelPackage) -> anyhow::
         }
         return Ok(Slide::measured(&measured)?);
     }
-    if !data.is_dir() {
-        bail!("{}: no such folder", data.display());
-    }
-    let slides = judged_slides(data, reviewer).with_context(|| data.display().to_string())?;
-    slides.iter().for_each(|s| crate::show::print_messages("note", &s.notes));
+    ensure!(data.is_dir(), "{}: no such folder", data.display());
+    let run = judged_slides(data, reviewer).with_context(|| data.display().to_string())?;
+    let JudgedRun { slides, notes } = run;
+    crate::show::print_messages("note", &notes);
     slides.into_iter().map(|s| Ok(slide(s, package)?)).collect()
 }
 

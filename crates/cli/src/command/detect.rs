@@ -197,6 +197,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         print_message("note", &join.to_string());
     }
     print_messages("note", &inputs.notes());
+    let listed: Vec<String> = inputs.slides.iter().map(|s| s.name.clone()).collect();
     if let Some(table) = &args.only
         && let Some(join) = inputs.retain_named(table)?
     {
@@ -208,7 +209,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     if let Some(regions) = &args.regions.regions {
         let RegionArgs { region_class, exclude_class, regions_mpp, .. } = &args.regions;
         let classes = Classes { include: region_class.clone(), exclude: exclude_class.clone() };
-        inputs.restrict(regions, &classes, *regions_mpp)?;
+        inputs.restrict(regions, &listed, &classes, *regions_mpp)?;
     }
     let stages = if args.stages == 1 { Stages::One } else { Stages::Two };
     let (package, builder) = args.engine.builder()?;

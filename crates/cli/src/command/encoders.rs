@@ -96,14 +96,14 @@ struct Convert {
     /// Licence of the weights
     #[arg(long)]
     license: String,
-    /// Classes of the linear layer in the file of weights, in its order, or a file that names them
-    /// (presets/classes/impash.toml)
+    /// Classes of the linear layer in the file of weights, in its order, or the path of a file that names them, as
+    /// presets/classes/impash.toml of the repository
     #[arg(long, value_name = "A,B,...|TOML", value_delimiter = ',', requires_all = ["weights", "mpp"])]
     classes: Vec<String>,
     /// The class that counts, where no file states it
     #[arg(long, value_name = "CLASS", requires = "classes")]
     positive: Option<String>,
-    /// Texts that describe the classes: presets/prompts/tumour.toml, or a file of your own
+    /// Path of a file of texts that describe the classes, as presets/prompts/tumour.toml of the repository
     #[arg(long, value_name = "TOML", requires_all = ["weights", "mpp", "tokenizer"], conflicts_with = "classes")]
     text: Option<PathBuf>,
     /// Tokenizer of the text tower (tokenizer.json)

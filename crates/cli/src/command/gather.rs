@@ -28,6 +28,6 @@ pub fn run(a: Args) -> anyhow::Result<ExitCode> {
     }
     let run = mithras::report::gather(&a.outs, a.into.as_deref())?;
     print_result(a.into.as_ref().unwrap_or(&a.outs[0]), &run, a.json)?;
-    let open = run.failed + run.unfinished.len();
+    let open = run.failed + run.without_result.len();
     Ok(super::exit(open, run.done + open))
 }

@@ -108,7 +108,7 @@ pub fn recount(a: RecountArgs) -> anyhow::Result<ExitCode> {
         let of = AtPoint { run: &a.run, into, thresholds, package, slides, command: &command };
         let run = mithras::report::at_point(&of)?;
         super::detect::print_result(into, &run, a.json)?;
-        let open = run.failed + run.unfinished.len();
+        let open = run.failed + run.without_result.len();
         return Ok(super::exit(open, run.done + open));
     }
     let grading = a.mitotic_score.map(|g| Grading::load(&g, a.field_diameter)).transpose()?;

@@ -48,10 +48,14 @@ for (const [rule, centres, expected] of [
   assert.ok(Math.abs(part - expected) < 1e-4, `${part}, not ${expected}`);
 }
 figures.verdict.set(key(0), 'mimicker');
-figures.added.push({ key: '+5.00,5.00', x: 5, y: 5, verdict: 'figure' });
-figures.added.push({ key: '+6.00,5.00', x: 6, y: 5, verdict: 'figure' });
+const add = (x, verdict = 'figure') => figures.add({ key: `+${x}.00,5.00`, x, y: 5, verdict });
+add(500);
+add(600);
 assert.equal(counts(run)[1], 4, 'one out, two added');
-assert.deepEqual(figures.place(5), { key: '+6.00,5.00', x: 6, y: 5, added: true });
+assert.deepEqual(figures.place(5), { key: '+600.00,5.00', x: 600, y: 5, added: true });
+add(601);
+assert.equal(counts(run)[1], 4, 'within 7.5 um of another one');
+add(601, null);
 assert.equal(figures.place(6), null);
 const [head, line] = countsCsv([['=cmd', 1, moved[0]]]).split('\n');
 assert.ok(head.startsWith('slide,figures,') && head.includes('run_cls'));

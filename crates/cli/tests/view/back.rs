@@ -2,6 +2,8 @@
 
 use super::made::{DOTS, Made, made, serve};
 use super::{DOTTED, DRAWN, recount};
+use mithras::batch::DetectionState;
+use mithras::batch::state::Status;
 use mithras::export::read_detections;
 use regions::Dataset;
 use serde_json::Value;
@@ -247,8 +249,15 @@ fn reviews_become_a_dataset() {
     review("anna", DOTTED, [820.5, 700.5], "figure", true);
     review("anna", DOTTED, [900.0, 800.0], "figure", true);
     review("anna", DOTTED, [900.0, 800.0], "removed", true);
+    // A slide without a result is left out and named.
+    let mut state = DetectionState::load(&made.run.join("dots")).unwrap();
+    (state.status, state.reason) = (Status::Failed, Some("cannot be read".into()));
+    std::fs::create_dir(made.run.join("z")).unwrap();
+    state.save(&made.run.join("z")).unwrap();
     let answer: Value = serde_json::from_str(&import(&[]).unwrap()).unwrap();
     assert_eq!((&answer["open"], &answer["images"]), (&1.into(), &2.into()), "{answer}");
+    let left_out = answer["left_out"].to_string();
+    assert!(left_out.contains("z: no result: cannot be read"), "{answer}");
     assert_eq!(answer["classes"]["mitotic_figure"], 2);
     assert_eq!(answer["classes"]["mimicker"], 1);
     let set = Dataset::open(&out).unwrap();

@@ -31,8 +31,8 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Restricts every slide to the regions of a file, or of a folder with one per slide. `mpp` is the um/px of masks
-    /// that state none.
+    /// Restricts every slide to the regions of a file, or of a folder with one per slide, which may hold those of
+    /// `listed` slides that are left to other runs. `mpp` is the um/px of masks that state none.
     ///
     /// # Errors
     /// [`RegionError`]: a slide without regions, regions without a slide, a class that no file has, or a file that
@@ -40,11 +40,14 @@ impl Inputs {
     pub fn restrict(
         &mut self,
         regions: &Path,
+        listed: &[String],
         classes: &Classes,
         mpp: Option<Mpp>,
     ) -> Result<(), RegionError> {
         let names: Vec<&str> = self.slides.iter().map(|s| s.name.as_str()).collect();
-        let files = roi::assign(regions, &names, mpp.map(Mpp::get))?;
+        let others: Vec<&str> =
+            listed.iter().map(String::as_str).filter(|n| !names.contains(n)).collect();
+        let files = roi::assign(regions, &names, &others, mpp.map(Mpp::get))?;
         classes.check(files.values().map(|f| &**f))?;
         for slide in &mut self.slides {
             slide.regions = files
@@ -152,13 +155,8 @@ pub enum InputError {
         reason: String,
     },
     /// A folder cannot be listed.
-    #[error("{}: cannot be listed: {source}", Shown(path))]
-    List {
-        /// Folder that cannot be listed.
-        path: PathBuf,
-        /// Error of the operating system.
-        source: std::io::Error,
-    },
+    #[error("{}: cannot be listed: {}", Shown(&.0.path), .0.source)]
+    List(#[from] base::file::ReadError),
     /// A folder without slides.
     #[error("{}: no slide in this folder ({others} other files)", Shown(path))]
     NoSlides {
@@ -242,6 +240,7 @@ pub fn find(
         let own = own.or(with);
         (slide.mpp, slide.own_mpp) = (own.or(mpp), own.is_some());
     }
+    found.enlist(arguments);
     Ok(found)
 }
 
@@ -340,18 +339,13 @@ fn expand(argument: &Path) -> Result<Vec<PathBuf>, InputError> {
 fn files_below(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>), InputError> {
     let hidden = |p: &Path| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
     let hidden_folder = |p: &Path| hidden(p) && p.is_dir();
-    let wanted = |p: &Path| !hidden_folder(p) && !holds_results(p);
-    let mut files = base::walk::files(folder, &wanted)
-        .map_err(|e| InputError::List { path: e.path, source: e.source })?;
+    // The pictures in a folder of results are not slides.
+    let wanted = |p: &Path| !hidden_folder(p) && !is_at(p);
+    let mut files = base::walk::files(folder, &wanted)?;
     files.retain(|f| f.is_file() || is_dangling(f));
     let (mut others, files): (Vec<_>, Vec<_>) = files.into_iter().partition(|f| hidden(f));
     others.retain(|f| named_as_slide(f));
     Ok((files, others))
-}
-
-/// Whether a folder is one that this program made for a slide: its pictures are not slides.
-fn holds_results(folder: &Path) -> bool {
-    is_at(folder)
 }
 
 /// Whether a path is a link to what is not there.

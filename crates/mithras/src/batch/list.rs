@@ -4,11 +4,12 @@ use super::inputs::{InputError, Inputs};
 use crate::file::WriteError;
 use crate::input::{Input, Listed, ListedSlide, stem};
 use base::digest::sha256;
+use base::json::JsonError;
 use base::table::{Format, Table, TableError, Unmatched, uncell};
 use mitosis::Mpp;
 use remote::Address;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Reads a list: the column `slide` (path, absolute or from the list's folder, or address), optionally `mpp`
@@ -53,12 +54,10 @@ pub fn read_list(path: &Path, mpp: Option<Mpp>, taken: &[&str]) -> Result<Inputs
         let path = address.map_or_else(|| folder.join(cell), |a| a.path());
         let name = stem(&path);
         if let Some(&first) = rows_of.get(&name) {
-            let line = rows.line(first);
+            let (line, cell) = (rows.line(first), remote::without_query(cell));
             let reason = if found.slides[first].path == path {
-                let cell = remote::without_query(cell);
                 format!("'{cell}' is already in line {line}; remove one of them")
             } else {
-                let cell = remote::without_query(cell);
                 format!(
                     "'{cell}' and the slide of line {line} would both be written to the folder \
                      `{name}`; rename one or put it into another list"
@@ -80,7 +79,7 @@ pub fn read_list(path: &Path, mpp: Option<Mpp>, taken: &[&str]) -> Result<Inputs
         let (mpp, own_mpp) = (own.or(mpp), own.is_some());
         found.slides.push(Input { path, name, mpp, own_mpp, columns, regions: None, list: None });
     }
-    found.enlist(path);
+    found.enlist(&[path.to_owned()]);
     Ok(found)
 }
 
@@ -107,24 +106,28 @@ impl Inputs {
                 (slide.mpp, slide.own_mpp) = (row.mpp, true);
             }
         }
-        self.enlist(list);
+        self.enlist(&[list.to_owned()]);
         Ok(note)
     }
 
-    /// Makes these slides the slides of a list, for the records of a run: cases are made of the further columns.
-    fn enlist(&mut self, list: &Path) {
-        let source = std::path::absolute(list).unwrap_or_else(|_| list.to_owned());
-        self.share_list(source.to_string_lossy().into_owned());
+    /// Makes these slides those of a list, or of the arguments of a command, for the records of a run.
+    pub(super) fn enlist(&mut self, sources: &[PathBuf]) {
+        let whole = |source: &PathBuf| std::path::absolute(source).unwrap_or(source.clone());
+        let sources = sources.iter().map(|s| whole(s).to_string_lossy().into_owned());
+        self.share_list(sources.collect::<Vec<_>>().join("\n"));
     }
 
     /// The same, of a list by a text that names it.
     pub(super) fn share_list(&mut self, source: String) {
-        let listed = |s: &Input| ListedSlide { name: s.name.clone(), columns: s.columns.clone() };
-        let slides = self.slides.iter().map(listed).collect();
-        let list = Arc::new(Listed { schema: SCHEMA.to_owned(), slides, source });
-        let named = self.slides.iter().any(|s| !s.columns.is_empty()).then_some(list);
-        self.slides.iter_mut().for_each(|s| s.list.clone_from(&named));
+        let list = Arc::new(listed(&Vec::from_iter(&self.slides), source));
+        self.slides.iter_mut().for_each(|s| s.list = Some(Arc::clone(&list)));
     }
+}
+
+fn listed(slides: &[&Input], source: String) -> Listed {
+    let slide = |s: &&Input| ListedSlide { name: s.name.clone(), columns: s.columns.clone() };
+    let slides = slides.iter().map(slide).collect();
+    Listed { schema: SCHEMA.to_owned(), slides, source }
 }
 
 /// The schema of a list in the records of a run.
@@ -132,25 +135,37 @@ const SCHEMA: &str = "mithras.list/1";
 /// Folder of what a run's processes write down before they begin, in that of the run.
 pub(crate) const RECORDS: &str = ".runs";
 
-/// Writes down which slides the lists of a run name, before its first slide, so that a case is known to lack those that
-/// are not begun.
+/// Writes down which slides a run is to search, and those of its lists that others search, before its first slide:
+/// a run and its cases are known to lack those that are not begun.
 ///
 /// # Errors
 /// [`WriteError`].
 pub(crate) fn record_lists(out: &Path, inputs: &[Input]) -> Result<(), WriteError> {
-    let lists = inputs.iter().filter_map(|i| Some((&i.list.as_ref()?.source, i.list.as_ref()?)));
-    for (source, list) in lists.collect::<BTreeMap<_, _>>() {
+    let single: Vec<&Input> = inputs.iter().filter(|i| i.list.is_none()).collect();
+    let names: Vec<&str> = single.iter().map(|i| i.name.as_str()).collect();
+    let own = (!single.is_empty()).then(|| listed(&single, names.join("\n")));
+    let lists = inputs.iter().filter_map(|i| i.list.as_deref()).chain(&own);
+    for (source, list) in lists.map(|l| (&l.source, l)).collect::<BTreeMap<_, _>>() {
         let path = out.join(RECORDS).join(format!("list-{}.json", &sha256(source)[..16]));
-        base::json::write(&path, &**list)?;
+        base::json::write(&path, list)?;
     }
     Ok(())
 }
 
-/// The slides that the lists of a run name, with their further columns, by name; a damaged record is ignored.
-pub(crate) fn listed(out: &Path) -> BTreeMap<String, Vec<(String, String)>> {
-    let files = base::walk::entries(&out.join(RECORDS)).unwrap_or_default();
-    let lists = files.iter().filter_map(|f| base::json::read_schema::<Listed>(f, SCHEMA).ok());
-    lists.flat_map(|l| l.slides).map(|s| (s.name, s.columns)).collect()
+/// The lists that name slides of runs, each with the file of its record.
+///
+/// # Errors
+/// [`JsonError`] for a record that is damaged: without it a case in part could look whole.
+pub(crate) fn lists(outs: &[PathBuf]) -> Result<Vec<(PathBuf, Listed)>, JsonError> {
+    let records = |out: &PathBuf| base::walk::entries(&out.join(RECORDS)).unwrap_or_default();
+    let mut files: Vec<PathBuf> = outs.iter().flat_map(records).collect();
+    files.retain(|f| f.file_name().unwrap_or_default().to_string_lossy().starts_with("list-"));
+    let read = |f: PathBuf| match base::json::read_schema(&f, SCHEMA) {
+        // Another process has removed it, as all its slides are begun.
+        Err(_) if !f.exists() => None,
+        read => Some(read.map(|list| (f, list))),
+    };
+    files.into_iter().filter_map(read).collect()
 }
 
 /// A complaint about a column's name.

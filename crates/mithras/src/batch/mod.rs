@@ -25,7 +25,7 @@ pub use finished::{Results, ResultsError, is_bound, results as finished_results}
 pub use former::outdated_slide;
 pub use inputs::{InputError, Inputs, find, find_files, named_as_slide, read_mpp_table};
 pub use list::read_list;
-pub(crate) use list::{RECORDS, listed, record_lists};
+pub(crate) use list::{RECORDS, lists, record_lists};
 pub use preflight::{StartError, preflight};
 pub use run::{Checked, Ended, Existing, Failure, Key, OutFolder, Outcome, Task, run};
 pub use shard::{Shard, ShardError};

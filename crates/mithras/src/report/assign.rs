@@ -5,12 +5,12 @@ use super::cases::written_columns;
 use super::gather::{all_records, alone};
 use super::slide_folder::slides;
 use crate::batch::state::Status;
-use crate::batch::{DetectionState, InputError, read_list};
+use crate::batch::{DetectionState, InputError, lists, read_list};
 use crate::input::Input;
 use base::remedy::{Remedied, Remedy};
 use base::table::Unmatched;
 use base::text::{Many, Shown};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Why a table does not give cases.
@@ -39,8 +39,9 @@ pub enum AssignError {
     },
 }
 
-/// Gives the slides of runs the columns of a list of [`read_list`], in place of those that they had; slides are found
-/// by the names of their files. The tables follow with [`super::gather`]. Gives notes on what does not meet.
+/// Gives the slides of runs, those that are not begun included, the columns of a list of [`read_list`], in place of
+/// those that they had; slides are found by the names of their files. The tables follow with [`super::gather`]. Gives
+/// notes on what does not meet.
 ///
 /// # Errors
 /// [`AssignError`]; nothing is changed for a table that cannot be read or names no slide of the runs.
@@ -53,18 +54,25 @@ pub fn assign(outs: &[PathBuf], list: &Path) -> Result<Vec<String>, AssignError>
         .map_err(|e| ReportError::Read { path: first.to_owned(), reason: e.to_string() })?;
     let _alone = alone(first)?;
     let found = slides(outs, &all_records(outs))?;
+    let mut recorded = lists(outs).map_err(ReportError::from)?;
+    let named = recorded.iter().flat_map(|(_, list)| list.slides.iter().map(|s| s.name.clone()));
+    let names: BTreeSet<String> = found.keys().cloned().chain(named).collect();
     let sides = ("the run", "the table");
-    let join = Unmatched::between(sides, found.keys().map(String::as_str), by_name.keys().copied());
-    if !found.keys().any(|name| by_name.contains_key(name.as_str())) {
+    let join = Unmatched::between(sides, names.iter().map(String::as_str), by_name.keys().copied());
+    let lacking = names.iter().filter(|name| !by_name.contains_key(name.as_str())).count();
+    if lacking == names.len() {
         let join = join.map(Box::new);
         return Err(AssignError::NoSlide { list: list.to_owned(), out: first.to_owned(), join });
     }
-    let (mut lacking, mut busy) = (0, 0);
+    for (path, list) in &mut recorded {
+        for slide in &mut list.slides {
+            by_name.get(&*slide.name).inspect(|i| slide.columns.clone_from(&i.columns));
+        }
+        base::json::write(path, list).map_err(ReportError::from)?;
+    }
+    let mut busy = 0;
     for (name, slide) in found {
-        let Some(input) = by_name.remove(name.as_str()) else {
-            lacking += 1;
-            continue;
-        };
+        let Some(input) = by_name.get(name.as_str()) else { continue };
         // As it is on disk: what was found may have a reason of its own for this run's tables. Another process writes
         // that of a slide that is under way.
         let Some(mut state) =
@@ -76,6 +84,7 @@ pub fn assign(outs: &[PathBuf], list: &Path) -> Result<Vec<String>, AssignError>
         state.columns.clone_from(&input.columns);
         state.save(&slide.folder).map_err(ReportError::from)?;
     }
+    by_name.retain(|name, _| !names.contains(*name));
     let note = |n: usize, what: &str| (n > 0).then(|| format!("{} {what}", Many(n, "slide")));
     let notes = [
         note(lacking, "of the run not in the table, with the columns that they had"),

@@ -5,13 +5,13 @@ use super::error::ReportError;
 use super::gather::{check_alike, gather};
 use super::record::{records, write_record};
 use super::run_file::RunFile;
-use super::slide_folder::OWN;
-use crate::batch::RECORDS;
+use super::slide_folder::{OWN, run_settings};
 use crate::batch::state::Status;
 use crate::batch::{self, DetectionState, Results, ResultsError, finished_results as results};
+use crate::batch::{RECORDS, lists};
 use crate::detector::{Thresholds, settings};
 use crate::export::{self, CountsFile, ExportError, pictures, read_detections};
-use crate::file::{self, Lock, LockError, WriteError};
+use crate::file::{self, Lock, LockError, MOST_BYTES, ReadError, Unfinished, WriteError};
 use crate::input::InputDigest;
 use crate::record::{GIVEN_POINT, NamedPoint, OWN_POINT, SlideRecord};
 use crate::regions;
@@ -22,7 +22,7 @@ use base::sealed::Sealed;
 use base::table::TableError;
 use base::text::Shown;
 use infer::{CardError, ModelPackage, PackageError};
-use mitosis::{Mpp, MppError};
+use mitosis::MppError;
 use serde_json::Value;
 use slide::{MppRule, OpenOptions, Slide};
 use std::collections::BTreeMap;
@@ -60,14 +60,9 @@ pub enum PointError {
     /// The package that names the operating point.
     #[error(transparent)]
     Package(#[from] PackageError),
-    /// The folder cannot be read.
-    #[error("{}: {source}", Shown(path))]
-    Folder {
-        /// Folder of the run.
-        path: PathBuf,
-        /// Error of the operating system.
-        source: std::io::Error,
-    },
+    /// A file or folder of the run.
+    #[error(transparent)]
+    Read(#[from] ReadError),
     /// The package is another one than the run's.
     #[error(
         "the run was made with other weights, or on another scale of scores, than package `{package}` has; its operating points do not hold for the run"
@@ -136,72 +131,72 @@ pub struct AtPoint<'a> {
 /// [`PointError`].
 pub fn at_point(of: &AtPoint<'_>) -> Result<RunFile, PointError> {
     let folders = slides_of(of.run)?;
-    let first = folders.iter().find(|(_, s)| s.is_done());
-    let Some((first, _)) = first else {
-        return Err(ReportError::Nothing { outs: vec![of.run.to_owned()] }.into());
-    };
+    let done = folders.iter().find(|(_, s)| s.is_done());
+    let (first, _) = done.ok_or_else(|| ReportError::Nothing { outs: vec![of.run.to_owned()] })?;
     let point = chosen(of, &counts(first)?)?;
-    std::fs::create_dir_all(of.into)
-        .map_err(|source| PointError::Folder { path: of.into.to_owned(), source })?;
-    if !slides_of(of.into)?.is_empty() || of.into.join("counts.csv").exists() {
-        return Err(PointError::Exists { path: of.into.to_owned() });
-    }
     {
         let _alone = Lock::take(of.into)?;
-        let mut configs = Vec::new();
-        for mut record in records(of.run) {
-            let before = record.settings();
-            moved(&mut record.config, &point);
-            record.config_sha256 = digest(&record.config);
-            record.command = of.command.to_vec();
-            write_record(of.into, &record)?;
-            configs.push(MovedConfig { before, after: record.config });
+        let holds = |file: &str| of.into.join(file).exists();
+        if !slides_of(of.into)?.is_empty() || [RECORDS, "counts.csv"].into_iter().any(holds) {
+            return Err(PointError::Exists { path: of.into.to_owned() });
         }
-        lists(of)?;
-        for (folder, state) in &folders {
-            slide(of, folder, state, &point)?;
-            let into = of.into.join(folder.file_name().unwrap_or_default());
-            let mut moved = moved_state(state, &configs, &point);
-            if moved.status != Status::Running {
-                let slide = into.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                let sealed = Sealed::new(&into, &slide, &batch::result_files());
-                moved.results = Some(
-                    sealed.map_err(|e| PointError::Folder { path: e.path, source: e.source })?,
-                );
-            }
-            moved.save(&into)?;
+        // All slides appear at once: whatever ends this before leaves no run that looks complete, and can be repeated.
+        let unfinished = Unfinished::new(of.into)?;
+        let whole = unfinished.path().join("run");
+        write(&AtPoint { into: &whole, ..*of }, &folders, &point)?;
+        let mut made = base::walk::entries(&whole)?;
+        // The records come first: they name what is missing if the system fails now.
+        made.sort_by_key(|path| !path.ends_with(RECORDS));
+        for from in made {
+            let path = of.into.join(from.file_name().unwrap_or_default());
+            std::fs::rename(&from, &path).map_err(|source| WriteError { path, source })?;
         }
     }
     Ok(gather(&[of.into.to_owned()], None)?)
 }
 
+fn write(
+    of: &AtPoint<'_>,
+    folders: &[(PathBuf, DetectionState)],
+    point: &NamedPoint,
+) -> Result<(), PointError> {
+    let mut configs = Vec::new();
+    for mut record in records(of.run) {
+        let before = record.settings();
+        moved(&mut record.config, point);
+        record.config_sha256 = digest(&record.config);
+        record.command = of.command.to_vec();
+        write_record(of.into, &record)?;
+        configs.push(MovedConfig { before, after: record.config });
+    }
+    for (from, list) in lists(&[of.run.to_owned()]).map_err(ReportError::from)? {
+        let name = from.file_name().unwrap_or_default();
+        base::json::write(&of.into.join(RECORDS).join(name), &list)?;
+    }
+    for (folder, state) in folders {
+        slide(of, folder, state, point)?;
+        let into = of.into.join(folder.file_name().unwrap_or_default());
+        let mut moved = moved_state(state, &configs, point);
+        if moved.status != Status::Running {
+            let slide = into.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            moved.results = Some(Sealed::new(&into, &slide, &batch::result_files())?);
+        }
+        moved.save(&into)?;
+    }
+    Ok(())
+}
+
 /// The slides' folders of a run with their states, by name.
 fn slides_of(run: &Path) -> Result<Vec<(PathBuf, DetectionState)>, PointError> {
-    let fail = |source| PointError::Folder { path: run.to_owned(), source };
     let mut all = Vec::new();
-    for entry in std::fs::read_dir(run).map_err(fail)? {
-        let folder = entry.map_err(fail)?.path();
+    for folder in base::walk::entries(run)? {
         let state = DetectionState::read(&folder)
             .map_err(|e| ReportError::from(ResultsError::with_state(&folder, &e)))?;
         all.extend(state.map(|state| (folder, state)));
     }
-    all.sort_by(|a, b| a.0.cmp(&b.0));
     let folders: Vec<PathBuf> = all.iter().map(|(folder, _)| folder.clone()).collect();
     check_alike(run, &folders)?;
     Ok(all)
-}
-
-/// Takes over the lists that name slides of the run, those without a folder included.
-fn lists(of: &AtPoint<'_>) -> Result<(), PointError> {
-    for from in base::walk::entries(&of.run.join(RECORDS)).unwrap_or_default() {
-        let name = from.file_name().unwrap_or_default();
-        if name.to_string_lossy().starts_with("list-") {
-            let bytes = file::read_whole(&from)
-                .map_err(|source| PointError::Folder { path: from.clone(), source })?;
-            file::write(&of.into.join(RECORDS).join(name), &bytes)?;
-        }
-    }
-    Ok(())
 }
 
 /// The pair with its name, as detection would note it.
@@ -240,13 +235,10 @@ fn chosen(of: &AtPoint<'_>, counts: &CountsFile) -> Result<NamedPoint, PointErro
 fn moved(config: &mut Value, NamedPoint { name, point }: &NamedPoint) {
     // By way of its text, so that thresholds, which are f32, keep the digits that they are written in.
     let text = serde_json::to_vec(point).expect("plain data becomes JSON");
-    if let Some(config) = config.as_object_mut() {
-        config.insert(
-            "thresholds".into(),
-            serde_json::from_slice(&text).expect("JSON as it was just written"),
-        );
-        config.insert("operating_point".into(), name.clone().into());
-    }
+    let Some(config) = config.as_object_mut() else { return };
+    let point = serde_json::from_slice(&text).expect("JSON as it was just written");
+    config.insert("thresholds".into(), point);
+    config.insert("operating_point".into(), name.clone().into());
 }
 
 fn slide(
@@ -257,11 +249,7 @@ fn slide(
 ) -> Result<(), PointError> {
     let slide = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let into = of.into.join(&slide);
-    let io = |path: &Path| {
-        let path = path.to_owned();
-        move |source| PointError::Folder { path, source }
-    };
-    std::fs::create_dir_all(&into).map_err(io(&into))?;
+    std::fs::create_dir_all(&into).map_err(|source| WriteError { path: into.clone(), source })?;
     if state.is_done() {
         let record = record(folder, &slide)?.at(point.clone());
         if let Some(models) = &record.subtypes {
@@ -275,7 +263,7 @@ fn slide(
         for file in [pictures::TISSUE, pictures::FLAWS, pictures::THUMBNAIL, regions::FILE] {
             let from = folder.join(file);
             if from.is_file() {
-                file::write(&into.join(file), &file::read_whole(&from).map_err(io(&from))?)?;
+                file::write(&into.join(file), &file::read(&from, MOST_BYTES)?)?;
             }
         }
         figures(of, folder, state, &record, &slide, &into)?;
@@ -289,11 +277,8 @@ fn slide(
 /// [`PointError`].
 pub(crate) fn record(folder: &Path, slide: &str) -> Result<SlideRecord, PointError> {
     let Results { counts, rows } = results(folder).map_err(ReportError::from)?;
-    let searched = match &counts.regions {
-        None => None,
-        Some(r) => Some(r.searched(folder, counts.slide.bounds_offset)?),
-    };
-    export::restored(&counts, rows, searched)
+    let searched = counts.regions.as_ref().map(|r| r.searched(folder, counts.slide.bounds_offset));
+    export::restored(&counts, rows, searched.transpose()?)
         .map_err(|source| PointError::Resolution { slide: slide.to_owned(), source })
 }
 
@@ -311,15 +296,9 @@ fn moved_state(
     point: &NamedPoint,
 ) -> DetectionState {
     let mut state = state.clone();
-    let own: Vec<(String, String)> = OWN
-        .iter()
-        .filter_map(|k| Some(((*k).to_owned(), state.settings.get(*k)?.clone())))
-        .collect();
-    let run = {
-        let mut run = state.settings.clone();
-        OWN.iter().for_each(|k| drop(run.remove(*k)));
-        run
-    };
+    let value = |k: &&str| Some(((*k).to_owned(), state.settings.get(*k)?.clone()));
+    let own: Vec<(String, String)> = OWN.iter().filter_map(value).collect();
+    let run = run_settings(&state);
     let mut hash = Sha256::new();
     if let Some(MovedConfig { after: config, .. }) = configs.iter().find(|c| c.before == run) {
         hash.update(digest(config));
@@ -356,16 +335,13 @@ fn figures(
     };
     let from = folder.join(pictures::FIGURES);
     if places(&before) == places(&record.rows) && from.is_file() {
-        let bytes = file::read_whole(&from)
-            .map_err(|source| PointError::Folder { path: from.clone(), source })?;
-        file::write(&into.join(pictures::FIGURES), &bytes)?;
-        return Ok(());
+        return Ok(file::write(&into.join(pictures::FIGURES), &file::read(&from, MOST_BYTES)?)?);
     }
     let recorded = PathBuf::from(&state.input.path);
     let path = of.slides.map_or_else(|| recorded.clone(), |d| d.join(&record.slide.file));
     let lost = || PointError::Slide { slide: slide.to_owned(), path: path.clone() };
     let digest = InputDigest::from_file(&path).map_err(|_| lost())?;
-    if digest.sha256 != record.slide.digest || !digest.same_content(&state.input) {
+    if digest.sha256 != record.slide.digest || !digest.same_slide(&state.input) {
         return Err(lost());
     }
     let r = &record.resolution;
@@ -375,8 +351,8 @@ fn figures(
         own
     } else {
         // Given to the run, where the file states none or another one.
-        let mpp: Option<Mpp> = Some(r.x);
-        let options = OpenOptions { mpp, mpp_rule: MppRule::Force, ..OpenOptions::default() };
+        let given = OpenOptions { mpp: Some(r.x), ..OpenOptions::default() };
+        let options = OpenOptions { mpp_rule: MppRule::Force, ..given };
         Slide::open_with(&path, &options).map_err(ExportError::from)?
     };
     Ok(pictures::write_figures(&opened, record, into)?)

@@ -37,6 +37,12 @@ pub enum ReportError {
         /// Digest of those that are there.
         now: String,
     },
+    /// A record of the slides of a list or of a command.
+    #[error(
+        "{0}; without it a run or a case that lacks slides would look whole: run detection on the same slides again \
+         and resume, which writes the record again, or remove the file to count without it"
+    )]
+    List(#[from] base::json::JsonError),
     /// A finished slide's results cannot be used.
     #[error(transparent)]
     Unsound(#[from] crate::batch::ResultsError),
@@ -114,6 +120,6 @@ fn paths(outs: &[PathBuf]) -> String {
 
 impl Remedied for ReportError {
     fn remedy(&self) -> Option<Remedy> {
-        matches!(self, Self::NoRecord { .. }).then_some(Remedy::ContinueDetection)
+        matches!(self, Self::NoRecord { .. } | Self::List(_)).then_some(Remedy::ContinueDetection)
     }
 }

@@ -8,7 +8,7 @@ use super::slide_folder::{Like, SlideFolder, run_settings, slides};
 use super::slide_line::SlideLine;
 use super::{region_table, summary, table};
 use crate::batch::state::{self, Status, differences};
-use crate::batch::{DetectionOutcome, DetectionState, listed};
+use crate::batch::{DetectionOutcome, DetectionState, lists};
 use crate::detector::Detector;
 use crate::file::{self, Lock, LockError};
 use std::collections::BTreeMap;
@@ -76,9 +76,9 @@ fn shared(
 /// # Errors
 /// [`ReportError::Config`] for the first that was not.
 pub fn check_alike(run: &Path, folders: &[PathBuf]) -> Result<(), ReportError> {
-    let states: Vec<_> = folders.iter().map(|f| (f, DetectionState::load(f))).collect();
-    let read: Vec<_> =
-        states.iter().filter_map(|(f, s)| Some((f.as_path(), s.as_ref()?))).collect();
+    let state = |folder: &PathBuf| Some((folder.clone(), DetectionState::load(folder)?));
+    let states: Vec<_> = folders.iter().filter_map(state).collect();
+    let read: Vec<_> = states.iter().map(|(f, s)| (f.as_path(), s)).collect();
     shared(&read, &records(run)).map(drop)
 }
 
@@ -133,15 +133,33 @@ fn files(
     if records.is_empty() {
         return Err(ReportError::NoRecord { outs: outs.to_vec() });
     }
-    let mut listed: BTreeMap<_, _> = outs.iter().flat_map(|out| listed(out)).collect();
-    listed.retain(|name, _| !found.contains_key(name));
+    let mut listed: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
+    for (path, list) in lists(outs)? {
+        let begun = |name| found.get(name).is_some_and(|f| state::is_at(&f.folder));
+        // Once all are begun, one whose folder is removed is not missing.
+        if list.slides.iter().all(|s| s.columns.is_empty() && begun(&s.name)) {
+            let _ = std::fs::remove_file(path);
+        }
+        // A command that names no columns takes none away.
+        for slide in list.slides {
+            let columns = listed.entry(slide.name).or_default();
+            if columns.is_empty() {
+                *columns = slide.columns;
+            }
+        }
+    }
+    for (name, slide) in &mut found {
+        let columns = listed.remove(name).unwrap_or_default();
+        if !slide.state.is_done() && slide.state.columns.is_empty() {
+            slide.state.columns = columns;
+        }
+    }
     let (run, page) = loop {
-        let of_run: Vec<&SlideFolder> =
-            found.values().filter(|s| !run.excludes(&s.state)).collect();
+        let (left_out, of_run): (Vec<&SlideFolder>, Vec<_>) =
+            found.values().partition(|s| run.excludes(&s.state));
         let (under_way, shown): (Vec<_>, Vec<_>) =
             of_run.into_iter().partition(|s| s.state.status == Status::Running);
-        let left_out = found.values().filter(|s| run.excludes(&s.state));
-        let open = under_way.iter().copied().chain(left_out.clone());
+        let open = under_way.iter().chain(&left_out);
         let without_result: Vec<Unfinished> = (open.map(|s| (&s.name, &s.state.columns)))
             .chain(&listed)
             .map(|(name, columns)| Unfinished { name: name.clone(), columns: columns.clone() })
@@ -150,7 +168,7 @@ fn files(
         let (cases, without_case) = cases_of(&lines, &without_result);
         let content = RunFile {
             unfinished: under_way.iter().map(|s| s.name.clone()).collect(),
-            left_out: left_out.map(|s| s.name.clone()).collect(),
+            left_out: left_out.iter().map(|s| s.name.clone()).collect(),
             without_result,
             cases,
             without_case,

@@ -1,6 +1,7 @@
 //! What one process runs with, written down before it begins, so that tables can be made without it.
 
 use super::error::ReportError;
+use crate::batch::RECORDS;
 use crate::detector::{Detector, settings};
 use crate::file::WriteError;
 use base::digest::sha256;
@@ -8,9 +9,6 @@ use infer::EngineReport;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
-
-/// Folder of these records in that of a run.
-const FOLDER: &str = ".runs";
 
 /// What one process runs with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -93,7 +91,7 @@ pub fn begin(out: &Path, detector: &Detector, command: &[String]) -> Result<(), 
 /// Writes a record into a run's folder. The same again makes no second file.
 pub(super) fn write_record(out: &Path, record: &RunRecord) -> Result<(), ReportError> {
     let bytes = base::json::pretty(record);
-    let folder = out.join(FOLDER);
+    let folder = out.join(RECORDS);
     std::fs::create_dir_all(&folder)
         .map_err(|source| WriteError { path: folder.clone(), source })?;
     let path = folder.join(format!("{}.json", &sha256(&bytes)[..16]));
@@ -107,7 +105,7 @@ pub(super) fn write_record(out: &Path, record: &RunRecord) -> Result<(), ReportE
 /// wrote it. A damaged one is ignored.
 pub(super) fn records(out: &Path) -> Vec<RunRecord> {
     let read = |path: &Path| base::json::read::<RunRecord>(path).ok();
-    let entries = std::fs::read_dir(out.join(FOLDER)).into_iter().flatten().flatten();
+    let entries = std::fs::read_dir(out.join(RECORDS)).into_iter().flatten().flatten();
     let found: Vec<_> = entries.filter_map(|e| read(&e.path())).collect();
     if found.is_empty() { read(&out.join("run.json")).into_iter().collect() } else { found }
 }

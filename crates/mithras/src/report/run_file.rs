@@ -46,7 +46,7 @@ pub struct RunFile {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unfinished: Vec<String>,
     /// Slides without a result here, with their cells of the list: `unfinished`, those of another configuration, and
-    /// those of the list that were not begun.
+    /// those that the run names and that were not begun.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub without_result: Vec<Unfinished>,
     /// Slides in the folder that were made with another configuration.

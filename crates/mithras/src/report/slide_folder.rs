@@ -7,7 +7,7 @@ use crate::batch::state::{self, StateError, Status, differ_in_one, differences, 
 use crate::batch::{DetectionState, Results, finished_results as results};
 use crate::detector::ENGINE_SETTING;
 use crate::export::CountsFile;
-use crate::file::Lock;
+use crate::file::{Lock, ReadError};
 use crate::input::InputDigest;
 use base::text::plain;
 use rayon::prelude::*;
@@ -167,7 +167,7 @@ fn check_same(
 ) -> Result<(), ReportError> {
     let (first, second) = (one.folder.clone(), other.folder.clone());
     let (a, b) = (&one.state, &other.state);
-    if !a.input.same_content(&b.input) {
+    if !a.input.same_slide(&b.input) {
         return Err(ReportError::Twice { name: one.name.clone(), first, second });
     }
     let noted = !a.settings.is_empty() && !b.settings.is_empty();
@@ -181,10 +181,8 @@ fn check_same(
 
 /// The slides of one.
 fn folder(out: &Path) -> Result<Vec<SlideFolder>, ReportError> {
-    let fail =
-        |e: std::io::Error| ReportError::Read { path: out.to_owned(), reason: e.to_string() };
-    let entries = std::fs::read_dir(out).map_err(fail)?.collect::<Result<Vec<_>, _>>();
-    let paths = entries.map_err(fail)?.into_par_iter().map(|e| e.path());
+    let fail = |e: ReadError| ReportError::Read { path: e.path, reason: e.source.to_string() };
+    let paths = base::walk::entries(out).map_err(fail)?.into_par_iter();
     paths
         .filter_map(|folder| {
             // Folders of slides never begin with a dot.

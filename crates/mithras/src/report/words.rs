@@ -105,6 +105,10 @@ impl fmt::Display for RunFile {
             let n = Many(run.unfinished.len(), "slide");
             writeln!(f, "under way or interrupted: {n}")?;
         }
+        let begun = run.unfinished.len() + run.left_out.len();
+        if run.without_result.len() > begun {
+            writeln!(f, "not begun here: {}", Many(run.without_result.len() - begun, "slide"))?;
+        }
         if !run.engines.is_empty() {
             let each = run.engines.iter().map(|(engine, n)| format!("{n} by {engine}"));
             let each = each.collect::<Vec<_>>().join(", ");

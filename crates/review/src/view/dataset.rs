@@ -110,6 +110,9 @@ pub struct ReviewedRegions {
     /// Verdicts on the same candidates of other weights.
     #[serde(skip_serializing_if = "is_zero")]
     pub other_weights: usize,
+    /// Slides that failed, are not finished, or whose results cannot be used, each with the reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     /// Sums.
     #[serde(flatten)]
     pub counts: Counts,
@@ -137,6 +140,7 @@ impl fmt::Display for ReviewedRegions {
         if self.other_weights > 0 {
             writeln!(f, "  about the same candidates of other weights: {}", self.other_weights)?;
         }
+        self.left_out.iter().try_for_each(|slide| writeln!(f, "  left out: {slide}"))?;
         writeln!(f, "  reviewed by {}", self.reviewers.join(", "))
     }
 }
@@ -199,8 +203,12 @@ pub fn dataset(
         joined: 0,
         other_weights: 0,
     };
+    let mut left_out = Vec::new();
     for item in &open_run(run, slides)? {
-        made.slide(item, &reviews)?;
+        match &item.counts {
+            Some(counts) => made.slide(item, counts, &reviews)?,
+            None => left_out.push(format!("{}: {}", item.name, item.note)),
+        }
     }
     if made.builder.images().is_empty() {
         return Err(nothing("no figure and no mimicker was settled by its reviewers".into()));
@@ -219,6 +227,7 @@ pub fn dataset(
         lost,
         joined,
         other_weights,
+        left_out,
         counts: set.counts(),
     };
     file::write(&out.join("import.json"), &base::json::pretty(&done))?;
@@ -237,8 +246,13 @@ struct Making<'a> {
 }
 
 impl Making<'_> {
-    fn slide(&mut self, item: &Item, reviews: &Reviews) -> Result<(), DatasetError> {
-        let (Some(counts), Some(folder)) = (&item.counts, &item.folder) else { return Ok(()) };
+    fn slide(
+        &mut self,
+        item: &Item,
+        counts: &CountsFile,
+        reviews: &Reviews,
+    ) -> Result<(), DatasetError> {
+        let Some(folder) = &item.folder else { return Ok(()) };
         let rows = report::results(folder).map_err(ReportError::from)?.rows;
         let candidates: BTreeMap<String, [f64; 2]> =
             rows.iter().map(|r| (Entry::key_of(r.x_px, r.y_px), [r.x_px, r.y_px])).collect();

@@ -50,6 +50,15 @@ pub enum JudgedError {
     },
 }
 
+/// A run with the verdicts of one reviewer.
+#[derive(Clone, Debug)]
+pub struct JudgedRun {
+    /// Its slides with results.
+    pub slides: Vec<JudgedSlide>,
+    /// What is to be known of the verdicts, and the slides that are left out with the reason.
+    pub notes: Vec<String>,
+}
+
 /// A slide of a run.
 #[derive(Clone, Debug)]
 pub struct JudgedSlide {
@@ -59,18 +68,17 @@ pub struct JudgedSlide {
     pub counts: CountsFile,
     /// Every candidate, and whether it is a figure where the reviewer decided that.
     pub candidates: Vec<(DetectionRow, Option<bool>)>,
-    /// What is to be known of the verdicts.
-    pub notes: Vec<String>,
 }
 
 /// Every slide of a run with the verdicts of one reviewer: a name in `RUN/reviews`, a log, or none where there is
 /// one log alone. Verdicts about another file of the same name are left out. A figure that a reviewer added is a
-/// verdict on the nearest candidate within 7.5 um; elsewhere it is not a candidate.
+/// verdict on the nearest candidate within 7.5 um; elsewhere it is not a candidate. Slides that failed or are not
+/// finished are left out, and named.
 ///
 /// # Errors
 /// [`JudgedError`].
-pub fn judged_slides(run: &Path, reviewer: Option<&str>) -> Result<Vec<JudgedSlide>, JudgedError> {
-    let folders = counted_folders(run)?;
+pub fn judged_slides(run: &Path, reviewer: Option<&str>) -> Result<JudgedRun, JudgedError> {
+    let (folders, without) = counted_folders(run)?;
     if folders.iter().any(|f| f == run) {
         return Err(OpenError::NoRun { path: run.to_owned() }.into());
     }
@@ -94,6 +102,8 @@ pub fn judged_slides(run: &Path, reviewer: Option<&str>) -> Result<Vec<JudgedSli
         return Err(JudgedError::Objects { path: log });
     }
     let reviews = Reviews::single("", VerdictLog::read(&log)?);
+    let left_out = without.iter().filter_map(|f| results(f).err());
+    let mut notes: Vec<String> = left_out.map(|e| format!("left out: {e}")).collect();
     let mut slides = Vec::new();
     for folder in &folders {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -104,16 +114,16 @@ pub fn judged_slides(run: &Path, reviewer: Option<&str>) -> Result<Vec<JudgedSli
         let verdicts = on_slide.verdicts();
         let key = |r: &DetectionRow| Entry::key_of(r.x_px, r.y_px);
         let keys: BTreeSet<String> = rows.iter().map(key).collect();
-        let mut notes = on_slide.notes();
+        notes.extend(on_slide.notes());
         notes.extend(reviews.model_note(slide, &counts.model, |k| keys.contains(k)));
         let verdict = |r: &DetectionRow| verdicts.get(&key(r))?.verdict.and_then(Verdict::counts);
         let candidates = rows.into_iter().map(|r| (verdict(&r), r)).map(|(v, r)| (r, v)).collect();
-        slides.push(JudgedSlide { name, counts, candidates, notes });
+        slides.push(JudgedSlide { name, counts, candidates });
     }
     if slides.iter().all(|s| s.candidates.iter().all(|(_, v)| v.is_none())) {
         return Err(JudgedError::Nothing { path: run.to_owned() });
     }
-    Ok(slides)
+    Ok(JudgedRun { slides, notes })
 }
 
 impl Remedied for JudgedError {

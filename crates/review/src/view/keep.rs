@@ -48,8 +48,10 @@ pub(super) fn keep_point(
     match at_point(&of) {
         Ok(_) => Ok(into),
         Err(e) => {
-            // It was not there before: what is in it is half a run.
-            let _ = std::fs::remove_dir_all(&into);
+            // It was not there before: what is in it is half a run, unless another process made one meanwhile.
+            if !matches!(e, PointError::Exists { .. } | PointError::Lock(_)) {
+                let _ = std::fs::remove_dir_all(&into);
+            }
             Err(e.into())
         }
     }

@@ -43,6 +43,15 @@ pub enum OpenError {
         /// Folder without results.
         path: PathBuf,
     },
+    /// A folder for files of an export that is a slide's own: slides called as its files would replace them.
+    #[error(
+        "{}: holds the results of a slide, which an export must not be mixed with; choose another folder",
+        Shown(path)
+    )]
+    SlideFolder {
+        /// Folder with results.
+        path: PathBuf,
+    },
     /// Slides that were not made alike.
     #[error(transparent)]
     Mixed(#[from] ReportError),
@@ -159,17 +168,18 @@ pub(crate) fn is_counted(folder: &Path) -> bool {
     folder.join("counts.json").symlink_metadata().is_ok()
 }
 
-/// Those of them that hold a count, or are finished and so have lost it.
+/// Those of them that hold a count, or are finished and so have lost it; and the others.
 ///
 /// # Errors
 /// [`OpenError::NoRun`] where none does.
-pub(super) fn counted_folders(run: &Path) -> Result<Vec<PathBuf>, OpenError> {
-    let mut folders = alike_folders(run)?;
-    folders.retain(|f| is_counted(f) || DetectionState::load(f).is_some_and(|s| s.is_done()));
-    if folders.is_empty() {
-        return Err(OpenError::NoRun { path: run.to_owned() });
+pub(super) fn counted_folders(run: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>), OpenError> {
+    let is_done = |f: &Path| DetectionState::load(f).is_some_and(|s| s.is_done());
+    let (counted, others): (Vec<_>, Vec<_>) =
+        alike_folders(run)?.into_iter().partition(|f| is_counted(f) || is_done(f));
+    match counted.is_empty() {
+        true => Err(OpenError::NoRun { path: run.to_owned() }),
+        false => Ok((counted, others)),
     }
-    Ok(folders)
 }
 
 /// The slides' folders of a run, those without a count included.
@@ -181,6 +191,17 @@ pub(super) fn every_folder(run: &Path) -> Result<Vec<PathBuf>, OpenError> {
     match folders.is_empty() {
         true => Err(OpenError::NoRun { path: run.to_owned() }),
         false => Ok(folders),
+    }
+}
+
+/// Checks that no slide's results are in a folder that an export writes into.
+///
+/// # Errors
+/// [`OpenError::SlideFolder`].
+pub(super) fn check_free(out: &Path) -> Result<(), OpenError> {
+    match is_counted(out) || state::is_at(out) {
+        true => Err(OpenError::SlideFolder { path: out.to_owned() }),
+        false => Ok(()),
     }
 }
 
@@ -299,7 +320,7 @@ fn of_run(folder: &Path, slides: Option<&Path>, reviews: Option<&Path>) -> Item 
     let same = match (&state, &item.counts) {
         (Some(s), _) if unread_same(file, &s.input) => true,
         (s, Some(c)) => InputDigest::from_file(file).is_ok_and(|d| {
-            d.sha256 == c.slide.digest && s.as_ref().is_none_or(|s| d.same_content(&s.input))
+            d.sha256 == c.slide.digest && s.as_ref().is_none_or(|s| d.same_slide(&s.input))
         }),
         // Nothing was found on it, so that nothing can be out of place.
         (_, None) => true,
@@ -322,13 +343,15 @@ fn without_file(mut item: Item, reason: String) -> Item {
     item
 }
 
-/// Whether size and time of change are those that the run saw: then the content need not be read.
+/// Whether size and time of change are those that the run saw: then the content need not be read. Those of the slide's
+/// other files are not known.
 fn unread_same(file: &Path, seen: &InputDigest) -> bool {
     let Ok(about) = std::fs::metadata(file) else { return false };
     let modified = about.modified().ok();
     let seconds = modified.and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok());
     let seconds = seconds.map_or(0, |d| d.as_secs());
-    (about.len(), seconds) == (seen.size, seen.modified) && !seen.sha256.is_empty()
+    let alone = !seen.sha256.is_empty() && seen.series_sha256.is_none();
+    alone && (about.len(), seconds) == (seen.size, seen.modified)
 }
 
 /// Opens the file for its size.

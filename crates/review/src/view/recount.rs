@@ -2,7 +2,7 @@
 
 use super::content::{HOTSPOTS, LogTexts, SETTLED};
 use super::desk::{self, PlacedHotspot, SlideFile};
-use super::open::{OpenError, counted_folders};
+use super::open::{OpenError, every_folder};
 use super::places::{Joined, Nearby};
 use super::qupath::{ObjectError, Objects, is_objects, slide_key};
 use super::review::{Entry, ReviewError, Verdict, VerdictLog, Verdicts, names_by_case};
@@ -249,7 +249,8 @@ pub struct Recount {
     pub file: PathBuf,
     /// Every slide of the run with a result.
     pub slides: Vec<RecountRow>,
-    /// Slides whose results cannot be used, by name, with the reason. They have no row.
+    /// Slides that failed, are not finished, or whose results cannot be used, by name, with the reason. They have
+    /// no row.
     pub failed: BTreeMap<String, String>,
     /// Names of slides that the reviewer judged and the run lacks, with the rule that would match them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -461,7 +462,7 @@ pub fn recount(
     grading: Option<Grading>,
     placed: bool,
 ) -> Result<Recount, RecountError> {
-    let folders = counted_folders(run)?;
+    let folders = every_folder(run)?;
     if folders.iter().any(|f| f == run) {
         return Err(OpenError::NoRun { path: run.to_owned() }.into());
     }

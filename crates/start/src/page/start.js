@@ -110,8 +110,8 @@ function entry(e) {
 async function add(paths) {
   if (!paths.length) { $('list-error').textContent = 'No slide is ticked.'; return; }
   await attempt('list-error', async () => {
-    const { slides, skipped } = await post('api/choose', { paths });
-    $('list-note').textContent = skipped ? `${skipped} files in the folder are not slides and were left aside.` : '';
+    const { slides, notes } = await post('api/choose', { paths });
+    $('list-note').textContent = notes.join('; ');
     for (const s of slides) if (!chosen.some((c) => c.id === s.id)) chosen.push(s);
     await propose();
     document.querySelectorAll('#entries input:checked').forEach((box) => { box.checked = false; });

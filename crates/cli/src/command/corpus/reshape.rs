@@ -2,10 +2,10 @@
 
 use anyhow::Context;
 use base::text::Many;
-use crops::overlap::refuse_overlap;
 use crops::transform;
 use crops::{Corpus, Header};
 use regions::folds::{FoldManifest, Scheme, Splittable};
+use regions::overlap::refuse_overlap;
 use regions::{self, Dataset};
 use std::path::PathBuf;
 
@@ -38,12 +38,12 @@ pub struct Split {
     out: PathBuf,
 }
 
-/// Refuses two corpora that share a slide, a patient or an image.
+/// Refuses two datasets, of crops or of regions, that share a slide, a patient or an image.
 #[derive(clap::Args)]
 pub struct Overlap {
-    /// Corpus for training.
+    /// Dataset for training.
     train: PathBuf,
-    /// Corpora for evaluation.
+    /// Datasets for evaluation.
     #[arg(required = true)]
     evaluation: Vec<PathBuf>,
 }
@@ -102,9 +102,8 @@ pub fn split(a: &Split) -> anyhow::Result<()> {
 
 /// Runs `corpus overlap`.
 pub fn overlap(a: &Overlap) -> anyhow::Result<()> {
-    let train = Corpus::open(&a.train)?;
     for dir in &a.evaluation {
-        refuse_overlap(&train, &Corpus::open(dir)?)?;
+        refuse_overlap(&a.train, dir)?;
         outln!("{} and {} share nothing", a.train.display(), dir.display());
     }
     Ok(())

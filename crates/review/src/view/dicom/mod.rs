@@ -2,7 +2,7 @@
 
 mod objects;
 
-use super::open::{OpenError, every_folder};
+use super::open::{OpenError, check_free, every_folder};
 use ::dicom::{EncodeError, Source, SourceError, is_dicom};
 use base::file::{self, WriteError};
 use base::json::JsonError;
@@ -114,6 +114,7 @@ pub fn write_dicom(
     patient: bool,
 ) -> Result<Written, DicomError> {
     let folders = every_folder(run)?;
+    check_free(out)?;
     let io = |source| DicomError::Folder { path: out.to_owned(), source };
     std::fs::create_dir_all(out).map_err(io)?;
     let mut written = Vec::new();
@@ -147,11 +148,14 @@ fn slide(
     let (digest, at) = results(folder)?;
     let made = objects::Made { digest: &digest, at };
     let bytes = objects::object(&counts, groups, &source, patient, made)?;
-    let file = format!("{}.dcm", row.name);
+    // `a.sr.dcm` is the report of the slide `a`.
+    let is_report = row.name.to_lowercase().ends_with(".sr");
+    let name = format!("{}{}", row.name, if is_report { "_" } else { "" });
+    let file = format!("{name}.dcm");
     file::write(&out.join(&file), &bytes)?;
     row.file = Some(file);
     let bytes = objects::report(&counts, &source, patient, made)?;
-    let file = format!("{}.sr.dcm", row.name);
+    let file = format!("{name}.sr.dcm");
     file::write(&out.join(&file), &bytes)?;
     row.report = Some(file);
     Ok(())
@@ -186,7 +190,7 @@ fn source(
     if let Some(file) = file.filter(|f| is_dicom(f)) {
         let digest = InputDigest::from_file(file)
             .map_err(|source| Left::Read { path: file.clone(), source })?;
-        let other = seen.is_some_and(|d| !digest.same_content(&d));
+        let other = seen.is_some_and(|d| !digest.same_slide(&d));
         if other || digest.sha256 != counts.slide.digest {
             return Err(Left::Other(file.clone()));
         }

@@ -1,6 +1,7 @@
 // One canvas over the slide: no element per figure, so that a hundred thousand draw smoothly.
 
-const RADIUS_UM = 7.5;
+import { RADIUS_UM } from './model.js';
+
 const REGION = '#7c3aed';
 /** Colours by what a mark means, from the common style; every mark has a dark and a light ring, so that it shows on pink, purple and white. */
 const style = getComputedStyle(document.documentElement);

@@ -3,6 +3,15 @@
 /** Half the side of the hotspot, um: of a square of 2 mm2. */
 export const HALF_UM = Math.SQRT2 / 2 * 1000;
 
+/** How near to each other two places are one cell, um. */
+export const RADIUS_UM = 7.5;
+
+/** Whether a word makes a figure; null where it decides nothing. */
+const isFigure = (word) => {
+  if (word === 'figure' || word === 'atypical') return true;
+  return word === 'mimicker' || word === 'removed' ? false : null;
+};
+
 /** Candidates of a slide as columns, with the reviewers' corrections on top. */
 export class Figures {
   constructor(detail) {
@@ -18,7 +27,9 @@ export class Figures {
     this.mpp = detail.mpp;
     this.analysed = detail.analysed_mm2;
     this.searched = detail.searched;
-    this.added = [];
+    // All that were ever added, with the reviewer's last word, and the candidate that each is at.
+    this.missed = [];
+    this.at = new Map();
     this.verdict = new Map();
     this.comment = new Map();
     this.accepted = new Uint8Array(this.x.length);
@@ -33,6 +44,36 @@ export class Figures {
   /** The key that a reviewer's verdict names a candidate by. */
   key(i) {
     return this.keys[i];
+  }
+
+  /** The figures that the reviewer added. */
+  get added() {
+    return this.missed.filter((a) => isFigure(a.verdict));
+  }
+
+  /** Takes a word about an added figure; null withdraws the one before. */
+  add({ key, x, y, verdict }) {
+    this.missed = this.missed.filter((a) => a.key !== key);
+    if (verdict) this.missed.push({ key, x, y, verdict });
+  }
+
+  /** um between two places. */
+  apart([ax, ay], [bx, by]) {
+    return Math.hypot((ax - bx) * this.mpp[0], (ay - by) * this.mpp[1]);
+  }
+
+  /** The nearest candidate to an added figure within the radius; null without one. */
+  nearest(a) {
+    if (!this.at.has(a.key)) {
+      let [best, least] = [null, RADIUS_UM];
+      for (let i = 0; i < this.length; i++) {
+        if (Math.abs(this.x[i] - a.x) * this.mpp[0] > least) continue;
+        const um = this.apart([this.x[i], this.y[i]], [a.x, a.y]);
+        if (um < least || (um === least && best === null)) [best, least] = [i, um];
+      }
+      this.at.set(a.key, best);
+    }
+    return this.at.get(a.key);
   }
 
   /** Key and place of a candidate, or beyond them of an added figure; null where absent. */
@@ -54,19 +95,57 @@ export class Figures {
 
   /** What counts: the reviewer's word where there is one, else the network's. */
   counts(i) {
-    const word = this.verdict.get(this.key(i));
-    if (word === 'figure' || word === 'atypical') return true;
-    if (word === 'mimicker' || word === 'removed') return false;
-    return this.accepted[i] === 1;
+    return isFigure(this.verdict.get(this.key(i))) ?? this.accepted[i] === 1;
   }
 
-  /** Places of all that counts: [x, y] in level-0 px. */
+  /** Places of all that counts, each once: [x, y] in level-0 px. */
   counted() {
+    const { hit, free } = joined(this);
     const out = [];
-    for (let i = 0; i < this.x.length; i++) if (this.counts(i)) out.push([this.x[i], this.y[i]]);
-    for (const a of this.added) out.push([a.x, a.y]);
-    return out;
+    for (let i = 0; i < this.x.length; i++) if (this.counts(i) || hit.has(i)) out.push([this.x[i], this.y[i]]);
+    return out.concat(free);
   }
+}
+
+/**
+ * The candidates that added figures are at, and the places of the other added figures, of which those near each other are one. As the
+ * program joins them (`view::places`).
+ */
+function joined(figures) {
+  const all = [...figures.missed].sort((a, b) => (a.key < b.key ? -1 : 1));
+  if (!figures.mpp) return { hit: new Set(), free: figures.added.map((a) => [a.x, a.y]) };
+  // Who rejects a candidate and adds a figure near it means two cells.
+  const rejected = (i) => i !== null && isFigure(figures.verdict.get(figures.key(i))) === false;
+  const two = new Set(all.filter((a) => isFigure(a.verdict)).map((a) => figures.nearest(a)).filter(rejected));
+  const [hit, free] = [new Set(), []];
+  for (const a of all) {
+    const i = figures.nearest(a);
+    if (i === null || two.has(i)) free.push(a);
+    else if (isFigure(a.verdict)) hit.add(i);
+  }
+  return { hit, free: groups(figures, free) };
+}
+
+/** The first place of each group of places that has a figure: nearest pairs first, and every two of a group within the radius. */
+function groups(figures, free) {
+  const um = (i, j) => figures.apart([free[i].x, free[i].y], [free[j].x, free[j].y]);
+  const pairs = [];
+  for (let i = 0; i < free.length; i++) {
+    for (let j = i + 1; j < free.length; j++) {
+      if (Math.abs(free[i].x - free[j].x) * figures.mpp[0] <= RADIUS_UM && um(i, j) <= RADIUS_UM) pairs.push([um(i, j), i, j]);
+    }
+  }
+  pairs.sort((p, q) => p[0] - q[0] || p[1] - q[1] || p[2] - q[2]);
+  const first = [...free.keys()];
+  const members = free.map((_, i) => [i]);
+  for (const [, i, j] of pairs) {
+    const [a, b] = [Math.min(first[i], first[j]), Math.max(first[i], first[j])];
+    if (a === b || !members[a].every((p) => members[b].every((q) => um(p, q) <= RADIUS_UM))) continue;
+    for (const q of members[b]) first[q] = a;
+    members[a].push(...members[b]);
+    members[b] = [];
+  }
+  return members.filter((m) => m.some((i) => isFigure(free[i].verdict))).map(([i]) => [free[i].x, free[i].y]);
 }
 
 /** First place in sorted `all` whose value is not `below`. */

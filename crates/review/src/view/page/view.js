@@ -753,7 +753,7 @@ function forget() {
   const f = state.figures;
   f.verdict.clear();
   f.comment.clear();
-  f.added = [];
+  f.missed = [];
   state.history = [];
   showHistory();
   commentShown(true);
@@ -793,10 +793,8 @@ function showHistory() {
 }
 
 function apply(e, f = state.figures) {
-  if (e.added) {
-    f.added = f.added.filter((a) => a.key !== e.key);
-    if (e.verdict === 'figure' || e.verdict === 'atypical') f.added.push({ key: e.key, x: e.x, y: e.y, verdict: e.verdict });
-  } else if (e.verdict === null) f.verdict.delete(e.key);
+  if (e.added) f.add(e);
+  else if (e.verdict === null) f.verdict.delete(e.key);
   else f.verdict.set(e.key, e.verdict);
   if (e.comment) f.comment.set(e.key, e.comment);
   else f.comment.delete(e.key);

@@ -15,7 +15,9 @@ for (entry in project.getImageList()) {
     if (!entry.hasImageData())
         continue // never opened, so nothing was imported into it
     def objects = entry.readHierarchy().getAllObjects(false).findAll { it.isDetection() || it.isAnnotation() }
-    def file = new File(folder, stem(entry.getImageName()) + '.geojson')
+    // As the imported file is called: a slide's name that is taken in the run has an underscore behind it.
+    def names = ['', '_'].collect { stem(entry.getImageName()) + it }
+    def file = new File(folder, (names.find { new File(folder.parentFile, it + '.geojson').exists() } ?: names[0]) + '.geojson')
     PathIO.exportObjectsAsGeoJSON(file, objects, PathIO.GeoJsonExportOptions.FEATURE_COLLECTION)
     println "${file}: ${objects.size()} objects"
 }

@@ -11,7 +11,9 @@ if (project == null)
     throw new IllegalStateException('Open a project first')
 int found = 0
 for (entry in project.getImageList()) {
-    def file = new File(folder, stem(entry.getImageName()) + '.geojson')
+    // A slide's name that is taken in the run has an underscore behind it.
+    def names = ['', '_'].collect { stem(entry.getImageName()) + it }
+    def file = names.collect { new File(folder, it + '.geojson') }.find { it.exists() } ?: new File(folder, names[0] + '.geojson')
     if (!file.exists()) {
         println "no ${file.getName()} for ${entry.getImageName()}"
         continue

@@ -1,6 +1,6 @@
 //! A run as a folder for QuPath, and what was corrected there, read back.
 
-use super::open::{OpenError, every_folder};
+use super::open::{OpenError, check_free, every_folder};
 use super::places::Nearby;
 use super::review::{Entry, SlideKey, SlideVerdicts, Verdict};
 use base::file::{self, WriteError};
@@ -20,10 +20,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+/// Folder of what was corrected in QuPath, in that of an export.
+const CORRECTED: &str = "corrected";
 /// Scripts that are written next to the slides; `@FOLDER@` is replaced by the folder of the files.
 const SCRIPTS: [(&str, &str, &str); 2] = [
     ("import.groovy", ".", include_str!("import.groovy")),
-    ("export.groovy", "corrected", include_str!("export.groovy")),
+    ("export.groovy", CORRECTED, include_str!("export.groovy")),
 ];
 
 /// Classes of QuPath in addition to those that candidates are written with: areas of a new project, and what is plainly
@@ -119,6 +121,8 @@ pub struct Project {
 /// [`QupathError`].
 pub fn write_project(run: &Path, out: &Path) -> Result<Project, QupathError> {
     let folders = every_folder(run)?;
+    check_free(out)?;
+    check_free(&out.join(CORRECTED))?;
     let io = |source| QupathError::Folder { path: out.to_owned(), source };
     std::fs::create_dir_all(out).map_err(io)?;
     let (mut slides, mut failed) = (BTreeMap::new(), BTreeMap::new());
@@ -128,7 +132,7 @@ pub fn write_project(run: &Path, out: &Path) -> Result<Project, QupathError> {
             Ok(found) => {
                 let regions = outlines(folder, found.counts.slide.bounds_offset)?;
                 let features = features(&found.counts, &found.rows, &regions)?;
-                file::write(&out.join(format!("{name}.geojson")), &features)?;
+                file::write(&out.join(format!("{}.geojson", file_name(&name))), &features)?;
                 slides.insert(name, found.rows.len());
             }
             Err(e) => drop(failed.insert(name, e.to_string())),
@@ -141,6 +145,12 @@ pub fn write_project(run: &Path, out: &Path) -> Result<Project, QupathError> {
         file::write(&out.join(name), script.replace("@FOLDER@", &quoted).as_bytes())?;
     }
     Ok(Project { folder: out.to_owned(), slides, failed })
+}
+
+/// The name of a slide's file without its suffix. A file `qupath.geojson` is the run's own, read as that of the slide
+/// whose folder it is in.
+fn file_name(slide: &str) -> String {
+    if slide == "qupath" { format!("{slide}_") } else { slide.to_owned() }
 }
 
 impl fmt::Display for Project {
@@ -192,7 +202,7 @@ impl Objects {
 
     /// The slides that there are objects of.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.of.keys().map(String::as_str)
+        self.of.keys().map(|name| if *name == file_name("qupath") { "qupath" } else { name })
     }
 
     /// The verdicts on a slide: where its objects differ from what was written for it. None for a slide
@@ -203,7 +213,8 @@ impl Objects {
         counts: &CountsFile,
         rows: &[DetectionRow],
     ) -> Option<(SlideVerdicts, Vec<String>)> {
-        let name = [slide, &counts.slide.file].into_iter().find(|n| self.of.contains_key(*n))?;
+        let names = [slide, &file_name(slide), &counts.slide.file];
+        let name = names.into_iter().find(|n| self.of.contains_key(*n))?;
         let objects = &self.of[name];
         let mut verdicts: Vec<Option<Verdict>> = vec![None; rows.len()];
         let mut there = vec![false; rows.len()];
