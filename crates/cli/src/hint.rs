@@ -38,6 +38,7 @@ const TYPES: &[Known] = &[
     known::<mithras::subtypes::SubtypeError>,
     known::<outcome::Error>,
     known::<regions::RegionsError>,
+    known::<regions::overlap::OverlapError>,
     known::<regions::annotations::ImportError>,
     known::<regions::export::ExportError>,
     known::<regions::labelled::LabelledError>,

@@ -162,6 +162,14 @@ const PROSE: &[(&str, &str, How)] = &[
         Test(REMEDIES.0, REMEDIES.1),
     ),
     (
+        "run detection on the same slides again and resume",
+        "mithras",
+        Test(
+            "crates/mithras/tests/scale.rs",
+            "slides_that_were_not_begun_are_missing_whatever_names_them",
+        ),
+    ),
+    (
         "name these slides, too, or choose another folder",
         "construct",
         Test("crates/cli/tests/corpus_build.rs", "a_list_gives_the_corpus_of_its_slides"),

@@ -2,6 +2,7 @@
 
 use crate::dataset::{Dataset, RegionsError};
 use base::digest::hex;
+use base::remedy::{Remedied, Remedy};
 use crops::slide_name::bare;
 use crops::{Columns, Corpus, CorpusError};
 use std::collections::BTreeSet;
@@ -26,6 +27,16 @@ pub enum OverlapError {
     /// A dataset of regions cannot be read.
     #[error(transparent)]
     Regions(#[from] RegionsError),
+}
+
+impl Remedied for OverlapError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Shared { .. } => None,
+            Self::Crops(e) => e.remedy(),
+            Self::Regions(e) => e.remedy(),
+        }
+    }
 }
 
 /// Slides, patients, and digests of images: of pixels where they are crops, of files where they are regions.
