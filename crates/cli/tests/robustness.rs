@@ -151,6 +151,21 @@ fn a_detector_is_measured_and_its_card_says_so() {
     assert_eq!(self::card(&package)["results"]["robustness"]["f1_mean"], printed["f1_mean"]);
 }
 
+/// A class without crops has no AUC; neither has a set of one class alone.
+fn classes_may_lack_crops(data: &Path, out: &Path, words: &[&str]) {
+    for (missing, crops) in [("c", [4, 4, 0]), ("b", [4, 0, 0])] {
+        fs::remove_dir_all(data.join("test").join(missing)).unwrap();
+        let (ok, text, err) = mithras(words);
+        assert!(ok, "{err}");
+        let found = json(&out.join("robustness.json"));
+        assert_eq!(found["crops"], serde_json::json!(crops));
+        assert_eq!(found["classes"], serde_json::json!(["a", "b", "c"]));
+        let alone = crops[1] == 0;
+        assert_eq!(found["rows"][0]["auc"].is_null(), alone, "{found}");
+        assert_eq!(text.lines().nth(1).unwrap().contains(" -"), alone, "{text}");
+    }
+}
+
 #[test]
 fn a_classifier_is_measured_on_labelled_crops() {
     let dir = tempfile::tempdir().unwrap();
@@ -223,18 +238,7 @@ fn a_classifier_is_measured_on_labelled_crops() {
         assert!((a - b).abs() < 1e-5, "{ours}: {a}, {theirs}: {b}");
     }
 
-    // A class without crops has no AUC; neither has a set of one class alone.
-    for (missing, crops) in [("c", [4, 4, 0]), ("b", [4, 0, 0])] {
-        fs::remove_dir_all(data.join("test").join(missing)).unwrap();
-        let (ok, text, err) = mithras(&words);
-        assert!(ok, "{err}");
-        let found = json(&out.join("robustness.json"));
-        assert_eq!(found["crops"], serde_json::json!(crops));
-        assert_eq!(found["classes"], serde_json::json!(["a", "b", "c"]));
-        let alone = crops[1] == 0;
-        assert_eq!(found["rows"][0]["auc"].is_null(), alone, "{found}");
-        assert_eq!(text.lines().nth(1).unwrap().contains(" -"), alone, "{text}");
-    }
+    classes_may_lack_crops(&data, &out, &words);
 
     for (more, word) in [
         (["--task", "ami-br", "--part", "test"], "none"),

@@ -1,5 +1,6 @@
 """The peer of bench.rs in PyTorch: python bench_peer.py scl|unet|mae [threads], or step SIZE VIEWS PRECISION DEVICE RUNS"""
 
+import os
 import pathlib
 import resource
 import sys
@@ -12,6 +13,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tests/golden"))
 from generate import Unet  # noqa: E402
 
 torch.use_deterministic_algorithms(False)
+# That script sets two; the other contestant takes what the environment states.
+torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", os.cpu_count())))
 
 
 def timed(what, n, f):

@@ -8,7 +8,6 @@ use crops::audit::{
 };
 use crops::contradiction::repeated_images;
 use crops::inspect::{histograms, montage};
-use regions::overlap::refuse_overlap;
 use crops::schema::pixel_hash;
 use crops::transform::{Interchange, Scores, interchange, merge};
 use crops::{Columns, Corpus, CorpusWriter, CropMeta, Header, Label, Layout, Split};
@@ -17,6 +16,7 @@ use regions::Given;
 use regions::annotations::{ImportOptions, importer};
 use regions::cut::{CutOptions, cut};
 use regions::folds::{FoldManifest, Place, Scheme};
+use regions::overlap::refuse_overlap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;

@@ -279,7 +279,10 @@ mod tests {
         assert_eq!(all[0].attribute("SizeY"), None);
         assert_eq!(all[0].mpp().unwrap().0, 0.25);
         assert!(images("<OME><Image></OME>", |_| 3).is_err());
-        assert_eq!((micrometres("nm"), micrometres("pm"), micrometres("ft")), (1e-3, 1e-6, 304_800.0));
+        assert_eq!(
+            (micrometres("nm"), micrometres("pm"), micrometres("ft")),
+            (1e-3, 1e-6, 304_800.0)
+        );
         assert!(micrometres("pixel").is_nan());
     }
 }
