@@ -210,10 +210,8 @@ fn a_classifier_is_measured_on_labelled_crops() {
     assert_eq!(table.lines().next(), Some(head));
     assert!(fs::read_to_string(out.join("robustness.svg")).unwrap().contains("noise-8"));
     let printed = &card(&package)["results"]["robustness"];
-    assert_eq!(
-        (printed["items"].as_integer(), printed["changes"].as_integer()),
-        (Some(12), Some(2))
-    );
+    let printed = ["items", "changes"].map(|key| printed[key].as_integer());
+    assert_eq!(printed, [Some(12), Some(2)]);
 
     // The values are those of `classify` and `evaluate classification` on the clean crops.
     let predictions = at("p.csv");

@@ -6,7 +6,7 @@
 //! | [`writer`], [`reader`], [`shard`] | append-safe writing, checked and shuffled reading |
 //! | [`slide_name`] | the one slide that names with and without a suffix mean |
 //! | [`encoding`] | how a crop's pixels are stored |
-//! | [`overlap`], [`transform`], [`inspect`], [`contradiction`] | overlap, merging and label interchange, figures, repeated images |
+//! | [`transform`], [`inspect`], [`contradiction`] | merging and label interchange, figures, repeated images |
 //! | [`audit`] | blinded samples, packages, verdicts |
 //! | [`pairs`] | view pairs for pretraining |
 

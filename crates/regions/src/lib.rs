@@ -6,6 +6,7 @@
 //! | [`dataset`] | images and slides with exhaustive labels |
 //! | [`cut`] | crops from annotations and images |
 //! | [`folds`] | the one manifest of folds, for regions and for crops |
+//! | [`overlap`] | what two datasets share |
 //! | [`export`], [`yolo`], [`sheets`] | a dataset in other forms |
 //! | [`scene`], [`augment`] | a labelled image in memory, and what is drawn from it |
 //! | [`task`] | labelled crops of a classification task, training and test as two types, folds |

@@ -384,6 +384,30 @@ fn a_changed_data_file_of_a_slide_is_noticed_when_the_slide_is_opened() {
     assert_eq!(opened().file.as_deref(), Some(&*slide));
 }
 
+/// Counts each of some cases as the page does.
+const COUNTED: &str = "const { Figures } = await import(process.argv[1]); const all = [];
+    for (const { mpp, x, y, accepted, entries } of JSON.parse(process.argv[2])) {
+        const s = accepted.map((a) => (a ? 0.9 : 0.1));
+        const f = new Figures({ mpp, searched: true, columns: { x, y, s_seg: s, s_cls: s, outside: s.map(() => false) } });
+        f.accept({ seg: 0.5, cls: 0.5 });
+        for (const e of entries) if (e.added) f.add(e); else f.verdict.set(e.key, e.verdict);
+        all.push(f.counted().sort((a, b) => a[0] - b[0] || a[1] - b[1]));
+    }
+    console.log(JSON.stringify(all));";
+
+/// What the page counts; none without Node.
+fn counted_by_the_page(model: &Path, cases: &[Value]) -> Option<Vec<Vec<[f64; 2]>>> {
+    let cases = serde_json::to_string(cases).unwrap();
+    let asked = Command::new("node")
+        .args(["--input-type=module", "-e", COUNTED, "--"])
+        .arg(model)
+        .arg(cases)
+        .output();
+    let out = asked.ok()?;
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    Some(serde_json::from_slice(&out.stdout).unwrap())
+}
+
 /// Candidates and added figures in a square of 100 um, so that many are near each other.
 #[test]
 fn the_page_counts_added_figures_as_a_recount_does() {
@@ -391,15 +415,6 @@ fn the_page_counts_added_figures_as_a_recount_does() {
     let model = dir.path().join("model.mjs");
     let page = testkit::workspace().join("crates/review/src/view/page/model.js");
     fs::copy(page, &model).unwrap();
-    let script = "const { Figures } = await import(process.argv[1]); const all = [];
-        for (const { mpp, x, y, accepted, entries } of JSON.parse(process.argv[2])) {
-            const s = accepted.map((a) => (a ? 0.9 : 0.1));
-            const f = new Figures({ mpp, searched: true, columns: { x, y, s_seg: s, s_cls: s, outside: s.map(() => false) } });
-            f.accept({ seg: 0.5, cls: 0.5 });
-            for (const e of entries) if (e.added) f.add(e); else f.verdict.set(e.key, e.verdict);
-            all.push(f.counted().sort((a, b) => a[0] - b[0] || a[1] - b[1]));
-        }
-        console.log(JSON.stringify(all));";
     let run = whole(dir.path());
     let found = mithras::report::results(&run.join("case")).unwrap();
     let mut seed = 3_u64;
@@ -413,15 +428,9 @@ fn the_page_counts_added_figures_as_a_recount_does() {
         let mut place = || [random(40_000) as f64 / 100.0, random(40_000) as f64 / 100.0];
         let at: Vec<[f64; 2]> = (0..12).map(|_| place()).collect();
         let added: Vec<[f64; 2]> = (0..25).map(|_| place()).collect();
-        let row = case.rows[0].clone();
-        case.rows = at
-            .iter()
-            .map(|[x, y]| {
-                let mut r = row.clone();
-                (r.x_px, r.y_px) = (*x, *y);
-                r
-            })
-            .collect();
+        let row = case.rows[0];
+        let moved = |[x, y]: &[f64; 2]| mithras::record::DetectionRow { x_px: *x, y_px: *y, ..row };
+        case.rows = at.iter().map(moved).collect();
         case.rows.iter_mut().for_each(|r| r.accepted = random(2) == 0);
         let words = [Verdict::Figure, Verdict::Mimicker, Verdict::Unsure, Verdict::Removed];
         let mut log = VerdictLog::open(dir.path(), &format!("r{k}")).unwrap();
@@ -469,17 +478,9 @@ fn the_page_counts_added_figures_as_a_recount_does() {
         ])));
     }
     assert!(joined > 20, "hardly any figures are near each other: {joined}");
-    let cases = serde_json::to_string(&cases).unwrap();
-    let asked = Command::new("node")
-        .args(["--input-type=module", "-e", script, "--"])
-        .arg(&model)
-        .arg(cases)
-        .output();
-    let Ok(out) = asked else {
+    let Some(counted) = counted_by_the_page(&model, &cases) else {
         return eprintln!("SKIPPED: the page's own counting was not tested; it needs Node");
     };
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    let counted: Vec<Vec<[f64; 2]>> = serde_json::from_slice(&out.stdout).unwrap();
     for (k, (page, program)) in counted.iter().zip(&expected).enumerate() {
         assert_eq!(page, program, "case {k}");
     }
