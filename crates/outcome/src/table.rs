@@ -516,7 +516,14 @@ mod tests {
         fn cells_come_back(cells in prop::collection::vec("[a-zA-Z0-9 ,;\"\n]{0,6}", 1..20)) {
             let mut out = base::table::Writer::new(["x", "y"]);
             cells.iter().for_each(|c| out.push([c.as_str(), "1"]));
-            let t = Table::parse(Path::new("f.csv"), &out.into_bytes()).unwrap();
+            let t = match Table::parse(Path::new("f.csv"), &out.into_bytes()) {
+                // A cell whose lines look like rows is refused.
+                Err(Error::Table(TableError::Swallowed { .. })) => {
+                    prop_assert!(cells.iter().any(|c| c.contains('\n') && c.contains([',', ';'])));
+                    return Ok(());
+                }
+                read => read.unwrap(),
+            };
             for (row, c) in cells.iter().enumerate() {
                 prop_assert_eq!(&t.columns[0][row], c.trim());
             }
