@@ -25,8 +25,11 @@ pub(crate) fn json(path: &Path) -> Value {
 
 /// The runs that versions left of a drawn slide, by their folder in `golden`, and how each was made. Each stays;
 /// `scripts/seal_run.sh` adds another.
-const SEALED: &[(&str, &[&str])] =
-    &[("release-0.1.0", &[]), ("results-2", &["--operating-point", "0.3,0"])];
+const SEALED: &[(&str, &[&str])] = &[
+    ("release-0.1.0", &[]),
+    ("results-2", &["--operating-point", "0.3,0"]),
+    ("results-3", &["--operating-point", "0.3,0"]),
+];
 
 /// The run that release 0.1.0 left, and the slide (`golden/release-0.1.0/README.md`).
 pub(crate) fn former() -> tempfile::TempDir {
@@ -360,6 +363,29 @@ fn a_damaged_or_foreign_result_is_named_done_again_and_stops_no_other() {
 }
 
 /// A run of two different slides with a reviewer's verdicts on both, and a truth of each slide.
+/// A slide that the run was to search and nobody has begun is missing from what is made of the run, and not in silence.
+#[test]
+fn a_slide_that_nobody_has_begun_is_named_by_every_verb() {
+    let dir = two_different();
+    let at = dir.path();
+    let slides = ["one", "three"].map(|name| serde_json::json!({"name": name, "columns": []}));
+    let list = serde_json::json!({"schema": "mithras.list/1", "slides": slides});
+    fs::write(at.join("run/.runs/list-0123456789abcdef.json"), list.to_string()).unwrap();
+    for verb in [
+        &["recount", "run", "--reviews", "anna"][..],
+        &["export", "qupath", "run", "--out", "q"],
+        &["gather", "run"],
+    ] {
+        let printed = ends(at, 3, verb);
+        assert!(printed.contains("three"), "{verb:?}: {printed}");
+    }
+    let recount = ends(at, 3, &["recount", "run", "--reviews", "anna"]);
+    assert!(recount.contains("detection has not begun"), "{recount}");
+    fs::create_dir(at.join("images")).unwrap();
+    let dicom = ends(at, 1, &["export", "dicom", "run", "--out", "d", "--slides", "images"]);
+    assert!(dicom.contains("detection has not begun"), "{dicom}");
+}
+
 fn two_different() -> tempfile::TempDir {
     let (dir, model) = (former(), tiny());
     let at = dir.path();

@@ -9,9 +9,7 @@ use ::slide::{OpenOptions, Slide};
 use base::digest::sha256;
 use base::text::Many;
 use crops::Corpus;
-use mithras::batch::state::{
-    self, RELEASES_OF_VERSION_1, RESULTS_VERSION, State, Status, VERSION_1,
-};
+use mithras::batch::state::{self, RELEASES_OF_VERSION_1, RESULTS_VERSION, State, Status};
 use mithras::batch::{Key, Task};
 use mithras::input::Input;
 use mithras::progress::Piece;
@@ -61,7 +59,9 @@ impl Task for Construction<'_> {
         let share = self.shares.get(&input.name).map(|s| format!(" {s}")).unwrap_or_default();
         let text =
             |version: &str| sha256(format!("{config} {:?} {origin:?} {version}{share}", input.mpp));
-        let former = RELEASES_OF_VERSION_1.iter().chain([&VERSION_1]).map(|v| text(v)).collect();
+        let releases = RELEASES_OF_VERSION_1.iter().map(|v| (*v).to_owned());
+        let former = releases.chain((1..RESULTS_VERSION).map(|v| v.to_string()));
+        let former = former.map(|v| text(&v)).collect();
         Key { digest: text(&RESULTS_VERSION.to_string()), former, ..Key::default() }
     }
 
@@ -72,9 +72,11 @@ impl Task for Construction<'_> {
             && Corpus::open(folder.join(PART)).and_then(|part| part.verify()).is_ok()
     }
 
-    fn outdated(&self, input: &Input, _: &Path, _: &State<Work>) -> Option<String> {
+    fn outdated(&self, input: &Input, _: &Path, state: &State<Work>) -> Option<String> {
         let options = OpenOptions { mpp: input.mpp, ..OpenOptions::default() };
-        mithras::batch::outdated_slide(Slide::open_with(&input.path, &options))
+        let is_last = self.key(input).former.last() == Some(&state.config);
+        let version = if is_last { RESULTS_VERSION - 1 } else { 1 };
+        slide::outdated(Slide::open_with(&input.path, &options), version)
     }
 
     fn work(

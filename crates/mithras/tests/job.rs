@@ -263,16 +263,16 @@ fn a_slide_that_changes_while_it_is_read_fails() {
     }
 }
 
-/// What a run of this release left, as version 1 of the numbers named it.
-fn as_version_1(folder: &Path) {
+/// What a run of this release left, as an earlier version of the numbers named it.
+fn as_version(version: &str, folder: &Path) {
     let path = folder.join("state.json");
     let text = std::fs::read_to_string(&path).unwrap();
     let version = format!("\"results_version\": \"{}\"", mithras::record::RESULTS_VERSION);
     assert!(text.contains(&version), "{text}");
     let mut state: serde_json::Value = serde_json::from_str(&text).unwrap();
-    state["settings"]["results_version"] = "1".into();
-    state["config"] = "that of version 1".into();
-    // Its states recorded no digests of files.
+    state["settings"]["results_version"] = version.into();
+    state["config"] = "that of another version".into();
+    // States of version 1 recorded no digests of files.
     state.as_object_mut().unwrap().remove("results");
     std::fs::write(&path, serde_json::to_vec(&state).unwrap()).unwrap();
 }
@@ -304,7 +304,11 @@ fn results_of_the_version_before_are_kept_only_where_the_slide_gives_the_same() 
     let both = [&*slides[0], &*slides[1]];
     let first = run(&both, &out, &mut detector, Existing::Refuse);
     assert!(first.iter().all(DetectionOutcome::is_done), "{first:?}");
-    ["plain", "holes"].iter().for_each(|n| as_version_1(&out.join(n)));
+    // Version 2 filled left-out tiles as this one does.
+    ["plain", "holes"].iter().for_each(|n| as_version("2", &out.join(n)));
+    let kept = run(&both, &out, &mut setup(true, 0, workers(256)), Existing::Resume);
+    assert!(kept.iter().all(|o| o.kept), "{kept:?}");
+    ["plain", "holes"].iter().for_each(|n| as_version("1", &out.join(n)));
     let inputs: Vec<_> = both.iter().map(|p| input(p)).collect();
     let checked = batch::preflight(&inputs, &detector, &out, Existing::Resume).unwrap();
     let mut lines = Lines::default();
@@ -328,13 +332,15 @@ fn results_of_the_version_before_are_kept_only_where_the_slide_gives_the_same() 
     let again = run(&both, &out, &mut setup(true, 0, workers(256)), Existing::Resume);
     assert!(again.iter().all(|o| o.kept), "{again:?}");
     // Where the stored numbers are not those of the slide, they are not kept either.
-    as_version_1(&out.join("plain"));
-    let counts = std::fs::read_to_string(out.join("plain/counts.json")).unwrap();
-    let mut other: serde_json::Value = serde_json::from_str(&counts).unwrap();
-    other["tissue_mm2"] = 0.5.into();
-    std::fs::write(out.join("plain/counts.json"), serde_json::to_vec(&other).unwrap()).unwrap();
-    let redone = run(&both, &out, &mut detector, Existing::Resume);
-    assert_eq!(redone.iter().map(|o| o.kept).collect::<Vec<_>>(), [false, true]);
+    for version in ["1", "2"] {
+        as_version(version, &out.join("plain"));
+        let counts = std::fs::read_to_string(out.join("plain/counts.json")).unwrap();
+        let mut other: serde_json::Value = serde_json::from_str(&counts).unwrap();
+        other["tissue_mm2"] = 0.5.into();
+        std::fs::write(out.join("plain/counts.json"), serde_json::to_vec(&other).unwrap()).unwrap();
+        let redone = run(&both, &out, &mut detector, Existing::Resume);
+        assert_eq!(redone.iter().map(|o| o.kept).collect::<Vec<_>>(), [false, true], "{version}");
+    }
 }
 
 /// The detections of two drawn slides are those of this version of the numbers.

@@ -1,17 +1,19 @@
-//! Whether an earlier version of the numbers read a slide as this one does.
+//! Whether an earlier version of the numbers (`results_version` of the runs) read a slide as this one does.
 
-use crate::{Slide, SlideError};
+use crate::{Slide, SlideError, TissueMask};
 use base::text::Many;
 
 impl Slide {
-    /// Why version 1 of the numbers (`results_version` of the runs) may have read other pixels of this slide:
-    /// it took the first image of a file for the slide, left tiles and parts of tiles white that a finer level
-    /// holds, used levels that contradict finer ones, and took pixels of undeclared opacity for black. Empty
-    /// where both read the same.
+    /// Why a version of the numbers may have read other pixels of this slide. Version 1 took the first image of a file
+    /// for the slide, left tiles and parts of tiles white that a finer level holds, used levels that contradict finer
+    /// ones, and took pixels of undeclared opacity for black. Empty where both read the same.
     ///
     /// # Errors
     /// [`SlideError::Io`] or [`SlideError::Remote`] where the file cannot be read.
-    pub fn read_otherwise_by_version_1(&self) -> Result<Vec<String>, SlideError> {
+    pub fn read_otherwise_by(&self, version: u32) -> Result<Vec<String>, SlideError> {
+        if version > 1 {
+            return Ok(Vec::new());
+        }
         let mut why = self.opened.source.later_rules();
         for level in 1..self.levels().len() {
             let filled = self.filled_tiles(level);
@@ -24,5 +26,20 @@ impl Slide {
         self.look_for_patches()?;
         why.extend(self.patch_notes());
         Ok(why)
+    }
+}
+
+/// Why results of a version of the numbers on an opened slide may be other than those of this version, where the tissue
+/// that was found is not known; none where both give the same. Versions 1 and 2 took black and dark frames for tissue.
+#[must_use]
+pub fn outdated(slide: Result<Slide, SlideError>, version: u32) -> Option<String> {
+    let why = slide.and_then(|slide| {
+        let mut why = slide.read_otherwise_by(version)?;
+        why.extend(TissueMask::find(&slide)?.found_otherwise());
+        Ok(why)
+    });
+    match why {
+        Ok(why) => (!why.is_empty()).then(|| why.join("; ")),
+        Err(e) => Some(e.to_string()),
     }
 }

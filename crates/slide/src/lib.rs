@@ -53,6 +53,7 @@ pub use format::{
     DicomPart, FORMATS, Format, NoOpenSlide, dicom_part, further_files, openslide_version,
     read_pages,
 };
+pub use former::outdated;
 pub use inventory::{Finding, Inventory};
 pub use limits::{LimitAbout, LimitError, Limits};
 pub use memory::{Kept, Memory};

@@ -1,4 +1,5 @@
-//! Where tissue is: Otsu on a grey overview, cleaned of specks and pinholes. Black is neither tissue nor glass.
+//! Where tissue is: Otsu on a grey overview, cleaned of specks and pinholes. Black and dark frames are neither tissue
+//! nor glass.
 
 use crate::outline::{self, Outlines, Polygon};
 use crate::{Rect, Slide, SlideError, otsu};
@@ -9,6 +10,12 @@ use std::collections::VecDeque;
 /// Greys up to here are where nothing was scanned: frames, and parts that a conversion filled. Stained tissue is
 /// brighter at the resolution of an overview.
 const BLACK: u8 = 12;
+/// Pixels of a frame that is dark grey have no channel from here on,
+const FRAME_BELOW: u8 = 75;
+/// and channels that are less than this apart; no stain is as dark with so little colour, but for pigment and ink.
+const FRAME_CHROMA: u8 = 25;
+/// Share of the overview from which on a dark corner is a frame.
+const FRAME_SHARE: f64 = 0.01;
 
 /// Parameters of the mask; each is written out with the result.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -72,6 +79,8 @@ pub struct TissueMask {
     pub threshold: Option<u8>,
     /// How the mask was decided.
     pub rule: TissueRule,
+    /// Mask pixels that are black or of a dark frame, with those next to them.
+    pub not_scanned: usize,
     /// Level-0 pixels per mask pixel.
     scale: (f64, f64),
     /// Level-0 size.
@@ -83,6 +92,8 @@ pub struct TissueMask {
 /// A slide in grey at a low resolution.
 struct Overview<'a> {
     grey: &'a [u8],
+    /// Pixels of a dark frame; empty where colours are not known.
+    frame: &'a [bool],
     /// Pixels that nobody could read; empty where all were.
     unseen: &'a [bool],
     /// Width and height, px.
@@ -116,14 +127,13 @@ impl TissueMask {
         let mpp = Mpp::new(mpp).unwrap_or(options.mpp);
         let (image, unread) = slide.overview(mpp)?;
         let (width, height) = (image.width, image.height);
-        let grey: Vec<u8> = image.data.as_chunks::<3>().0.iter().map(|p| otsu::grey(*p)).collect();
+        let pixels = image.data.as_chunks::<3>().0;
+        let grey: Vec<u8> = pixels.iter().map(|p| otsu::grey(*p)).collect();
+        let frame = frame(pixels, width);
         drop(image);
         let scale = slide.working_scale(mpp)?;
         let (size, extent) = ((width, height), (w, h));
-        if unread.is_empty() {
-            return Ok(Self::from_grey(&grey, size, mpp, scale, extent, options));
-        }
-        let mut unseen = vec![false; grey.len()];
+        let mut unseen = vec![false; if unread.is_empty() { 0 } else { grey.len() }];
         for rect in unread.into_iter().map(|at| slide.tile_rect(at)) {
             let span = |a: i64, n: u64, scale: f64, most: usize| {
                 let end = ((a as f64 + n as f64) / scale).ceil() as usize;
@@ -133,7 +143,8 @@ impl TissueMask {
                 unseen[y * width..][span(rect.x, rect.width, scale.0, width)].fill(true);
             }
         }
-        let overview = Overview { grey: &grey, unseen: &unseen, size, mpp, scale, extent };
+        let (grey, frame, unseen) = (&grey, &frame, &unseen);
+        let overview = Overview { grey, frame, unseen, size, mpp, scale, extent };
         Ok(Self::of_overview(overview, options))
     }
 
@@ -150,12 +161,13 @@ impl TissueMask {
         extent: (u64, u64),
         options: &TissueOptions,
     ) -> Self {
-        Self::of_overview(Overview { grey, unseen: &[], size, mpp, scale, extent }, options)
+        let (frame, unseen) = (&[], &[]);
+        Self::of_overview(Overview { grey, frame, unseen, size, mpp, scale, extent }, options)
     }
 
     /// The mask of an overview parts of which were not seen: they are not a grey, and count as tissue.
     fn of_overview(overview: Overview<'_>, options: &TissueOptions) -> Self {
-        let Overview { grey, unseen, size: (width, height), mpp, scale, extent } = overview;
+        let Overview { grey, frame, unseen, size: (width, height), mpp, scale, extent } = overview;
         assert_eq!(
             grey.len(),
             width * height,
@@ -163,8 +175,8 @@ impl TissueMask {
             width * height
         );
         let mut histogram = [0u64; 256];
-        let black = black(grey, width);
-        let hidden = |i: usize| black[i] || unseen.get(i).is_some_and(|u| *u);
+        let empty = not_scanned(grey, frame, width);
+        let hidden = |i: usize| empty[i] || unseen.get(i).is_some_and(|u| *u);
         for (_, g) in grey.iter().enumerate().filter(|(i, _)| !hidden(*i)) {
             histogram[usize::from(*g)] += 1;
         }
@@ -172,9 +184,9 @@ impl TissueMask {
         let rule = decide(&histogram, threshold, options);
         let mut mask: Vec<bool> = match (rule, threshold) {
             (TissueRule::Otsu, Some(t)) => {
-                grey.iter().zip(&black).map(|(g, black)| *g <= t && !black).collect()
+                grey.iter().zip(&empty).map(|(g, empty)| *g <= t && !empty).collect()
             }
-            (TissueRule::NoGlass, _) => black.iter().map(|black| !black).collect(),
+            (TissueRule::NoGlass, _) => empty.iter().map(|empty| !empty).collect(),
             _ => vec![false; grey.len()],
         };
         if rule != TissueRule::Blank {
@@ -189,7 +201,15 @@ impl TissueMask {
             *tissue |= unseen;
         }
         let sums = summed(&mask, width, height);
-        Self { mpp, width, height, mask, threshold, rule, scale, extent, sums }
+        let not_scanned = empty.iter().filter(|e| **e).count();
+        Self { mpp, width, height, mask, threshold, rule, not_scanned, scale, extent, sums }
+    }
+
+    /// Why versions 1 and 2 of the numbers may have found other tissue; none where they found the same.
+    #[must_use]
+    pub fn found_otherwise(&self) -> Option<String> {
+        (self.not_scanned > 0)
+            .then(|| "parts are black or a dark frame, which were taken for tissue".to_owned())
     }
 
     /// Whether there is any tissue.
@@ -352,17 +372,67 @@ fn decide(histogram: &[u64; 256], threshold: Option<u8>, options: &TissueOptions
     }
 }
 
-/// Pixels that are black, and their neighbours, in which an overview mixes black with what is next to it.
-fn black(grey: &[u8], width: usize) -> Vec<bool> {
+/// Pixels that are black or of a dark frame, and their neighbours, in which an overview mixes them with what is next to
+/// them.
+fn not_scanned(grey: &[u8], frame: &[bool], width: usize) -> Vec<bool> {
     let height = grey.len().checked_div(width).unwrap_or(0);
     let mut all = vec![false; grey.len()];
-    for i in (0..grey.len()).filter(|i| grey[*i] <= BLACK) {
+    let seed = |i: &usize| grey[*i] <= BLACK || frame.get(*i).is_some_and(|f| *f);
+    for i in (0..grey.len()).filter(seed) {
         let (x, y) = (i % width, i / width);
         for row in y.saturating_sub(1)..(y + 2).min(height) {
             all[row * width + x.saturating_sub(1)..row * width + (x + 2).min(width)].fill(true);
         }
     }
     all
+}
+
+/// The dark frame of a picture: pixels that are dark and without colour, connected with a corner of the picture through
+/// such pixels, where together they are a part of it that is worth the name.
+fn frame(pixels: &[[u8; 3]], width: usize) -> Vec<bool> {
+    let height = pixels.len().checked_div(width).unwrap_or(0);
+    let dark = |i: usize| {
+        let [r, g, b] = pixels[i];
+        let most = r.max(g).max(b);
+        most < FRAME_BELOW && most - r.min(g).min(b) < FRAME_CHROMA
+    };
+    let mut all = vec![false; pixels.len()];
+    if height == 0 {
+        return all;
+    }
+    let last = pixels.len() - 1;
+    for corner in [0, width - 1, last + 1 - width, last] {
+        if all[corner] || !dark(corner) {
+            continue;
+        }
+        let (mut piece, mut next) = (vec![corner], 0);
+        all[corner] = true;
+        while let Some(&i) = piece.get(next) {
+            next += 1;
+            for n in neighbours(i, width, height) {
+                if !all[n] && dark(n) {
+                    all[n] = true;
+                    piece.push(n);
+                }
+            }
+        }
+        if (piece.len() as f64) < FRAME_SHARE * pixels.len() as f64 {
+            piece.iter().for_each(|i| all[*i] = false);
+        }
+    }
+    all
+}
+
+/// The pixels that share a side with one.
+fn neighbours(i: usize, width: usize, height: usize) -> impl Iterator<Item = usize> {
+    let (x, y) = (i % width, i / width);
+    let all = [
+        (x > 0).then(|| i - 1),
+        (x + 1 < width).then_some(i + 1),
+        (y > 0).then(|| i - width),
+        (y + 1 < height).then_some(i + width),
+    ];
+    all.into_iter().flatten()
 }
 
 /// Flips the 4-connected pieces of `value` that have fewer than `limit` pixels. A hole at the
@@ -387,13 +457,7 @@ fn flip_small(mask: &mut [bool], width: usize, value: bool, limit: usize) {
             }
             let (x, y) = (i % width, i / width);
             border |= x == 0 || y == 0 || x + 1 == width || y + 1 == height;
-            let neighbours = [
-                (x > 0).then(|| i - 1),
-                (x + 1 < width).then_some(i + 1),
-                (y > 0).then(|| i - width),
-                (y + 1 < height).then_some(i + width),
-            ];
-            for n in neighbours.into_iter().flatten() {
+            for n in neighbours(i, width, height) {
                 if !seen[n] && mask[n] == value {
                     seen[n] = true;
                     queue.push_back(n);
@@ -493,7 +557,8 @@ mod tests {
             TissueOptions { min_object_mm2: area, max_hole_mm2: area, ..Default::default() };
         let all = (1280, 1280);
         let (size, scale) = ((40, 40), (32.0, 32.0));
-        let overview = Overview { grey: &grey, unseen: &unseen, size, mpp, scale, extent: all };
+        let (frame, unseen) = (&[], &unseen);
+        let overview = Overview { grey: &grey, frame, unseen, size, mpp, scale, extent: all };
         let m = TissueMask::of_overview(overview, &options);
         assert_eq!(m.threshold, seen.threshold);
         assert!(m.contains(Point::new(40.0, 40.0)) && !seen.contains(Point::new(40.0, 40.0)));
@@ -537,6 +602,28 @@ mod tests {
         pigment[15 * 40 + 15] = 0;
         assert_eq!(find(&pigment, 40).mask, plain.mask);
         assert!(find(&[0; 1600], 40).is_empty());
+    }
+
+    #[test]
+    fn a_dark_frame_is_neither_and_dark_tissue_is_none() {
+        // Frames of a camera are seldom quite black.
+        let dark = |x: usize, y: usize, grey: u8| vec![[grey, grey, grey]; x * y];
+        let picture = |inner: [u8; 3], corner: usize| {
+            let mut all = vec![inner; 40 * 40];
+            (0..corner).for_each(|y| all[40 * y..40 * y + corner].fill([35, 33, 38]));
+            all
+        };
+        let n = |pixels: &[[u8; 3]]| frame(pixels, 40).iter().filter(|f| **f).count();
+        assert_eq!(n(&picture([230, 225, 232], 10)), 100);
+        assert_eq!(n(&picture([230, 225, 232], 3)), 0, "a speck in a corner");
+        assert_eq!(n(&picture([72, 40, 74], 10)), 100, "dark, but with the colour of a stain");
+        assert_eq!(n(&dark(40, 40, 30)), 1600);
+        assert_eq!(n(&dark(40, 40, 75)), 0);
+        // In the middle it may be ink or pigment on tissue.
+        let mut inside = picture([230, 225, 232], 0);
+        (10..30).for_each(|y| inside[40 * y + 10..40 * y + 30].fill([35, 33, 38]));
+        assert_eq!(n(&inside), 0);
+        assert!(frame(&[], 0).is_empty());
     }
 
     #[test]

@@ -26,8 +26,16 @@ fn otsu_equals_scikit_image() {
 
 /// A 1600 x 1200 slide at 0.25 um/px with a tissue block, as PNG.
 fn drawn(dir: &Path, tissue: bool) -> Slide {
+    framed(dir, tissue, [242; 3])
+}
+
+/// The same; its left quarter has the colour of a frame.
+fn framed(dir: &Path, tissue: bool, frame: [u8; 3]) -> Slide {
     let (w, h) = (1600u32, 1200u32);
     let mut data = vec![242u8; (3 * w * h) as usize];
+    for line in data.chunks_exact_mut(3 * w as usize) {
+        line[..3 * 400].as_chunks_mut::<3>().0.fill(frame);
+    }
     if tissue {
         for y in 333..901 {
             for x in 500..1377 {
@@ -68,6 +76,27 @@ fn a_drawn_block_is_found_with_its_area() {
     let png = image::load_from_memory(&mask.png().unwrap()).unwrap().into_luma8();
     let white = png.pixels().filter(|p| p.0[0] == 255).count();
     assert_eq!(white, mask.mask.iter().filter(|t| **t).count());
+}
+
+/// Black and dark grey surroundings, of a camera or a conversion, change nothing of the tissue; a stain does.
+#[test]
+fn a_dark_frame_hides_no_tissue_and_is_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let plain = TissueMask::find(&drawn(dir.path(), true)).unwrap();
+    assert_eq!(plain.not_scanned, 0);
+    for frame in [[0; 3], [12; 3], [13; 3], [35, 33, 40], [70, 66, 74]] {
+        let slide = framed(dir.path(), true, frame);
+        let mask = TissueMask::find(&slide).unwrap();
+        assert_eq!((mask.threshold, mask.rule), (plain.threshold, TissueRule::Otsu), "{frame:?}");
+        assert_eq!(mask.mask, plain.mask, "{frame:?}");
+        assert!(mask.not_scanned * 4 >= mask.mask.len(), "{frame:?}");
+        let reason = slide::outdated(Ok(slide), 2).expect("other tissue than before");
+        assert!(reason.contains("black or a dark frame"), "{reason}");
+        assert!(TissueMask::find(&framed(dir.path(), false, frame)).unwrap().is_empty());
+    }
+    let stained = TissueMask::find(&framed(dir.path(), true, [74, 40, 70])).unwrap();
+    assert!(stained.not_scanned == 0 && stained.area_mm2() > plain.area_mm2() * 0.9);
+    assert_eq!(slide::outdated(Ok(drawn(dir.path(), true)), 2), None);
 }
 
 #[test]

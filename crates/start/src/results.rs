@@ -2,7 +2,7 @@
 
 use crate::error::PageError;
 use mithras::export::CountsFile;
-use mithras::report::Reviewed;
+use mithras::report::{Reviewed, Unfinished};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -11,6 +11,8 @@ struct Run {
     version: String,
     #[serde(default)]
     unfinished: Vec<String>,
+    #[serde(default)]
+    without_result: Vec<Unfinished>,
     slides: Vec<Line>,
 }
 
@@ -30,7 +32,7 @@ pub struct Results {
     version: String,
     /// Whether any slide has a count: only then there are a viewer and a report.
     counted: bool,
-    /// Slides that were interrupted.
+    /// Slides that were interrupted or not begun.
     unfinished: Vec<String>,
     /// Who reviewed slides of it in the viewer; of several, all of them together as `anna+bert`, too.
     reviewers: Vec<String>,
@@ -104,11 +106,16 @@ pub fn results(run: &Path) -> Result<Results, PageError> {
         reviewed: line.reviewed,
     };
     let slides: Vec<Slide> = file.slides.into_iter().map(slide).collect();
+    let mut unfinished: Vec<String> = file.without_result.into_iter().map(|s| s.name).collect();
+    // Runs of earlier versions name those that were interrupted alone.
+    unfinished.extend(file.unfinished);
+    unfinished.sort_unstable();
+    unfinished.dedup();
     Ok(Results {
         out: run.display().to_string(),
         version: file.version,
         counted: slides.iter().any(|s| s.count.is_some()),
-        unfinished: file.unfinished,
+        unfinished,
         reviewers: reviewers(run),
         slides,
     })
@@ -126,4 +133,23 @@ fn reviewers(run: &Path) -> Vec<String> {
         names.push(names.join(&review::view::TOGETHER.to_string()));
     }
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slides_that_are_not_begun_are_not_finished() {
+        let run = tempfile::tempdir().unwrap();
+        let file = |more: &str| {
+            let text = format!(r#"{{"schema":"mithras.run/1","version":"1","slides":[]{more}}}"#);
+            std::fs::write(run.path().join("run.json"), text).unwrap();
+            results(run.path()).unwrap().unfinished
+        };
+        let open = r#","without_result":[{"name":"b","columns":[]},{"name":"a","columns":[]}]"#;
+        assert_eq!(file(&format!(r#","unfinished":["b"]{open}"#)), ["a", "b"]);
+        assert_eq!(file(r#","unfinished":["b"]"#), ["b"]);
+        assert_eq!(file(""), [""; 0]);
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::finished;
 use super::run::{Checked, Key, OutFolder, Outcome, Task, run};
-use super::state::{self, OWN_SETTING, State, Status};
+use super::state::{self, OWN_SETTING, State, Status, former_version};
 use crate::detector::{Detector, ENGINE_SETTING, RunError, Subject};
 use crate::export::{self, ExportError, pictures};
 use crate::input::Input;
@@ -124,8 +124,11 @@ impl Task for Detection<'_> {
         state.results.is_some() || finished::results(folder).is_ok()
     }
 
-    fn outdated(&self, input: &Input, folder: &Path, _: &State<Work>) -> Option<String> {
-        super::former::outdated_results(self.detector, input, folder)
+    fn outdated(&self, input: &Input, folder: &Path, state: &State<Work>) -> Option<String> {
+        let version = former_version(&state.settings).unwrap_or(1);
+        let why = super::former::changes(self.detector, input, folder, version);
+        let sentence = |all: Vec<String>| (!all.is_empty()).then(|| all.join("; "));
+        why.map_or_else(|e| Some(e.to_string()), sentence)
     }
 
     fn work(

@@ -78,6 +78,8 @@ pub fn results(folder: &Path) -> Result<Results, ResultsError> {
     if let Some(state) = &state {
         state.undone().map_or(Ok(()), |reason| Err(unsound(reason)))?;
         state.check(folder, |name| is_bound(folder, name)).map_err(|e| unsound(e.to_string()))?;
+    } else if !folder.exists() {
+        return Err(unsound("detection has not begun".into()));
     }
     let counts = counts(folder).map_err(|e| unsound(format!("{}: {e}", READ[0])))?;
     if let Some(state) = state.filter(|s| !s.input.sha256.is_empty())

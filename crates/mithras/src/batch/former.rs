@@ -3,48 +3,28 @@
 use super::finished;
 use crate::detector::{Detector, RunError};
 use crate::input::Input;
-use slide::{Slide, SlideError, TissueMask};
+use slide::TissueMask;
 use std::path::Path;
 
 /// Equal resolutions differ by no more, as a share: files hold them in decimals.
 const SAME: f64 = 1e-9;
 
-/// Why results of version 1 on an opened slide may be other than those of this version; none where both read
-/// the same.
-#[must_use]
-pub fn outdated_slide(slide: Result<Slide, SlideError>) -> Option<String> {
-    sentence(slide.and_then(|s| s.read_otherwise_by_version_1()))
-}
-
-/// The same for detections, whose files state size, resolution and tissue: those are compared, too.
-pub(super) fn outdated_results(
+/// Why detections of a version of the numbers may be other than those of this version; empty where both give the same.
+/// Their files state size, resolution and tissue: those are compared, too.
+pub(super) fn changes(
     detector: &Detector,
     input: &Input,
     folder: &Path,
-) -> Option<String> {
-    sentence(changes(detector, input, folder))
-}
-
-fn sentence<E: std::error::Error>(why: Result<Vec<String>, E>) -> Option<String> {
-    match why {
-        Ok(why) if why.is_empty() => None,
-        Ok(why) => Some(why.join("; ")),
-        Err(e) => Some(e.to_string()),
-    }
-}
-
-fn changes(detector: &Detector, input: &Input, folder: &Path) -> Result<Vec<String>, RunError> {
+    version: u32,
+) -> Result<Vec<String>, RunError> {
     let slide = detector.opener.open(input)?;
-    let mut why = slide.read_otherwise_by_version_1()?;
+    let mut why = slide.read_otherwise_by(version)?;
     let (resolution, _) = detector.opener.fitting(&slide)?;
     let tissue = TissueMask::find_with(&slide, &detector.config.tissue)?;
-    // A level of which tiles cannot be decoded is passed over since.
-    let notes: Vec<String> = slide.level_notes();
-    notes.into_iter().for_each(|note| {
-        if !why.contains(&note) {
-            why.push(note);
-        }
-    });
+    // A level of which tiles cannot be decoded is passed over since version 2.
+    let notes = if version > 1 { Vec::new() } else { slide.level_notes() };
+    let new = notes.into_iter().filter(|note| !why.contains(note)).collect::<Vec<_>>();
+    why.extend(new);
     let counts = match finished::results(folder) {
         Ok(results) => results.counts,
         Err(e) => {
@@ -60,9 +40,14 @@ fn changes(detector: &Detector, input: &Input, folder: &Path) -> Result<Vec<Stri
     if differs(counts.resolution.x, x) || differs(counts.resolution.y, y) {
         why.push(format!("the resolution was {} and is {x} um/px", counts.resolution.x));
     }
-    let tissue = (tissue.area_mm2() * 1e6).round() / 1e6;
-    if counts.regions.is_none() && (counts.tissue_mm2 - tissue).abs() > 1e-6 {
-        why.push(format!("tissue was {} mm2 and is {tissue} mm2", counts.tissue_mm2));
+    let area = (tissue.area_mm2() * 1e6).round() / 1e6;
+    match counts.regions {
+        // The counts are of a part of the tissue.
+        Some(_) => why.extend(tissue.found_otherwise()),
+        None if (counts.tissue_mm2 - area).abs() > 1e-6 => {
+            why.push(format!("tissue was {} mm2 and is {area} mm2", counts.tissue_mm2));
+        }
+        None => {}
     }
     Ok(why)
 }

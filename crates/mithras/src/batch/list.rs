@@ -1,6 +1,7 @@
 //! A list of slides with what is known of them: CSV, one line per slide.
 
 use super::inputs::{InputError, Inputs};
+use super::state::is_at;
 use crate::file::WriteError;
 use crate::input::{Input, Listed, ListedSlide, stem};
 use base::digest::sha256;
@@ -8,7 +9,7 @@ use base::json::JsonError;
 use base::table::{Format, Table, TableError, Unmatched, uncell};
 use mitosis::Mpp;
 use remote::Address;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -166,6 +167,16 @@ pub(crate) fn lists(outs: &[PathBuf]) -> Result<Vec<(PathBuf, Listed)>, JsonErro
         read => Some(read.map(|list| (f, list))),
     };
     files.into_iter().filter_map(read).collect()
+}
+
+/// The folders of those slides of a run that its records name and that nobody has begun, by name.
+///
+/// # Errors
+/// [`JsonError`] for a record that is damaged.
+pub fn folders_to_begin(run: &Path) -> Result<Vec<PathBuf>, JsonError> {
+    let slides = lists(&[run.to_owned()])?.into_iter().flat_map(|(_, list)| list.slides);
+    let folders: BTreeSet<PathBuf> = slides.map(|s| run.join(s.name)).collect();
+    Ok(folders.into_iter().filter(|folder| !is_at(folder)).collect())
 }
 
 /// A complaint about a column's name.

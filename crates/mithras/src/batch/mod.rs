@@ -22,10 +22,9 @@ pub use detection::{
 };
 pub(crate) use finished::counts;
 pub use finished::{Results, ResultsError, is_bound, results as finished_results};
-pub use former::outdated_slide;
 pub use inputs::{InputError, Inputs, find, find_files, named_as_slide, read_mpp_table};
-pub use list::read_list;
 pub(crate) use list::{RECORDS, lists, record_lists};
+pub use list::{folders_to_begin, read_list};
 pub use preflight::{StartError, preflight};
 pub use run::{Checked, Ended, Existing, Failure, Key, OutFolder, Outcome, Task, run};
 pub use shard::{Shard, ShardError};

@@ -238,14 +238,21 @@ pub(crate) const OWN_SETTING: &str = "given um/px";
 pub(crate) const OWN_SETTINGS: [&str; 2] = [OWN_SETTING, "regions"];
 /// Releases that did not name it and whose numbers are those of version 1.
 pub const RELEASES_OF_VERSION_1: &[&str] = &["0.1.0"];
-/// The version before: its results are kept where the slide gives the same by this one.
-pub const VERSION_1: &str = "1";
+const VERSION_1: &str = "1";
 
-/// The settings of results of [`VERSION_1`] as this version would name them; none of results of another version.
+/// The version of the numbers of these settings, where it is an earlier one: its results are kept where the slide gives
+/// the same by this one.
+#[must_use]
+pub fn former_version(settings: &BTreeMap<String, String>) -> Option<u32> {
+    let version = upgraded(settings).get(RESULTS_SETTING)?.parse().ok()?;
+    (version < RESULTS_VERSION).then_some(version)
+}
+
+/// The settings of results of a former version as this version would name them; none of results of another version.
 pub(crate) fn raised(settings: &BTreeMap<String, String>) -> Option<BTreeMap<String, String>> {
+    former_version(settings)?;
     let mut settings = upgraded(settings);
-    let version = settings.get_mut(RESULTS_SETTING).filter(|v| v.as_str() == VERSION_1)?;
-    *version = RESULTS_VERSION.to_string();
+    settings.insert(RESULTS_SETTING.to_owned(), RESULTS_VERSION.to_string());
     Some(settings)
 }
 

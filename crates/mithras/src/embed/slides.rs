@@ -214,8 +214,8 @@ impl Task for Embedding<'_> {
             && features::package::digest(&file).is_ok_and(|d| d == state.work.features)
     }
 
-    fn outdated(&self, input: &Input, _: &Path, _: &State<EmbedWork>) -> Option<String> {
-        batch::outdated_slide(open(input))
+    fn outdated(&self, input: &Input, _: &Path, state: &State<EmbedWork>) -> Option<String> {
+        slide::outdated(open(input), state::former_version(&state.settings).unwrap_or(1))
     }
 
     fn work(

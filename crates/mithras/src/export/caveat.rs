@@ -105,10 +105,8 @@ impl CountsFile {
     pub fn caveats(&self) -> Vec<Caveat> {
         let mut all = Vec::new();
         let mut add = |kind, text: String| all.push(Caveat { kind, text });
-        let range = match self.is_outside_range() {
-            true => CaveatKind::OutsideRange,
-            false => CaveatKind::Coarse,
-        };
+        let outside = self.is_outside_range();
+        let range = if outside { CaveatKind::OutsideRange } else { CaveatKind::Coarse };
         self.resolution_note.iter().for_each(|n| add(range, n.clone()));
         self.scanner_note.iter().for_each(|n| add(CaveatKind::OtherScanner, n.clone()));
         let regions = self.regions.iter().flat_map(|r| &r.notes);
@@ -118,10 +116,9 @@ impl CountsFile {
         }
         if self.analysed_mm2 > 0.0 && self.analysed_mm2 < HOTSPOT_MM2 {
             let area = self.analysed_mm2;
-            add(
-                CaveatKind::LittleTissue,
-                format!("{area:.3} mm2 of tissue, less than the {HOTSPOT_MM2} mm2 of a hotspot"),
-            );
+            let text =
+                format!("{area:.3} mm2 of tissue, less than the {HOTSPOT_MM2} mm2 of a hotspot");
+            add(CaveatKind::LittleTissue, text);
         }
         // With less tissue than a hotspot the caveat above covers it.
         if let Some(area) = self.hotspot_mm2().filter(|a| *a < HOTSPOT_MM2)
@@ -142,19 +139,13 @@ impl CountsFile {
         let blurred = self.out_of_focus_mm2 / self.analysed_mm2;
         if blurred > OUT_OF_FOCUS_SHARE {
             let (area, percent) = (self.out_of_focus_mm2, 100.0 * blurred);
-            add(
-                CaveatKind::OutOfFocus,
-                format!(
-                    "{area:.3} mm2 of tissue ({percent:.0} %) are out of focus, where figures are missed"
-                ),
-            );
+            let tissue = format!("{area:.3} mm2 of tissue ({percent:.0} %)");
+            add(CaveatKind::OutOfFocus, tissue + " are out of focus, where figures are missed");
         }
         if self.flawed_figures > 0 {
             let n = Many(self.flawed_figures, "figure");
-            add(
-                CaveatKind::FlawedFigures,
-                format!("{n} out of focus, under pen or under dirt (column flaw)"),
-            );
+            let text = format!("{n} out of focus, under pen or under dirt (column flaw)");
+            add(CaveatKind::FlawedFigures, text);
         }
         if self.absent_mm2 > 0.0 {
             let text =

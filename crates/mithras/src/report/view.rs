@@ -226,10 +226,7 @@ fn base64(path: &Path) -> Result<String, ReportError> {
 
 /// The rings of a file of outlines as a path in level-0 pixels.
 fn outline(counts: &CountsFile, file: &Path) -> Result<String, ReportError> {
-    let fail = |reason: String| ReportError::Read { path: file.to_owned(), reason };
-    let text = base::file::read_string(file).map_err(|e| fail(e.to_string()))?;
-    let outline: serde_json::Value =
-        serde_json::from_str(&text).map_err(|e| fail(e.to_string()))?;
+    let outline: serde_json::Value = base::json::read(file)?;
     let offset = counts.slide.bounds_offset.map(|v| v as f64);
     let mut path = String::new();
     let features = outline["features"].as_array().map_or(&[][..], Vec::as_slice);

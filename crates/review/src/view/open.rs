@@ -5,7 +5,7 @@ use super::tiles::open_slide;
 use base::remedy::{Remedied, Remedy};
 use base::text::{Many, Shown, plain};
 use mithras::batch::DetectionState;
-use mithras::batch::{InputError, find, state};
+use mithras::batch::{InputError, find, folders_to_begin, state};
 use mithras::export::{Caveat, CountsFile};
 use mithras::input::{InputDigest, stem};
 use mithras::report::{
@@ -14,7 +14,7 @@ use mithras::report::{
 use mitosis::Mpp;
 use rayon::prelude::*;
 use slide::{MppRule, OpenOptions, Slide, SlideError};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Why nothing can be shown.
@@ -182,16 +182,18 @@ pub(super) fn counted_folders(run: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>)
     }
 }
 
-/// The slides' folders of a run, those without a count included.
+/// The slides' folders of a run, those without a count and those that nobody has begun included.
 ///
 /// # Errors
 /// [`OpenError::NoRun`] without any.
 pub(super) fn every_folder(run: &Path) -> Result<Vec<PathBuf>, OpenError> {
     let folders = alike_folders(run)?;
-    match folders.is_empty() {
-        true => Err(OpenError::NoRun { path: run.to_owned() }),
-        false => Ok(folders),
+    if folders.is_empty() {
+        return Err(OpenError::NoRun { path: run.to_owned() });
     }
+    let open = folders_to_begin(run).map_err(ReportError::from)?;
+    let all: BTreeSet<PathBuf> = folders.into_iter().chain(open).collect();
+    Ok(all.into_iter().collect())
 }
 
 /// Checks that no slide's results are in a folder that an export writes into.
