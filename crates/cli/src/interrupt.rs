@@ -1,4 +1,4 @@
-//! Ctrl-C ends work cleanly; a second one ends at once.
+//! Ctrl-C ends work cleanly; a second one ends at once. A file that may grow no more ends nothing.
 
 use anyhow::{Context, Result};
 use detect::CancelToken;
@@ -20,6 +20,17 @@ pub fn cancels(cancel: &CancelToken) -> Result<()> {
             .and_then(|_| register(signal, cancel.flag()))
             .context("cannot listen for Ctrl-C")?;
     }
+    Ok(())
+}
+
+/// A file above the system's limit (`ulimit -f`) is an error of the write that says which, and not the end of the process.
+#[cfg(unix)]
+pub fn survive_file_limit() -> Result<()> {
+    register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default()).map(drop)?;
+    Ok(())
+}
+#[cfg(not(unix))]
+pub fn survive_file_limit() -> Result<()> {
     Ok(())
 }
 

@@ -30,6 +30,7 @@ macro_rules! verbs {
         enum Command { $($(#[$about])* $verb($args),)+ }
 
         fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+            interrupt::survive_file_limit()?;
             command::limits::from_environment()?;
             Ok(match cli.command { $(Command::$verb(args) => $run(args)?.report(),)+ })
         }

@@ -536,6 +536,27 @@ fn a_full_standard_output_is_an_error_of_verbs_that_write() {
 }
 
 /// Names as old archives have them, in Latin-1, wherever a verb takes a path.
+/// `ulimit -f`: the write fails and names the file, the process is not killed, and nothing half-written stays.
+#[test]
+fn a_file_above_the_limit_of_the_system_is_an_error_that_names_it() {
+    let dir = place();
+    let line = "detect one.tiff --model m --engine rten --threads 1 -q --out limited";
+    let shell = format!("ulimit -f 4; exec \"$0\" {line}");
+    let limited = Command::new("sh");
+    let run = |mut shell: Command, text: &str| {
+        let ended = shell.current_dir(dir.path()).args(["-c", text, crate::program()]).output();
+        ended.unwrap()
+    };
+    let out = run(limited, &shell);
+    let printed = output_text(&out);
+    assert!(out.status.code().is_some_and(|c| c > 0), "{:?} {printed}", out.status);
+    assert!(printed.contains("File too large") && printed.contains("limited"), "{printed}");
+    let again = run(Command::new("sh"), &format!("exec \"$0\" {line} --resume"));
+    assert_eq!(again.status.code(), Some(0), "{}", output_text(&again));
+    let line = &json(&dir.path().join("limited/run.json"))["slides"][0];
+    assert_eq!(line["status"], "finished");
+}
+
 #[test]
 fn names_that_are_not_utf8_are_read_or_refused() {
     let dir = place();
