@@ -112,7 +112,7 @@ const ALL: &[Joined] = &[
     ),
     joined(
         "evaluate robustness --images pics --no-figures --mpp 0.25 {Q} --changes clean --within areas.csv --out rob",
-        "evaluation/src/robustness/within.rs",
+        "evaluation/src/robustness/areas.rs",
         NAMES,
     ),
     joined(

@@ -8,7 +8,7 @@ use mithras::record::DetectionRow;
 use mithras::report::{PlacedCount, Results, Reviewed, Unfinished, case_of, one_reviewer};
 use mitosis::hotspots::HotspotRule;
 use mitosis::{Level0, Point};
-use review::view::desk::{self, LogTexts, PlacedHotspot, Signature, SlideFile};
+use review::view::decisions::{self, LogTexts, PlacedHotspot, Signature, SlideFile};
 use review::view::{SearchedArea, TOGETHER};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -404,10 +404,10 @@ fn slide(
         Some(p) => Some(p.into()),
         None => {
             let whose = reviewed.as_ref().map(|r| r.reviewer.as_str());
-            desk::hotspot_on(&reviews, whose, this)?.map(Placed::from)
+            decisions::hotspot_on(&reviews, whose, this)?.map(Placed::from)
         }
     };
-    let signed = desk::signed_slide(&reviews, Some(&folder), this)?;
+    let signed = decisions::signed_slide(&reviews, Some(&folder), this)?;
     let searched = std::fs::metadata(folder.join("counts.json"))
         .and_then(|m| m.modified())
         .ok()
@@ -462,7 +462,7 @@ mod tests {
     use mithras::batch::state::Status;
     use mithras::report::{ReportError, Reviewed, assign, counts, gather};
     use mitosis::hotspots::HotspotRule;
-    use review::view::desk::{Placement, place};
+    use review::view::decisions::{Placement, place};
     use review::view::{Entry, SlideKey, Verdict, VerdictLog, recount};
     use std::path::{Path, PathBuf};
 

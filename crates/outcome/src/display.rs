@@ -6,8 +6,8 @@ use crate::grade::Grades;
 use crate::km::Curves;
 use crate::logrank::LogRank;
 use crate::lrt::LikelihoodRatio;
+use crate::numbers::{columns, show, show_p};
 use crate::result::Test;
-use crate::words::{columns, show, show_p};
 use base::text::Many;
 use std::fmt;
 

@@ -42,12 +42,12 @@ mod grade;
 mod km;
 mod logrank;
 mod lrt;
+pub mod numbers;
 #[cfg(feature = "report")]
 mod report;
 mod result;
 mod study;
 mod table;
-pub mod words;
 
 pub use base::remedy::Setting;
 pub use cindex::{Bootstraps, CIndex, CIndexPlan, RiskSource, c_index};

@@ -7,7 +7,7 @@ use mithras::export::{CountsFile, read_detections, restored, write_all};
 use mithras::input::InputDigest;
 use mithras::regions::{Searched, SearchedRegion};
 use mitosis::hotspots::{HotspotRule, Shape};
-use review::view::desk::{self, Placement};
+use review::view::decisions::{self, Placement};
 use review::view::{
     Entry, Grading, OpenError, QupathError, Recount, RecountError, SlideKey, Verdict, VerdictLog,
     figures_by, judged_slides, open, recount, write_dicom, write_project,
@@ -110,7 +110,7 @@ fn place_as(reviews: &Path, who: &str, digest: &str, at: [f64; 2], mpp: Option<f
     let rule = HotspotRule { shape: Shape::Circle, fields: 1, field_mm2: 1.0, apart: false };
     let mpp = mpp.map(|v| [v; 2]);
     let placement = Placement { preset: "melanoma".into(), rule, centres_px: vec![at], mpp };
-    desk::place(reviews, who, &of, placement).unwrap();
+    decisions::place(reviews, who, &of, placement).unwrap();
 }
 
 fn judge(run: &Path, at: [f64; 2], added: bool) {

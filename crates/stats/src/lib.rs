@@ -14,7 +14,7 @@ mod error;
 pub mod interval;
 pub mod metrics;
 pub mod platt;
+mod spelling;
 pub mod survival;
-mod words;
 
 pub use error::StatsError;

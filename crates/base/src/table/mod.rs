@@ -5,12 +5,12 @@ mod cell;
 mod decode;
 mod join;
 mod scan;
-mod words;
+mod vocabulary;
 mod write;
 
 pub use cell::{cell, uncell};
 pub use join::{Unmatched, file_name, without_ending};
-pub use words::{
+pub use vocabulary::{
     EventCell, MISSING, bare, event, is_missing, may_be_code, may_mean_missing, yes_no,
 };
 pub use write::Writer;

@@ -2,7 +2,7 @@
 //! the platform and the organisers of MIDOG 2025 prescribe (`docs/challenge.md`).
 
 mod error;
-mod place;
+mod folders;
 
 pub use error::ChallengeError;
 
@@ -149,7 +149,7 @@ impl Job {
     /// # Errors
     /// [`ChallengeError`]; nothing is written then.
     pub fn run(&self) -> Result<Done, ChallengeError> {
-        let image = place::image(&self.input, self.track.socket())?;
+        let image = folders::image(&self.input, self.track.socket())?;
         let package = self.package(Path::new(MODEL))?;
         let (bytes, engine, items, positive) = match self.track {
             Track::Midog25T1 => self.detect(&image, &package)?,
@@ -176,7 +176,7 @@ impl Job {
         if let Some(model) = &self.model {
             return Ok(ModelPackage::find(Some(model))?);
         }
-        match place::package(mounted)? {
+        match folders::package(mounted)? {
             Some(folder) => Ok(ModelPackage::open(&folder)?),
             None if self.track == Track::Midog25T2 => Ok(ModelPackage::bundled_named("atypical")?),
             None => Ok(ModelPackage::bundled()?),

@@ -4,13 +4,13 @@
 mod boxes;
 pub mod classification;
 pub mod curve;
+mod display;
 mod label;
-mod place;
+mod position;
 mod seen;
 mod truth;
-mod words;
 
-pub use place::Conflict;
+pub use position::Conflict;
 pub use seen::{Listed, seen_in_training, trained_on};
 pub use truth::{Truth, TruthCase, TruthOptions, read_truth};
 

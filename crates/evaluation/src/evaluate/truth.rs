@@ -2,7 +2,7 @@
 
 use super::EvaluateError;
 use super::label::{Labels, Meaning};
-use super::place::{Columns, Conflict, InBoth, Place};
+use super::position::{Columns, Conflict, InBoth, Place};
 use base::table::{Format, Table, Unmatched};
 use mithras::input::stem;
 use mithras::record::SlideEntry;

@@ -1,6 +1,6 @@
 //! An image whose figures are known.
 
-use super::{Options, RobustnessError, within};
+use super::{Options, RobustnessError, areas};
 use crate::evaluate::Truth;
 use mithras::input::stem;
 use mitosis::{Physical, Point, Resolution, RgbTile};
@@ -53,7 +53,7 @@ impl Labelled {
             None => (vec![], vec![]),
         };
         let within = match &options.within {
-            Some(areas) => within::areas_in(areas, &name, (w, h)).map_err(fail)?,
+            Some(areas) => areas::areas_in(areas, &name, (w, h)).map_err(fail)?,
             None => vec![],
         };
         let mut image = Self { name, tile, resolution, truth, ignore, within };

@@ -1,15 +1,15 @@
 //! How a detector's scores hold under changes that must not matter: the same labelled images, as
 //! they are and under a grid of named perturbations, at the package's operating point.
 
+mod areas;
 mod card;
 mod chart;
 pub mod crops;
+mod display;
 pub mod fold;
 mod labelled;
 pub mod point;
-mod weigh;
-mod within;
-mod words;
+mod weighted_counts;
 
 use base::file::ReadError;
 use base::progress::Listener;
@@ -29,9 +29,9 @@ use crate::evaluate::Truth;
 use mithras::detector::Detector;
 use mithras::input::stem;
 
+pub use areas::{Areas, read_areas};
 pub use card::Measured;
 pub use labelled::Labelled;
-pub use within::{Areas, read_areas};
 
 /// Schema of `robustness.json`.
 pub const SCHEMA: &str = "mithras.robustness/1";

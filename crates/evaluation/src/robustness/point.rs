@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use stats::platt::{Platt, ece};
 
 use super::fold::{FoldRun, TISSUE_RATE};
-use super::weigh::{Counts, Foreign, Items, OnScale, Prepared, pooled};
+use super::weighted_counts::{Counts, Foreign, Items, OnScale, Prepared, pooled};
 use super::{Robustness, RobustnessError, score};
 use crate::too_few::TooFew;
 

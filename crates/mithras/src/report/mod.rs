@@ -6,6 +6,7 @@ mod assign;
 mod at_point;
 mod cases;
 mod counts;
+mod display;
 mod error;
 mod gather;
 mod gathered;
@@ -18,7 +19,6 @@ mod slide_line;
 mod summary;
 mod table;
 mod view;
-mod words;
 
 pub use crate::batch::{Results, ResultsError, finished_results as results, is_bound};
 pub use assign::{AssignError, assign};

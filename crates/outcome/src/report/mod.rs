@@ -5,11 +5,11 @@ mod plot;
 
 use crate::cohort::PatientRule;
 use crate::error::{Error, Result};
+use crate::numbers::{show, show_p};
 use crate::result::Coefficient;
 use crate::study::{CStudy, Feature, Model, PatientResult, Protocol, Study, StudyPlan, Tested};
 use crate::table::Table;
 use crate::ties_name;
-use crate::words::{show, show_p};
 use askama::Template;
 use base::file::{self, WriteError};
 use base::remedy::Setting;

@@ -7,8 +7,8 @@ use super::plot::{
 use crate::cohort::{DENSITY, HOTSPOT};
 use crate::error::Result;
 use crate::frame::sort_levels;
+use crate::numbers::plain_p;
 use crate::study::{ComparedResult, FEATURES, Joined, Model, Study, StudyPlan, Tested, model};
-use crate::words::plain_p;
 use base::text::Many;
 use stats::survival::km::{IntervalType, KaplanMeierOptions, kaplan_meier as fit_km};
 use std::collections::BTreeMap;

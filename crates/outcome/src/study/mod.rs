@@ -223,7 +223,7 @@ fn analyse(clinical: &Table, plan: &StudyPlan, methods: Vec<(Cohort, Table)>) ->
                     "{}, {what}: the hazards are not proportional (test of Schoenfeld residuals, p = {}); the hazard ratio is an \
                      average over time",
                     f.label,
-                    crate::words::show_p(t.p)
+                    crate::numbers::show_p(t.p)
                 ));
             }
         }

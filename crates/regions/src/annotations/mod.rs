@@ -39,6 +39,7 @@ mod boxes;
 mod category;
 mod collect;
 pub mod columns;
+mod display;
 mod error;
 mod geojson;
 mod json;
@@ -50,7 +51,6 @@ mod sliderunner;
 mod summary;
 mod table;
 mod tupac;
-mod words;
 
 pub use boxes::BoxOrder;
 pub use category::{Class, Mapping, MappingError, Meaning};

@@ -16,6 +16,7 @@
 //! ```
 
 mod build;
+mod display;
 mod error;
 pub mod import;
 mod manifest;
@@ -24,7 +25,6 @@ mod part;
 mod read;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use crops::slide_name::bare;
 use mitosis::{Level0, Mpp, Point};

@@ -1,6 +1,6 @@
 //! A regions dataset from reviewers' verdicts on a run.
 
-use super::desk::SlideFile;
+use super::decisions::SlideFile;
 use super::open::{Item, OpenError, open_run, opened, patient};
 use super::places::Nearby;
 use super::review::{Entry, ReviewError, Verdict};

@@ -1,6 +1,6 @@
 //! The candidates of a run with what a reviewer decided about each.
 
-use super::desk::SlideFile;
+use super::decisions::SlideFile;
 use super::open::{OpenError, counted_folders};
 use super::places::Nearby;
 use super::qupath::is_objects;

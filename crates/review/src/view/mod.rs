@@ -2,7 +2,7 @@
 
 mod content;
 mod dataset;
-pub mod desk;
+pub mod decisions;
 mod dicom;
 mod drawn;
 mod judged;

@@ -1,7 +1,7 @@
 //! The count of a run with a reviewer's corrections, next to the network's own.
 
 use super::content::{HOTSPOTS, LogTexts, SETTLED};
-use super::desk::{self, PlacedHotspot, SlideFile};
+use super::decisions::{self, PlacedHotspot, SlideFile};
 use super::open::{OpenError, every_folder};
 use super::places::{Joined, Nearby};
 use super::qupath::{ObjectError, Objects, is_objects, slide_key};
@@ -602,7 +602,7 @@ impl RecountPlan {
         // A hotspot belongs to the reviewer who judged; objects of QuPath name nobody.
         let whose = Some(reviewer.as_str()).filter(|_| !matches!(source, Source::Objects(_)));
         let spot = match self.placed {
-            true => desk::hotspot_on(reviews, whose, this)?,
+            true => decisions::hotspot_on(reviews, whose, this)?,
             false => None,
         };
         let placed = match spot {
@@ -611,7 +611,7 @@ impl RecountPlan {
         };
         if self.placed && placed.is_none() {
             let by = whose.map_or_else(String::new, |name| format!(" by {name}"));
-            let other = desk::hotspot_on_another_file(reviews, whose, this)?;
+            let other = decisions::hotspot_on_another_file(reviews, whose, this)?;
             let other = other.map_or("", |_| " (one on another file of this name is left out)");
             remarks.push(format!("no hotspot was placed{by}{other}: it is the densest 2 mm2"));
         }
@@ -637,7 +637,7 @@ impl RecountPlan {
             slide: counts.slide.name.clone(),
             source,
         })?;
-        let path = desk::hotspots_file(&self.corrections.reviews);
+        let path = decisions::hotspots_file(&self.corrections.reviews);
         let run = [resolution.x.get(), resolution.y.get()];
         let pairs = spot.mpp.into_iter().flat_map(|placed| placed.into_iter().zip(run));
         let other = pairs.into_iter().find(|(placed, run)| (placed / run - 1.0).abs() >= SAME_MPP);
@@ -675,7 +675,7 @@ fn about_signature(
     slide: SlideFile<'_>,
     reviewer: &str,
 ) -> Result<Vec<String>, RecountError> {
-    let Some(signature) = desk::signed_slide(reviews, Some(results), slide)? else {
+    let Some(signature) = decisions::signed_slide(reviews, Some(results), slide)? else {
         return Ok(Vec::new());
     };
     let (who, version) = (&signature.line.reviewer, signature.line.version);

@@ -1,7 +1,7 @@
 //! Logs of reviewers whose verdicts count together, and what they come to on a slide.
 
 use super::content::SlideFile;
-use super::desk::{PlacedHotspot, hotspots_file};
+use super::decisions::{PlacedHotspot, hotspots_file};
 use super::logs::lines;
 use super::places::{Joined, Nearby, join};
 use super::review::{

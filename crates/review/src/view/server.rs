@@ -1,6 +1,6 @@
 //! Answers the page's requests.
 
-use super::desk::{
+use super::decisions::{
     self, Drawn, DrawnRegion, PlacedHotspot, Placement, ResultDigests, Signed, SlideSignatures,
 };
 use super::keep::keep_point;
@@ -690,7 +690,7 @@ impl Viewer {
 
     /// Refuses a change of a slide whose case was finished.
     fn open_to_change(&self, folder: &Path, of: &SlideKey) -> Result<(), Answer> {
-        match desk::signed(folder, of).map_err(|e| Answer::refusal(500, &e.to_string()))? {
+        match decisions::signed(folder, of).map_err(|e| Answer::refusal(500, &e.to_string()))? {
             None => Ok(()),
             Some(s) => {
                 let why = format!(
@@ -730,7 +730,7 @@ impl Viewer {
         ReviewPlace { folder, of }: &ReviewPlace<'_>,
     ) -> Result<Option<(Drawn, Vec<DrawnRegion>)>, Answer> {
         let offset = self.bounds_offset(id, self.item(id)?)?;
-        let drawn = desk::drawn(folder, &of.slide, offset)
+        let drawn = decisions::drawn(folder, &of.slide, offset)
             .map_err(|e| Answer::refusal(500, &e.to_string()))?;
         Ok(drawn.filter(|(by, _)| by.slide_digest == of.slide_digest))
     }
@@ -776,7 +776,7 @@ impl Viewer {
         let overlaps =
             mpp.map_or_else(Vec::new, |m| roi::overlap::overlap_notes(&drawn_to_search(), m));
         let SlideSignatures { all: mut signatures, changed, other_weights, notes } =
-            desk::signatures(folder, item.folder.as_deref(), of).map_err(fail)?;
+            decisions::signatures(folder, item.folder.as_deref(), of).map_err(fail)?;
         if self.blinded {
             // Why a case was opened again, and whose logs have how many lines, are an opinion, too.
             signatures.iter_mut().for_each(|s| (s.reason, s.content) = (None, None));
@@ -785,7 +785,7 @@ impl Viewer {
             // Where somebody saw the most figures is an opinion, too.
             hotspot: match self.blinded {
                 true => None,
-                false => desk::hotspots(folder).map_err(fail)?.remove(of),
+                false => decisions::hotspots(folder).map_err(fail)?.remove(of),
             },
             drawn_by,
             mm2: mpp.map_or_else(Vec::new, |m| areas.iter().map(|a| a.mm2(m)).collect()),
@@ -829,7 +829,7 @@ impl Viewer {
         let mpp = self.resolution(p.slide, item);
         let Place { reviewer, preset, centres_px, .. } = p;
         let placement = Placement { preset, rule, centres_px, mpp };
-        let placed = desk::place(folder, &reviewer, &of, placement);
+        let placed = decisions::place(folder, &reviewer, &of, placement);
         Ok(Answer::json(200, &placed.map_err(|e| Answer::refusal(400, &e.to_string()))?))
     }
 
@@ -865,7 +865,7 @@ impl Viewer {
                 // No two states of the regions have one time.
                 time: replaced.map_or(0.0, |by| by.time + 0.001).max(now()),
             };
-            desk::draw(folder, &of.slide, by, offset, &d.regions)
+            decisions::draw(folder, &of.slide, by, offset, &d.regions)
                 .map_err(|e| Answer::refusal(500, &format!("not saved: {e}")))?;
         }
         Ok(Answer::json(200, &self.desk_state(d.slide, &d.reviewer, &place)?))
@@ -923,10 +923,10 @@ impl Viewer {
         for id in of_case {
             let ReviewPlace { folder, of } = self.change(id)?;
             let fail = |e: ReviewError| Answer::refusal(400, &e.to_string());
-            let signature = desk::signed(folder, &of).map_err(fail)?;
+            let signature = decisions::signed(folder, &of).map_err(fail)?;
             if signature.is_some() == reopen.is_some() {
                 let results = self.items[id].folder.as_deref();
-                desk::sign(folder, results, &s.reviewer, &of, reopen).map_err(fail)?;
+                decisions::sign(folder, results, &s.reviewer, &of, reopen).map_err(fail)?;
                 slides.push(of.slide);
             }
         }
@@ -1128,7 +1128,7 @@ mod tests {
         assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
         let state: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
         assert_eq!(state["drawn"], serde_json::to_value([region]).unwrap());
-        let drawn = roi::DrawnFile::read(&desk::drawn_file(&reviews, "s"), None).unwrap();
+        let drawn = roi::DrawnFile::read(&decisions::drawn_file(&reviews, "s"), None).unwrap();
         let source = RegionSource { file: Arc::new(drawn), classes: Classes::default() };
         let digest = mithras::input::InputDigest::from_file(&file).unwrap().sha256;
         let regions = source.read_for(&slide, "s", &digest).unwrap();
@@ -1169,7 +1169,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let opened = Opened { items: vec![left_half(dir.path())], slides: None };
         let viewer = Viewer::new(opened);
-        let log = desk::hotspots_file(&dir.path().join("reviews"));
+        let log = decisions::hotspots_file(&dir.path().join("reviews"));
         let place = |centres_px: &[[f64; 2]]| {
             let answer = viewer.place(Place {
                 reviewer: "anna".into(),

@@ -201,7 +201,7 @@ pub fn sign(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::desk::{Placement, place, signed_slide};
+    use crate::view::decisions::{Placement, place, signed_slide};
     use crate::view::{Entry, Verdict};
     use mitosis::hotspots::HotspotRule;
 
@@ -243,7 +243,7 @@ mod tests {
         judge("anna", &other);
         hotspot(&other);
         assert_eq!(changed(), Vec::<String>::new());
-        let drawn = crate::view::desk::drawn_file(&reviews, "s");
+        let drawn = crate::view::decisions::drawn_file(&reviews, "s");
         std::fs::create_dir_all(drawn.parent().unwrap()).unwrap();
         std::fs::write(&drawn, "{}").unwrap();
         assert_eq!(changed(), ["regions/s.geojson"]);

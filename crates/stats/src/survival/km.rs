@@ -16,7 +16,7 @@ pub enum IntervalType {
     LogLog,
 }
 
-crate::words::words!(IntervalType { Plain = "plain", Log = "log", LogLog = "log-log" | "loglog" });
+crate::spelling::spelled!(IntervalType { Plain = "plain", Log = "log", LogLog = "log-log" | "loglog" });
 
 /// The estimate at one distinct time.
 #[derive(Debug, Clone, Copy, PartialEq)]

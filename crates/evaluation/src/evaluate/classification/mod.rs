@@ -1,8 +1,8 @@
 //! Predicted classes against true ones, with figures equal to scikit-learn's.
 
+mod display;
 mod items;
 mod plan;
-mod words;
 
 pub use base::remedy::Setting;
 pub use plan::{ClassificationError, ClassificationPlan, LargestF1};

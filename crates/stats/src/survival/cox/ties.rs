@@ -10,4 +10,4 @@ pub enum Ties {
     Breslow,
 }
 
-crate::words::words!(Ties { Efron = "efron", Breslow = "breslow" });
+crate::spelling::spelled!(Ties { Efron = "efron", Breslow = "breslow" });

@@ -20,7 +20,7 @@ pub enum TimeTransform {
     Log,
 }
 
-crate::words::words!(TimeTransform { Km = "km", Identity = "identity", Rank = "rank", Log = "log" });
+crate::spelling::spelled!(TimeTransform { Km = "km", Identity = "identity", Rank = "rank", Log = "log" });
 
 /// Tests per term and of all together.
 #[derive(Debug, Clone, PartialEq)]

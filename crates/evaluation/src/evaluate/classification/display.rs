@@ -2,7 +2,7 @@
 
 use super::{ClassFigures, Classification};
 use base::text::Many;
-use outcome::words::columns;
+use outcome::numbers::columns;
 use std::fmt;
 
 fn number(v: Option<f64>) -> String {

@@ -1,7 +1,7 @@
 //! Choices by their words.
 
 /// Words of an enum's variants: `WORDS` and `FromStr`.
-macro_rules! words {
+macro_rules! spelled {
     ($type:ident { $($variant:ident = $word:literal $(| $other:literal)*),+ $(,)? }) => {
         impl $type {
             /// Every choice by its word.
@@ -20,4 +20,4 @@ macro_rules! words {
     };
 }
 
-pub(crate) use words;
+pub(crate) use spelled;
