@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The fast check, for every commit: format, words, lints and unit tests of the default crates. Needs Rust and a C
-# compiler, Python 3 without packages for the words and links, and neither libtorch nor data. scripts/test.sh is the whole check.
+# compiler, Python 3 without packages for words and links, and neither libtorch nor data. scripts/test.sh is the whole
+# check.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -23,7 +23,7 @@ pub fn cancels(cancel: &CancelToken) -> Result<()> {
     Ok(())
 }
 
-/// A file above the system's limit (`ulimit -f`) is an error of the write, which names it, and does not end the process.
+/// A file above the system's limit (`ulimit -f`) is an error of the write, which names it, and ends no process.
 #[cfg(unix)]
 pub fn survive_file_limit() -> Result<()> {
     register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default()).map(drop)?;
