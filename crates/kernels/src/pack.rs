@@ -104,13 +104,41 @@ pub(crate) struct Panel {
     at: usize,
 }
 
+/// The columns of one register of a packed matrix.
+pub(crate) struct Register<'a> {
+    values: &'a mut [f32],
+    wide: usize,
+    columns: usize,
+}
+
+impl Register<'_> {
+    /// Its columns at a depth.
+    pub(crate) fn row(&mut self, k: usize) -> &mut [f32] {
+        &mut self.values[k * self.wide..][..self.columns]
+    }
+}
+
 impl Packed {
     /// `matrix[k * columns + n]`.
     pub(crate) fn new(isa: Isa, columns: usize, matrix: &[f32], bias: &[f32]) -> Self {
-        let (lanes, depth) = (isa.lanes(), matrix.len() / columns.max(1));
+        let depth = matrix.len() / columns.max(1);
+        let mut packed = Self::zeros(isa, [depth, columns], bias);
+        let Self { panels, values, .. } = &mut packed;
+        for panel in panels {
+            let rows = values[panel.at..].chunks_exact_mut(panel.wide);
+            for (to, row) in rows.zip(matrix.chunks_exact(columns)) {
+                to[..panel.columns].copy_from_slice(&row[panel.column..][..panel.columns]);
+            }
+        }
+        packed
+    }
+
+    /// Weights of zero, for so much depth and so many columns.
+    pub(crate) fn zeros(isa: Isa, [depth, columns]: [usize; 2], bias: &[f32]) -> Self {
+        let lanes = isa.lanes();
         let mut left = columns.div_ceil(lanes);
-        let (mut panels, mut values) = (Vec::new(), Vec::with_capacity(depth * left * lanes));
-        let mut column = 0;
+        let values = vec![0.0; depth * left * lanes];
+        let (mut panels, mut column) = (Vec::new(), 0);
         while left > 0 {
             // Four as two and two: a panel of one register is the slowest.
             let registers = match (isa.widest(), left) {
@@ -118,24 +146,25 @@ impl Packed {
                 (widest, left) => left.min(widest),
             };
             let wide = registers * lanes;
-            panels.push(Panel {
-                column,
-                columns: wide.min(columns - column),
-                registers,
-                wide,
-                at: values.len(),
-            });
-            for row in matrix.chunks_exact(columns) {
-                let taken = &row[column..(column + wide).min(columns)];
-                values.extend_from_slice(taken);
-                values.extend(std::iter::repeat_n(0.0, wide - taken.len()));
-            }
+            let at = depth * column;
+            panels.push(Panel { column, columns: wide.min(columns - column), registers, wide, at });
             column += wide;
             left -= registers;
         }
         let mut bias = bias.to_vec();
         bias.resize(column, 0.0);
         Self { columns, depth, panels, values, bias }
+    }
+
+    /// The columns of the register that begins with `column`.
+    pub(crate) fn register(&mut self, column: usize) -> Register<'_> {
+        let i = self.panels.partition_point(|p| p.column <= column) - 1;
+        let panel = self.panels[i];
+        let within = column - panel.column;
+        let columns = (panel.wide / panel.registers).min(panel.columns - within);
+        // Without depth there are none.
+        let values = self.values.get_mut(panel.at + within..).unwrap_or_default();
+        Register { values, wide: panel.wide, columns }
     }
 
     /// A panel's weights from depth `from` on.

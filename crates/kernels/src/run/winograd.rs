@@ -61,9 +61,7 @@ impl Planned {
     /// Packs a convolution of `sources` by a tile that [`fit`] gave.
     pub(crate) fn new(isa: Isa, tile: Tile, conv: &Conv, sources: &[Layout]) -> Self {
         let (cin, cout) = (sources.iter().map(|s| s.c).sum::<usize>(), conv.bias.len());
-        let nothing = vec![0.0; cout];
-        let pack = |rows: Vec<f32>| Packed::new(isa, cout, &rows, &nothing);
-        let products = matrices(tile, conv, sources).into_iter().map(pack).collect();
+        let products = transformed(isa, tile, conv, sources);
         let block = BLOCK / (4 * tile.positions() * (cin + cout));
         Self {
             isa,
@@ -282,35 +280,54 @@ fn enlarged_factors(tile: Tile) -> &'static [f64] {
     }
 }
 
-/// `G g G'` of all kernels: for each position `[channel][output]` of the channels that it has.
-fn matrices(tile: Tile, conv: &Conv, sources: &[Layout]) -> Vec<Vec<f32>> {
+/// `G g G'` of all kernels: for each position a matrix, channels by outputs, of the channels that it has. A register's
+/// outputs are transformed together.
+fn transformed(isa: Isa, tile: Tile, conv: &Conv, sources: &[Layout]) -> Vec<Packed> {
+    const LANES: usize = 16;
     let (cin, cout) = (sources.iter().map(|s| s.c).sum::<usize>(), conv.bias.len());
-    let (g, reach) = (kernel_transform(tile), tile.reach());
-    let mut all = vec![Vec::new(); tile.positions()];
-    let mut first = 0;
-    for (source, up) in sources.iter().zip(&conv.up) {
-        let factor = |i: usize| if *up { enlarged_factors(tile)[i] } else { 1.0 };
-        let before: Vec<usize> = all.iter().map(Vec::len).collect();
-        for (p, matrix) in all.iter_mut().enumerate().filter(|(p, _)| !up || tile.kept(*p)) {
-            matrix.resize(before[p] + source.c * cout, 0.0);
-        }
-        for c in 0..source.c {
-            for n in 0..cout {
-                let kernel = &conv.weight[(n * cin + first + c) * 9..][..9];
-                let row = |i: usize, b: usize| -> f64 {
-                    (0..3).map(|a| g[i][a] * f64::from(kernel[3 * a + b])).sum()
-                };
-                let rows: Vec<[f64; 3]> =
-                    (0..reach).map(|i| [row(i, 0), row(i, 1), row(i, 2)]).collect();
-                for (p, matrix) in all.iter_mut().enumerate().filter(|(p, _)| !up || tile.kept(*p))
-                {
-                    let (i, j) = (p / reach, p % reach);
-                    let v: f64 = (0..3).map(|b| rows[i][b] * g[j][b]).sum();
-                    matrix[before[p] + c * cout + n] = (v * factor(i) * factor(j)) as f32;
+    let (g, reach, lanes) = (kernel_transform(tile), tile.reach(), isa.lanes().min(LANES));
+    let has = |up: bool, p: usize| !up || tile.kept(p);
+    let depth = |p: usize| {
+        let of = sources.iter().zip(&conv.up).filter(|(_, up)| has(**up, p));
+        of.map(|(source, _)| source.c).sum::<usize>()
+    };
+    let nothing = vec![0.0; cout];
+    let mut all: Vec<Packed> =
+        (0..tile.positions()).map(|p| Packed::zeros(isa, [depth(p), cout], &nothing)).collect();
+    for n in (0..cout).step_by(lanes) {
+        let mut registers: Vec<_> = all.iter_mut().map(|packed| (packed.register(n), 0)).collect();
+        let (some, mut channel) = (lanes.min(cout - n), 0);
+        for (source, up) in sources.iter().zip(&conv.up) {
+            let factor = |i: usize| if *up { enlarged_factors(tile)[i] } else { 1.0 };
+            for _ in 0..source.c {
+                let mut kernels = [[0.0; LANES]; 9];
+                for lane in 0..some {
+                    let kernel = &conv.weight[((n + lane) * cin + channel) * 9..][..9];
+                    kernels.iter_mut().zip(kernel).for_each(|(k, v)| k[lane] = f64::from(*v));
                 }
+                let mut rows = [[[0.0; LANES]; 3]; 6];
+                for (row, g) in rows.iter_mut().zip(g) {
+                    for (b, row) in row.iter_mut().enumerate() {
+                        let column = [0, 1, 2].map(|a| &kernels[3 * a + b]);
+                        *row = sums(*g, column);
+                    }
+                }
+                let kept = registers.iter_mut().enumerate().filter(|(p, _)| has(*up, *p));
+                for (p, (register, k)) in kept {
+                    let (i, j) = (p / reach, p % reach);
+                    let values = sums(g[j], rows[i].each_ref());
+                    let to = register.row(*k).iter_mut();
+                    to.zip(values).for_each(|(to, v)| *to = (v * factor(i) * factor(j)) as f32);
+                    *k += 1;
+                }
+                channel += 1;
             }
         }
-        first += source.c;
     }
     all
+}
+
+/// The sum of three rows by their weights.
+fn sums<const N: usize>([a, b, c]: [f64; 3], [x, y, z]: [&[f64; N]; 3]) -> [f64; N] {
+    std::array::from_fn(|i| a * x[i] + b * y[i] + c * z[i])
 }
