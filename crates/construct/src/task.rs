@@ -76,7 +76,7 @@ impl Task for Construction<'_> {
         let options = OpenOptions { mpp: input.mpp, ..OpenOptions::default() };
         let is_last = self.key(input).former.last() == Some(&state.config);
         let version = if is_last { RESULTS_VERSION - 1 } else { 1 };
-        slide::outdated(Slide::open_with(&input.path, &options), version)
+        ::slide::outdated(Slide::open_with(&input.path, &options), version)
     }
 
     fn work(
