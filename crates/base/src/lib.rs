@@ -17,6 +17,7 @@
 //! | [`fenwick`] | prefix sums that change |
 //! | [`name`] | names of folders, made of text from outside |
 //! | [`sealed`] | digests of the files of a result |
+//! | [`signature`] | what a file is by its first bytes, where it is not what was expected |
 //! | [`panics`] | a panic of other people's code becomes an error |
 //!
 //! ```
@@ -45,6 +46,7 @@ pub mod preset;
 pub mod progress;
 pub mod remedy;
 pub mod sealed;
+pub mod signature;
 pub mod table;
 pub mod text;
 pub mod walk;

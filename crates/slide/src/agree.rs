@@ -7,6 +7,7 @@
 use crate::resample::Axis;
 use crate::source::{BACKGROUND, Disagreement};
 use crate::{Slide, SlideError};
+use base::text::Many;
 use mitosis::Rect;
 use std::panic::resume_unwind;
 use std::sync::PoisonError;
@@ -149,9 +150,8 @@ impl Slide {
         notes.extend(self.patch_notes());
         let passed = self.passed_over.lock().unwrap_or_else(PoisonError::into_inner);
         notes.extend(passed.iter().map(|(level, tiles)| {
-            format!(
-                "{tiles} tiles of level {level} cannot be decoded; a finer level was read instead"
-            )
+            let tiles = Many(tiles.len(), "tile");
+            format!("{tiles} of level {level} cannot be decoded; a finer level was read instead")
         }));
         notes
     }

@@ -7,7 +7,11 @@ use crate::source::BACKGROUND;
 use crate::source::{Decoded, TileAt, TileState};
 use crate::{Slide, SlideError};
 use mitosis::{Mm2, Rect, RgbTile};
+use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
+
+/// Largest tile or strip that is made of a finer level, bytes of RGB.
+const MAX_FILLED: u64 = 64 << 20;
 
 impl Slide {
     /// Tiles of a level that the file states were left out. They are read as white.
@@ -59,6 +63,11 @@ impl Slide {
         at.level > 0 && self.below(at).any(|t| !self.is_absent(t) || self.is_below(t))
     }
 
+    /// Whether a strip is white because no level holds anything of it. It may be too large to be held itself.
+    pub(crate) fn is_lost_strip(&self, at: TileAt) -> bool {
+        self.opened.source.stripped(at.level) && self.is_absent(at) && !self.is_below(at)
+    }
+
     /// Adds what no level holds of a tile that is left out.
     fn lost(&self, at: TileAt, out: &mut Vec<TileAt>) {
         if self.is_below(at) {
@@ -68,14 +77,18 @@ impl Slide {
         }
     }
 
-    /// A tile that is left out, from the next finer level; white where no level holds it.
+    /// A tile that is left out or cannot be decoded, from the next finer level.
     fn filled(&self, at: TileAt) -> Result<RgbTile, SlideError> {
         let l = &self.opened.levels[at.level];
         let side =
             |n: u64, tile: u32, i: u64| u64::from(tile).min(n - i * u64::from(tile)) as usize;
         let w = side(l.width, l.tile_width, at.column);
         let h = side(l.height, l.tile_height, at.row);
-        if !self.is_below(at) {
+        if 3 * w as u64 * h as u64 > MAX_FILLED {
+            let what = format!("{w} x {h} pixels without data, more than a finer level fills");
+            return Err(self.tile_error(at, Fault::Damaged(what)));
+        }
+        if self.is_absent(at) && !self.is_below(at) {
             return Ok(RgbTile::filled(w, h, [BACKGROUND; 3]));
         }
         let fine = &self.opened.levels[at.level - 1];
@@ -164,11 +177,18 @@ impl Slide {
         let TileAt { level, column, row } = at;
         let key = (level as u32, column as u32, row as u32);
         let absent = self.is_absent(at);
-        if !absent && self.kept(level) {
-            let stored = self.kept_piece(at)?;
-            return if level == 0 { Ok(stored) } else { self.mended_piece(at, stored) };
-        }
         let memory = |tile| Ok(Arc::new(Piece::Memory(tile, None)));
+        if !absent && !self.is_passed_over(at) && self.kept(level) {
+            match self.kept_piece(at) {
+                Ok(stored) if level == 0 => return Ok(stored),
+                Ok(stored) => return self.mended_piece(at, stored),
+                Err(e) => {
+                    let tile = Arc::new(self.instead(at, e)?);
+                    self.cache.put(key, &tile);
+                    return memory(tile);
+                }
+            }
+        }
         if let Some(tile) = self.cache.get(key) {
             return memory(tile);
         }
@@ -179,12 +199,41 @@ impl Slide {
         if let Some(tile) = turn.as_ref().and_then(|_| self.cache.get(key)) {
             return memory(tile);
         }
-        let tile = match absent {
+        let tile = match absent || self.is_passed_over(at) {
             true => Arc::new(self.filled(at)?),
-            false => self.mended(at, self.decoded(at)?)?,
+            false => match self.decoded(at) {
+                Ok(tile) => self.mended(at, tile)?,
+                Err(e) => Arc::new(self.instead(at, e)?),
+            },
         };
         self.cache.put(key, &tile);
         memory(tile)
+    }
+
+    /// A tile of a coarse level that cannot be decoded, from the next finer level, with a note of the slide.
+    ///
+    /// # Errors
+    /// Its own error on level 0, where it is not of the tile alone, and where the finer level cannot be decoded either.
+    fn instead(&self, at: TileAt, e: SlideError) -> Result<RgbTile, SlideError> {
+        if at.level == 0 || !e.is_tile() {
+            return Err(e);
+        }
+        match self.filled(at) {
+            Err(finer) if finer.is_tile() => Err(e),
+            filled => {
+                let tile = filled?;
+                let mut passed = self.passed_over.lock().unwrap_or_else(PoisonError::into_inner);
+                passed.entry(at.level).or_default().insert((at.column, at.row));
+                Ok(tile)
+            }
+        }
+    }
+
+    /// Whether a tile cannot be decoded, and a finer level was read instead.
+    fn is_passed_over(&self, at: TileAt) -> bool {
+        let passed = || self.passed_over.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_in = |tiles: &BTreeSet<(u64, u64)>| tiles.contains(&(at.column, at.row));
+        at.level > 0 && passed().get(&at.level).is_some_and(is_in)
     }
 
     /// A piece that is decoded once, as the file has it.
@@ -215,7 +264,8 @@ impl Slide {
             return self.kept_piece(at);
         }
         let key = (at.level as u32, at.column as u32, at.row as u32);
-        let cached = self.cache.get(key).filter(|_| !self.is_patched(at));
+        let is_changed = self.is_patched(at) || self.is_passed_over(at);
+        let cached = self.cache.get(key).filter(|_| !is_changed);
         let tile = match cached {
             Some(tile) => tile,
             None => {

@@ -10,7 +10,7 @@ impl Slide {
     /// Reads a rectangle of the frame whose pixel (i, j) covers `factor` level-0 pixels each way, from
     /// the level-0 origin; `factor` is at least 1. The source is the coarsest level that is as fine, so
     /// that a step of `s` between levels reads fewer than `s * s` pixels for one; area mean. Tiles that
-    /// cannot be decoded are white and named; white outside.
+    /// cannot be decoded, nor taken from a finer level, are white and named; white outside.
     ///
     /// # Errors
     /// As [`Slide::read_region`], unless only tiles are at fault.

@@ -35,8 +35,8 @@ pub struct Slide {
     pub(crate) suspect: Mutex<BTreeMap<TileAt, String>>,
     /// Levels that contradict finer ones, once they were compared.
     pub(crate) agreement: Mutex<Option<Vec<Disagreement>>>,
-    /// Levels that the overview was not taken from, and their tiles that cannot be decoded.
-    pub(crate) passed_over: Mutex<BTreeMap<usize, usize>>,
+    /// By level, the tiles read so far that cannot be decoded, and for which a finer level was read.
+    pub(crate) passed_over: Mutex<BTreeMap<usize, BTreeSet<(u64, u64)>>>,
     /// By level, the tiles read so far whose blank patches were filled.
     pub(crate) patched: Mutex<BTreeMap<usize, BTreeSet<(u64, u64)>>>,
     /// Pieces of coarse levels that are decoded once, with their blank patches filled; `None` without one.
@@ -238,8 +238,8 @@ impl Slide {
     /// slide is white ([`BACKGROUND`]).
     ///
     /// # Errors
-    /// [`SlideError::Tile`] when a tile in the rectangle cannot be decoded,
-    /// [`SlideError::NoSuchLevel`], [`SlideError::TooLarge`].
+    /// [`SlideError::Tile`] when a tile in the rectangle cannot be decoded (of a coarse level: nor taken from the next
+    /// finer one), [`SlideError::NoSuchLevel`], [`SlideError::TooLarge`].
     pub fn read_region(&self, level: usize, rect: Rect) -> Result<RgbTile, SlideError> {
         let l = self.level(level)?;
         let Rect { x, y, .. } = rect;
@@ -287,6 +287,9 @@ impl Slide {
         for row in y0 / th..=(y1 - 1) / th {
             for column in x0 / tw..=(x1 - 1) / tw {
                 let at = TileAt { level, column, row };
+                if self.is_lost_strip(at) {
+                    continue;
+                }
                 let piece = match piece(at) {
                     Ok(piece) => piece,
                     Err(e) => {
@@ -344,8 +347,8 @@ impl Slide {
         }
     }
 
-    /// [`Slide::read_at`] in which tiles that cannot be decoded are left white; with the pixels come
-    /// their places.
+    /// [`Slide::read_at`] in which tiles that cannot be decoded, nor taken from a finer level, are left white; with the
+    /// pixels come their places.
     ///
     /// # Errors
     /// As [`Slide::read_at`], unless only tiles are at fault.
@@ -383,7 +386,7 @@ impl Slide {
                 return Ok(seen);
             }
             let mut passed = self.passed_over.lock().unwrap_or_else(PoisonError::into_inner);
-            passed.insert(level, seen.1.len());
+            passed.entry(level).or_default().extend(seen.1.iter().map(|at| (at.column, at.row)));
             drop(passed);
             level = self.trusted(level - 1)?;
         }

@@ -300,11 +300,13 @@ fn a_resolution_is_not_guessed() {
         (b"0.00050\\0.00025", "contradicting"),
         (b"hello w\\orld 25", "implausible"),
         (b"0.00200\\0.00200", "contradicting"),
+        (b"0,00025\\0,00025", "dicom.PixelSpacing = `0,00025\\0,00025`"),
+        (b"0.00025\\0.0002x", "dicom.PixelSpacing = `0.00025\\0.0002x`"),
     ] {
         let (_dir, path) = changed("rle/a.dcm", spacing, new);
         let slide = open(&path).unwrap();
         let e = slide.resolution().unwrap_err().to_string();
-        assert!(e.contains(words), "{words}: {e}");
+        assert!(e.contains(words) && !e.contains("NaN"), "{words}: {e}");
     }
     // Another attribute in its place.
     let measures = [0x28, 0, 0x10, 0x91];
@@ -366,6 +368,42 @@ fn a_level_whose_spacing_contradicts_its_size_is_refused() {
                 let e = e.to_string();
                 assert!(!sound && e.contains("a.dcm") && e.contains("0.5000 um/px"), "{e}");
             }
+        }
+    }
+}
+
+/// As in a TIFF: of two scans of one shape and one spacing the smaller is a level only where it is declared to be a
+/// reduced copy, which means nothing where both are.
+#[test]
+fn a_smaller_scene_of_one_spacing_is_not_a_level() {
+    let dir = tempfile::tempdir().unwrap();
+    type Changes<'a> = &'a [(&'static [u8], &'static [u8])];
+    let written = |name: &str, changes: Changes<'_>| {
+        let path = put(dir.path(), name, &format!("series/{name}"), &[]);
+        let mut bytes = std::fs::read(&path).unwrap();
+        for (old, new) in changes {
+            let at = bytes.windows(old.len()).position(|w| w == *old).unwrap();
+            bytes[at..at + old.len()].copy_from_slice(new);
+        }
+        std::fs::write(&path, bytes).unwrap();
+        path
+    };
+    let opened = |fine: Changes<'_>, coarse: Changes<'_>| {
+        let path = written("b.dcm", fine);
+        written("a.dcm", coarse);
+        open(&path).map(|s| s.levels().len()).map_err(|e| e.to_string())
+    };
+    let own: (&[u8], &[u8]) = (b"0.0005\\0.0005", b"2.5e-4\\2.5e-4");
+    let undeclared: (&[u8], &[u8]) = (b"RESAMPLED", b"NONE     ");
+    let declared: (&[u8], &[u8]) =
+        (b"ORIGINAL\\PRIMARY\\VOLUME\\NONE", b"O\\PRIMARY\\VOLUME\\RESAMPLED  ");
+    assert_eq!(opened(&[], &[own]), Ok(2));
+    assert_eq!(opened(&[], &[undeclared]), Ok(2));
+    assert_eq!(opened(&[declared], &[]), Ok(2));
+    for e in [opened(&[], &[own, undeclared]), opened(&[declared], &[own])] {
+        let e = e.unwrap_err();
+        for words in ["several scenes: b.dcm of 100 x 70 px and a.dcm of 50 x 35 px", "one scene"] {
+            assert!(e.contains(words), "{words}: {e}");
         }
     }
 }

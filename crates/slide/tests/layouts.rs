@@ -16,8 +16,10 @@ const RATIONAL: u16 = 5;
 /// A directory to be drawn: 8-bit samples without compression.
 struct Page {
     size: (u32, u32),
-    /// Side of tiles; none: one strip.
+    /// Side of tiles; none: strips.
     tile: Option<u32>,
+    /// Rows of a strip, of which there are as many as fit; none: one strip.
+    rows: Option<u32>,
     samples: u16,
     bits: u16,
     fields: Vec<(u16, u16, Vec<u8>)>,
@@ -34,7 +36,7 @@ impl Page {
     fn tissue(size: (u32, u32), factor: u32, tile: Option<u32>) -> Self {
         let pixel = Box::new(move |x, y| tissue(x * factor, y * factor));
         let (fields, holes) = (Vec::new(), (|_, _| false) as fn(u32, u32) -> bool);
-        Self { size, tile, samples: 3, bits: 8, fields, pixel, holes, coded: None }
+        Self { size, tile, rows: None, samples: 3, bits: 8, fields, pixel, holes, coded: None }
     }
 
     fn with(mut self, tag: u16, kind: u16, value: &[u8]) -> Self {
@@ -64,11 +66,11 @@ impl Page {
 
     fn tiles(&self) -> Vec<Vec<u8>> {
         let (w, h) = self.size;
-        let (tw, th) = self.tile.map_or((w, h), |t| (t, t));
+        let (tw, th) = self.tile.map_or((w, self.rows.unwrap_or(h)), |t| (t, t));
         let mut all = Vec::new();
         for row in 0..h.div_ceil(th) {
             for column in 0..w.div_ceil(tw) {
-                if self.tile.is_some() && (self.holes)(column, row) {
+                if (self.holes)(column, row) {
                     all.push(Vec::new());
                     continue;
                 }
@@ -138,7 +140,7 @@ fn tiff(pages: &[Page]) -> Vec<u8> {
             ],
             None => vec![
                 (273, LONG, longs(&offsets)),
-                (278, LONG, longs(&[page.size.1])),
+                (278, LONG, longs(&[page.rows.unwrap_or(page.size.1)])),
                 (279, LONG, longs(&counts)),
             ],
         });
@@ -330,6 +332,87 @@ fn a_level_that_shows_something_else_is_noticed_and_not_used() {
     assert_eq!(whole.level_for(Mpp::new(1.0).unwrap()).unwrap(), 1);
 }
 
+/// GDAL leaves out strips as it does tiles: without a place and a size. What has a place and no size is damaged.
+#[test]
+fn strips_that_are_left_out_are_filled_or_counted() {
+    type Holes = fn(u32, u32) -> bool;
+    let drawn = Drawn::new();
+    let page = |side, factor, holes: Holes| {
+        let page = Page::tissue((side, side), factor, None);
+        Page { rows: Some(64), holes, ..page }
+    };
+    let opened = |name: &str, [fine, coarse]: [Holes; 2]| {
+        let level = page(512, 4, coarse).subfile(1);
+        open(&drawn.tiff(name, &[page(2048, 1, fine), level])).unwrap()
+    };
+    let none: Holes = |_, _| false;
+    let whole = opened("whole.tif", [none, none]);
+    let all = Rect::new(0, 0, 512, 512);
+    for (name, coarse) in [("some.tif", (|_, r| r % 2 == 1) as Holes), ("all.tif", |_, _| true)] {
+        let slide = opened(name, [none, coarse]);
+        assert!(slide.read_level(1, all).unwrap() == whole.read_level(1, all).unwrap(), "{name}");
+        assert!(slide.thumbnail(512).unwrap() == whole.thumbnail(512).unwrap(), "{name}");
+        assert_eq!(area(&slide), area(&whole), "{name}");
+        assert_eq!(slide.filled_tiles(1), if name == "all.tif" { 8 } else { 4 });
+        assert_eq!((slide.absent_tiles(1).len(), slide.level_notes().len()), (0, 0), "{name}");
+    }
+    let slide = opened("base.tif", [|_, r| r < 4, |_, r| r == 0]);
+    assert_eq!((slide.absent_tiles(0).len(), slide.absent_tiles(1).len()), (4, 1));
+    for (level, rect) in [(0, Rect::new(0, 0, 2048, 256)), (1, Rect::new(0, 0, 512, 64))] {
+        assert!(slide.read_level(level, rect).unwrap().data.iter().all(|v| *v == 255));
+    }
+    let sizeless = Page::tissue((64, 64), 30, None).with(279, LONG, &[0; 4]);
+    let slide = open(&drawn.tiff("sizeless.tif", &[sizeless])).unwrap();
+    let e = slide.read_level(0, Rect::new(0, 0, 9, 9)).unwrap_err();
+    assert!(e.is_tile() && e.to_string().contains("without data"), "{e}");
+    // A label without pixels is not a white one.
+    let [base, _] = levels();
+    let label = Page { holes: |_, _| true, ..Page::tissue((70, 60), 1, None) };
+    let slide = open(&drawn.tiff("label.tif", &[base, label.text(270, "label")])).unwrap();
+    assert!(slide.associated_image("label").unwrap_err().to_string().contains("without data"));
+}
+
+/// As tiles that are left out; what no level gives stays an error of the tile.
+#[test]
+fn coarse_tiles_that_cannot_be_decoded_come_from_the_finer_level() {
+    let drawn = Drawn::new();
+    let [base, level] = levels();
+    let whole = open(&drawn.tiff("whole.tif", &[base, level.subfile(1)])).unwrap();
+    let broken = |page: Page| {
+        let page = page.with(259, SHORT, &[8, 0]);
+        Page { coded: Some(vec![7; 100]), ..page }
+    };
+    let all = Rect::new(0, 0, 512, 512);
+    let um = Mpp::new(1.0).unwrap();
+    for (tile, words) in [(Some(256), "4 tiles of level 1"), (None, "1 tile of level 1")] {
+        let [base, mut level] = levels();
+        level.tile = tile;
+        let pages = [base, broken(level.subfile(1))];
+        let path = drawn.tiff("broken.tif", &pages);
+        let slide = || open(&path).unwrap();
+        assert!(slide().thumbnail(512).unwrap() == whole.thumbnail(512).unwrap(), "{tile:?}");
+        assert!(slide().read_at(um, all).unwrap() == whole.read_at(um, all).unwrap(), "{tile:?}");
+        let (read, unread) = slide().read_reduced(4.0, all).unwrap();
+        assert!(read == whole.read_reduced(4.0, all).unwrap().0 && unread.is_empty(), "{tile:?}");
+        let slide = slide();
+        assert_eq!(area(&slide), area(&whole), "{tile:?}");
+        for _ in 0..2 {
+            slide.read_level(1, all).unwrap();
+        }
+        assert_eq!(slide.disagreements().unwrap(), []);
+        let notes = slide.level_notes();
+        assert!(notes.len() == 1 && notes[0].starts_with(words), "{tile:?}: {notes:?}");
+        assert!(notes[0].contains("a finer level was read instead"), "{notes:?}");
+    }
+    let [base, level] = levels().map(broken);
+    let slide = open(&drawn.tiff("both.tif", &[base, level.subfile(1)])).unwrap();
+    for level in [0, 1] {
+        let e = slide.read_level(level, Rect::new(0, 0, 9, 9)).unwrap_err();
+        assert!(matches!(e, SlideError::Tile { level: own, .. } if own == level), "{e}");
+    }
+    assert_eq!(slide.read_reduced(4.0, all).unwrap().1.len(), 4);
+}
+
 /// Between the places that are compared, a part of a coarse tile that its writer never painted hides tissue from the
 /// mask, the thumbnail and whatever else is read from that level.
 #[test]
@@ -468,6 +551,39 @@ fn a_larger_image_that_is_flagged_as_reduced_is_the_slide() {
     let notes = slide.level_notes();
     assert_eq!(slide.dimensions(), (1024, 1024));
     assert!(notes.iter().any(|n| n.contains("1500 x 1000 px) is larger")), "{notes:?}");
+}
+
+/// Where the slide itself is flagged as a reduced copy, the flag states nothing of the other images.
+#[test]
+fn scenes_that_are_all_flagged_as_reduced_are_seen() {
+    let drawn = Drawn::new();
+    let page = |size, factor| Page::tissue(size, factor, Some(256)).subfile(1);
+    let scenes = [page((1024, 1024), 2), page((900, 700), 2)];
+    refused(&drawn.tiff("scenes.tif", &scenes), &["several scenes", "1024 x 1024", "900 x 700"]);
+    let one_um = [page((2048, 2048), 1).um(0.25), page((1024, 1024), 2).um(0.25)];
+    refused(&drawn.tiff("one_um.tif", &one_um), &["several scenes", "1024 x 1024"]);
+    let levels = [page((2048, 2048), 1).um(0.25), page((1024, 1024), 2).um(0.5)];
+    for pages in [levels, [page((2048, 2048), 1), page((512, 512), 4)]] {
+        let slide = open(&drawn.tiff("levels.tif", &pages)).unwrap();
+        assert_eq!((slide.levels().len(), slide.level_notes().len()), (2, 0));
+    }
+    // A smaller one is not read, and named.
+    let small = [page((1024, 1024), 2), page((500, 400), 2)];
+    let notes = open(&drawn.tiff("small.tif", &small)).unwrap().level_notes();
+    assert!(notes.len() == 1 && notes[0].contains("may be another scene"), "{notes:?}");
+}
+
+/// However small a page is that may show tissue of its own, and whether it states um/px or not.
+#[test]
+fn a_small_second_page_without_a_resolution_is_named() {
+    let drawn = Drawn::new();
+    for tile in [Some(256), None] {
+        let page = |size| Page::tissue(size, 2, tile);
+        let path = drawn.tiff("small.tif", &[page((1024, 1024)), page((500, 400))]);
+        let notes = open(&path).unwrap().level_notes();
+        let named = "image-1 (500 x 400 px) may be another scene of the slide";
+        assert!(notes.len() == 1 && notes[0].contains(named), "{tile:?}: {notes:?}");
+    }
 }
 
 /// The samples of an image are those of its own channels and directory, and not of the file's first.
@@ -780,6 +896,47 @@ fn masks_and_damaged_images_beside_a_slide_do_not_refuse_it() {
     }
 }
 
+/// A label or macro that asks for too much or points out of the file refuses no slide; what may be a level does.
+#[test]
+fn pictures_next_to_a_slide_that_cannot_be_read_are_named() {
+    let drawn = Drawn::new();
+    let huge = |page: Page| {
+        let page = page.with(259, SHORT, &[7, 0]).with(278, LONG, &[0xFF; 4]);
+        page.with(257, LONG, &(1_u32 << 30).to_le_bytes())
+    };
+    let lost = |page: Page| page.with(330, LONG, &(1_u32 << 30).to_le_bytes());
+    let named = |name: &str| {
+        Page::tissue((70, 60), 1, None).text(270, &format!("Aperio Image Library\n{name} 70x60"))
+    };
+    let [base, level] = levels();
+    let pages = [base.text(270, SVS), level.text(270, SVS), huge(named("macro"))];
+    let slide = open(&drawn.tiff("huge.svs", &pages)).unwrap();
+    assert_eq!((names(&slide), slide.levels().len()), (vec!["macro"], 2));
+    let unreadable = slide.associated_images()[0].unreadable.as_ref().unwrap();
+    assert!(unreadable.contains("limit `memory`"), "{unreadable}");
+    assert!(matches!(slide.associated_image("macro"), Err(SlideError::Limit { .. })));
+    let [base, _] = levels();
+    let path = drawn.tiff("lost.svs", &[base.text(270, SVS), lost(named("label"))]);
+    let notes = open(&path).unwrap().level_notes();
+    assert!(notes.len() == 1 && notes[0].starts_with("label: SubIFDs: "), "{notes:?}");
+
+    let [base, level] = levels();
+    let e = open(&drawn.tiff("level.tif", &[base, lost(level.subfile(1))])).unwrap_err();
+    assert!(e.to_string().contains("image 1: SubIFDs: "), "{e}");
+    let [base, _] = levels();
+    let e = open(&drawn.tiff("slide.tif", &[lost(base)])).unwrap_err();
+    assert!(e.to_string().contains("image 0: SubIFDs: "), "{e}");
+    let [base, _] = levels();
+    let level = Page::tissue((512, 512), 4, None).subfile(1);
+    let e = open(&drawn.tiff("limit.tif", &[base, huge(level)])).unwrap_err();
+    assert!(matches!(e, SlideError::Limit { .. }), "{e}");
+    // The slide is called after a label and cannot be read: its level does not take its place.
+    let [base, level] = levels();
+    let base = base.text(270, "macro metastasis").with(259, SHORT, &[99, 0]);
+    let e = open(&drawn.tiff("named.tif", &[base, level.subfile(1)])).unwrap_err();
+    assert!(e.to_string().contains("image 0: "), "{e}");
+}
+
 #[test]
 fn what_an_ome_tiff_states_twice_is_compared() {
     let drawn = Drawn::new();
@@ -788,6 +945,26 @@ fn what_an_ome_tiff_states_twice_is_compared() {
         drawn.tiff("size.ome.tif", &[Page::tissue((512, 512), 4, Some(256)).text(270, &text)]);
     let text = open(&path).unwrap_err().to_string();
     assert!(text.contains("512 x 400") && text.contains("512 x 512"), "{text}");
+    // The magnification of the objective that the image names, or of the only one.
+    let resolution = |um: &str, objectives: &str, settings: &str| {
+        let text = ome(&[("scan", 512, 512, &format!(r#"SizeZ="1" PhysicalSizeX="{um}""#))]);
+        let text = text.replace("<OME>", &format!("<OME><Instrument>{objectives}</Instrument>"));
+        let text = text.replace("<Pixels", &format!("{settings}<Pixels"));
+        let page = Page::tissue((512, 512), 4, Some(256)).text(270, &text);
+        let slide = Slide::open(drawn.tiff("objective.ome.tif", &[page])).unwrap();
+        slide.resolution().map(|r| r.x.get()).map_err(|e| e.to_string())
+    };
+    let x40 = r#"<Objective ID="Objective:0" NominalMagnification="40"/>"#;
+    let both = format!(r#"{x40}<Objective ID="Objective:1" NominalMagnification="20.0"/>"#);
+    let names = |i: u32| format!(r#"<ObjectiveSettings ID="Objective:{i}"/>"#);
+    assert_eq!(resolution("0.25", x40, ""), Ok(0.25));
+    assert_eq!(resolution("0.5", &both, &names(1)), Ok(0.5));
+    assert_eq!(resolution("0.5", &both, ""), Ok(0.5));
+    for (objectives, settings) in [(x40, ""), (x40, &*names(0)), (&*both, &*names(0))] {
+        let e = resolution("0.5", objectives, settings).unwrap_err();
+        let is_named = e.contains("ome.PhysicalSizeX = 0.5") && e.contains("objective power 40x");
+        assert!(e.contains("contradicting") && is_named, "{e}");
+    }
 }
 
 /// An Aperio description repeats its fields in every level; one that states two um/px is not believed.
@@ -826,6 +1003,16 @@ fn decimal_commas_are_read_and_words_are_quoted() {
     assert_eq!(Slide::open(svs("0,2500")).unwrap().resolution().unwrap().x.get(), 0.25);
     let text = Slide::open(svs("fine")).unwrap().resolution().unwrap_err().to_string();
     assert!(text.contains("aperio.MPP = `fine`") && !text.contains("NaN"), "{text}");
+    for (x, y, words) in
+        [("0.25", "abc", "ome.PhysicalSizeY = `abc`"), ("abc", "0.25", "ome.PhysicalSizeX = `abc`")]
+    {
+        let stated = format!(r#"SizeZ="1" PhysicalSizeX="{x}" PhysicalSizeY="{y}""#);
+        let text = ome(&[("scan", 512, 512, &stated)]);
+        let page = Page::tissue((512, 512), 4, Some(256)).text(270, &text);
+        let slide = Slide::open(drawn.tiff("word.ome.tif", &[page])).unwrap();
+        let e = slide.resolution().unwrap_err().to_string();
+        assert!(e.contains(words) && !e.contains("0.25,") && !e.contains("NaN"), "{e}");
+    }
     let Some(path) = testkit::data("hostile/reports/s04_comma.svs") else { return };
     assert_eq!(Slide::open(path).unwrap().resolution().unwrap().x.get(), 0.25);
 }
@@ -844,10 +1031,30 @@ fn files_that_are_not_slides_are_named_with_what_helps() {
         (b"<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code></Error>", ["XML", "slide"]),
         (b"%PDF-1.7 a report", ["PDF", "slide"]),
         (&[0; 4096], ["zeros", "copy it again"]),
+        (b"{\"message\": \"Not Found\"}", ["JSON", "download"]),
+        (b"Access denied\n", ["a text file", "name the slide file itself"]),
+        (b"<!-- nginx --><html>", ["HTML", "download"]),
+        (b"\n\n  <HTML><BODY>", ["HTML", "download"]),
+        (&[&[b'a'; 257][..], b"ustar"].concat(), ["tar", "unpack"]),
+        (b"\0\0\0\x18ftypheic\0\0\0\0", ["HEIC", "PNG or TIFF"]),
+        (b"\0\0\0\x20ftypavif\0\0\0\0", ["AVIF", "PNG or TIFF"]),
+        (b"\0\0\0\x0cjP  \r\n\x87\n", ["JPEG 2000", "PNG or TIFF"]),
+        (b"\0\x05\x16\x07\0\x02\0\0Mac OS X", ["AppleDouble", "name the slide file itself"]),
+        (b"\x07\x99\xff\xfe nothing known", ["not a TIFF, PNG, JPEG or DICOM", "name a slide"]),
     ] {
         let path = drawn.file("case.svs", bytes);
         refused(&path, &words);
-        assert!(!open(&path).unwrap_err().to_string().contains("install OpenSlide"));
+        assert!(!open(&path).unwrap_err().to_string().contains("OpenSlide"), "{words:?}");
+    }
+    // By what OpenSlide knows its files, or by their names.
+    for (name, bytes) in [
+        ("case.ndpi", &b"\x07\x99\xff\xfe nothing known"[..]),
+        ("case.czi", b"\x07\x99\xff\xfe nothing known"),
+        ("case", b"ZISRAWFILE\0\0\0\0"),
+        ("case.svslide", b"SQLite format 3\0"),
+        ("case.vms", b"[Virtual Microscope Specimen]\r\nNoLayers=1\r\n"),
+    ] {
+        refused(&drawn.file(name, bytes), &["which needs OpenSlide 4", "install OpenSlide"]);
     }
     if let Some(path) = testkit::data("hostile/reports/s13_cmyk.jpg") {
         refused(&path, &["four components", "RGB"]);

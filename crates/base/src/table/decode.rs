@@ -1,5 +1,6 @@
 //! From the bytes of a file to text: encodings, and files that are not text at all.
 
+use crate::signature::{Kind, START, Signature, signature};
 use std::borrow::Cow;
 
 /// What is wrong with the bytes, and on which line, from 1.
@@ -9,27 +10,28 @@ pub(super) struct NotText {
     pub reason: String,
 }
 
-/// How a file begins that is not a table, and what to do with it.
-const OTHERS: &[(&[u8], &str)] = &[
-    (b"PAR1", "this is a Parquet file; give its name the ending .parquet"),
-    (b"PK\x03\x04", "this is a zip archive or an Excel workbook; save the sheet as CSV (UTF-8)"),
-    (b"\xd0\xcf\x11\xe0", "this is an old Excel workbook (.xls); save the sheet as CSV (UTF-8)"),
-    (b"\x1f\x8b", "this is compressed with gzip; decompress it first (gzip -d)"),
-    (b"\x28\xb5\x2f\xfd", "this is compressed with Zstandard; decompress it first (zstd -d)"),
-    (b"BZh", "this is compressed with bzip2; decompress it first (bzip2 -d)"),
-    (b"\xfd7zXZ\0", "this is compressed with xz; decompress it first (xz -d)"),
-    (b"SQLite format 3\0", "this is an SQLite database, not delimited text"),
-    (b"version https://git-lfs", "this is a Git-LFS pointer; fetch the file with `git lfs pull`"),
-    (b"<!DOCTYPE", "this is a web page, such as a login or error page; download the file again"),
-    (b"<!doctype", "this is a web page, such as a login or error page; download the file again"),
-    (b"<html", "this is a web page, such as a login or error page; download the file again"),
-];
+/// What a file is that is not a table, and what to do with it.
+fn not_a_table(Signature { what, kind }: Signature) -> String {
+    let remedy = match kind {
+        Kind::Parquet => "; give its name the ending .parquet",
+        Kind::Archive | Kind::Workbook => "; save the sheet as CSV (UTF-8)",
+        Kind::Gzip => "; decompress it first (gzip -d)",
+        Kind::Zstandard => "; decompress it first (zstd -d)",
+        Kind::Bzip2 => "; decompress it first (bzip2 -d)",
+        Kind::Xz => "; decompress it first (xz -d)",
+        Kind::LfsPointer => "; fetch the file with `git lfs pull`",
+        Kind::Page => "; download the file again",
+        Kind::Picture | Kind::Database | Kind::Other => ", not delimited text",
+    };
+    format!("this is {what}{remedy}")
+}
 
 /// The text of a file: UTF-8 with or without a byte order mark, or UTF-16 (with a mark, or in the
 /// pattern that ASCII letters have in it).
 pub(super) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, NotText> {
-    if let Some((_, what)) = OTHERS.iter().find(|(head, _)| bytes.starts_with(head)) {
-        return Err(NotText { line: 1, reason: (*what).to_owned() });
+    let start = bytes.get(..START as usize).unwrap_or(bytes);
+    if let Some(known) = signature(start) {
+        return Err(NotText { line: 1, reason: not_a_table(known) });
     }
     match *bytes {
         [0xff, 0xfe, ref rest @ ..] => return utf16(rest, u16::from_le_bytes),

@@ -41,12 +41,14 @@ struct OmeImage {
     planes: usize,
     /// Samples per pixel of its channels, as the XML states them.
     samples: usize,
+    /// Nominal magnification of its objective.
+    power: Option<String>,
 }
 
 impl OmeImage {
     /// `None` for an image whose planes are in other files: those of another UUID than `file`, that of the file read.
     fn from_node(node: Node<'_, '_>, file: Option<&str>) -> Option<Self> {
-        let parts = |name| node.descendants().filter(move |n: &Node| n.tag_name().name() == name);
+        let parts = |name| parts(node, name);
         let all = parts("Pixels").next().into_iter().flat_map(|n| n.attributes());
         let is_elsewhere = |data: &Node| {
             let uuid = data.children().find(|n| n.tag_name().name() == "UUID");
@@ -66,6 +68,7 @@ impl OmeImage {
             first: first.and_then(|v| v.trim().parse().ok()),
             planes: 0,
             samples: samples.max().unwrap_or(1),
+            power: magnification(node),
         })
     }
 
@@ -81,17 +84,43 @@ impl OmeImage {
         self.number(name).filter(|n| *n >= 1.0 && *n < 1e9).map_or(1, |n| n as usize)
     }
 
-    /// um per px, across and down; the text of the first for errors, with its unit.
-    fn mpp(&self) -> Option<(f64, f64, String)> {
-        let um = |axis: &str| {
-            let text = self.attribute(&format!("PhysicalSize{axis}"))?;
-            let unit = self.attribute(&format!("PhysicalSize{axis}Unit"));
-            let shown = unit.map_or_else(|| text.to_owned(), |u| format!("{text} {u}"));
-            Some((decimal(text) * micrometres(unit.unwrap_or("µm")), shown))
-        };
-        let (x, text) = um("X")?;
-        Some((x, um("Y").map_or(x, |y| y.0), text))
+    /// um per px of an axis, and how the file has it, with its unit.
+    fn physical_size(&self, axis: &str) -> Option<(f64, String)> {
+        let text = self.attribute(&format!("PhysicalSize{axis}"))?;
+        let unit = self.attribute(&format!("PhysicalSize{axis}Unit"));
+        let shown = unit.map_or_else(|| text.to_owned(), |u| format!("{text} {u}"));
+        Some((decimal(text) * micrometres(unit.unwrap_or("µm")), shown))
     }
+
+    /// um per px; an error quotes the side that is not a number.
+    fn mpp(&self) -> Option<Claim> {
+        let (x, text) = self.physical_size("X")?;
+        let claim = |axis, y, text: &str| {
+            Some(Claim::vendor(&format!("ome.PhysicalSize{axis}"), x, y).written(text))
+        };
+        match self.physical_size("Y") {
+            Some((y, text)) if y.is_nan() && !x.is_nan() => claim("Y", y, &text),
+            down => claim("X", down.map_or(x, |(y, _)| y), &text),
+        }
+    }
+}
+
+/// The elements of a name in another one.
+fn parts<'a, 'b>(node: Node<'a, 'b>, name: &str) -> impl Iterator<Item = Node<'a, 'b>> {
+    node.descendants().filter(move |n| n.tag_name().name() == name)
+}
+
+/// Nominal magnification of the objective that an image names; of one that names none, that of the only objective of
+/// the text.
+fn magnification(image: Node<'_, '_>) -> Option<String> {
+    let settings = ["ObjectiveSettings", "ObjectiveRef"];
+    let id = settings.iter().find_map(|name| parts(image, name).next()?.attribute("ID"));
+    let mut objectives = parts(image.document().root(), "Objective");
+    let objective = match id {
+        Some(id) => objectives.find(|o| o.attribute("ID") == Some(id)),
+        None => objectives.next().filter(|_| objectives.next().is_none()),
+    };
+    objective?.attribute("NominalMagnification").map(str::to_owned)
 }
 
 /// The images that the file's OME-XML states.
@@ -134,7 +163,7 @@ pub(super) fn arranged(probe: &Probe, options: &OpenOptions) -> Result<Arranged,
     for e in all.iter_mut().filter(|e| !e.sub) {
         let Some(image) = stated.iter().find(|i| i.first == Some(e.index)) else { continue };
         e.name = named(&image.name).map(str::to_owned);
-        e.mpp = image.mpp().map(|m| m.0).or(e.mpp);
+        e.mpp = image.mpp().map(|claim| claim.x).or(e.mpp);
     }
     // Planes after the first of an image belong to it; their presence is checked below.
     let behind = |i: &OmeImage, index: usize| {
@@ -172,8 +201,9 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
             properties.insert(format!("ome.{key}"), v.into());
         }
     }
-    if let Some((x, y, text)) = slide.and_then(OmeImage::mpp) {
-        claims.push(Claim::vendor("ome.PhysicalSizeX", x, y).written(&text));
+    claims.extend(slide.and_then(OmeImage::mpp));
+    if let Some(power) = slide.and_then(|i| i.power.as_ref()) {
+        properties.insert("openslide.objective-power".into(), power.clone());
     }
     claims.extend(pyramid::density(&base, !claims.is_empty()));
     Ok(Opened {
@@ -277,7 +307,7 @@ mod tests {
         assert_eq!((all.len(), &*all[0].name, all[0].first), (1, "x & y", Some(0)));
         assert_eq!(all[0].attribute("PhysicalSizeXUnit"), Some("µm"));
         assert_eq!(all[0].attribute("SizeY"), None);
-        assert_eq!(all[0].mpp().unwrap().0, 0.25);
+        assert_eq!(all[0].mpp().unwrap().x, 0.25);
         assert!(images("<OME><Image></OME>", |_| 3).is_err());
         assert_eq!(
             (micrometres("nm"), micrometres("pm"), micrometres("ft")),

@@ -5,6 +5,7 @@ use crate::limits::Fault;
 use crate::resolution::Claim;
 use crate::source::{AssociatedImage, Decoded, Level, Opened, Source, TileState};
 use crate::{OpenOptions, SlideError};
+use base::signature::{self, Kind, Signature, signature};
 use library::Library;
 use mitosis::{Rect, RgbTile};
 use std::collections::BTreeMap;
@@ -26,6 +27,9 @@ pub(super) const FORMAT: Format = Format {
 /// How to get the library, for messages.
 const REMEDY: &str = "install OpenSlide 4 (`pip install openslide-bin`, or the system's libopenslide1) \
                       or name the library in MITHRAS_OPENSLIDE";
+const MAIN_FILE: &str =
+    "name a slide or an image file; a multi-file slide is named by its main file";
+const UNKNOWN: &str = "not a TIFF, PNG, JPEG or DICOM file";
 /// Side of the tiles that are asked of OpenSlide.
 const TILE: u32 = 512;
 const POISONED: &str = "another thread failed while opening the slide";
@@ -118,16 +122,17 @@ struct OpenSlide {
 }
 
 fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
-    let what = || what(probe);
     if let (Some((what, remedy)), false) = (not_a_slide(probe), options.force_openslide) {
         return Err(probe.unsupported(what.into(), remedy));
     }
+    let what = by_openslide(probe);
     if probe.file.is_remote() {
         // A TIFF that cannot be read here may be damaged.
         if let (true, false, Err(e)) = (probe.is_tiff(), probe.is_named("ndpi"), probe.tiff()) {
             return Err(e);
         }
-        let reason = format!("{}, which OpenSlide reads, and only from this machine", what());
+        let Some(what) = what else { return Err(probe.unsupported(UNKNOWN.into(), MAIN_FILE)) };
+        let reason = format!("{what}, which OpenSlide reads, and only from this machine");
         return Err(probe.unsupported(reason, "download the slide first"));
     }
     let library = library::find(options.openslide.as_deref()).map_err(|tried| {
@@ -138,10 +143,12 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
         {
             return e;
         }
-        probe.unsupported(
-            format!("{}, which needs OpenSlide 4, and that was not found ({tried})", what()),
-            REMEDY,
-        )
+        let asked = options.force_openslide.then_some("a file");
+        let Some(what) = what.or(asked) else {
+            return probe.unsupported(UNKNOWN.into(), MAIN_FILE);
+        };
+        let reason = format!("{what}, which needs OpenSlide 4, and that was not found ({tried})");
+        probe.unsupported(reason, REMEDY)
     })?;
     let fail = |reason: String| {
         probe.unsupported(
@@ -157,67 +164,83 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
             return e;
         }
         probe.unsupported(
-            format!("{}, and OpenSlide {} does not know it", what(), library.version),
-            "name a slide or an image file; a multi-file slide is named by its main file",
+            format!(
+                "{}, and OpenSlide {} does not know it",
+                what.unwrap_or(UNKNOWN),
+                library.version
+            ),
+            MAIN_FILE,
         )
     })?;
     describe(library, path, handle).map_err(fail)
 }
 
-/// Beginnings of files that are not slides, what they are, and what helps.
-const NOT_SLIDES: &[(&[u8], &str, &str)] = &[
-    (
-        b"version https://git-lfs.github.com/",
-        "a Git-LFS pointer, not the slide itself",
-        "fetch the file with `git lfs pull`",
-    ),
-    (b"<!DOCTYPE", "a web page (HTML), as servers send instead of a file", DOWNLOAD),
-    (b"<!doctype", "a web page (HTML), as servers send instead of a file", DOWNLOAD),
-    (b"<html", "a web page (HTML), as servers send instead of a file", DOWNLOAD),
-    (b"<HTML", "a web page (HTML), as servers send instead of a file", DOWNLOAD),
-    (b"<?xml", "an XML text", "name the slide file itself"),
-    (b"<Error>", "an error message of a server (XML)", DOWNLOAD),
-    (b"PK\x03\x04", "a ZIP archive", "unpack it and name the slide inside"),
-    (b"\x1f\x8b", "a gzip file", "unpack it and name the slide inside"),
-    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", "unpack it and name the slide inside"),
-    (b"Rar!\x1a\x07", "a RAR archive", "unpack it and name the slide inside"),
-    (b"BZh", "a bzip2 file", "unpack it and name the slide inside"),
-    (b"\xfd7zXZ\0", "an xz file", "unpack it and name the slide inside"),
-    (b"\x28\xb5\x2f\xfd", "a Zstandard file", "unpack it and name the slide inside"),
-    (b"%PDF", "a PDF document", "name the slide file itself"),
-    (b"GIF8", "a GIF image", "save it as PNG or TIFF"),
-    (b"RIFF", "a WebP image or another RIFF file", "save it as PNG or TIFF"),
-    (b"BM", "a Windows bitmap", "save it as PNG or TIFF"),
-    (b"\x89HDF", "an HDF5 file", "name the slide file itself"),
-];
 const ZEROS: &str = "zeros where a slide begins, as a copy leaves them that was interrupted";
 const DOWNLOAD: &str = "download the slide again, with the permissions that it needs";
+const ITSELF: &str = "name the slide file itself";
+/// How the text files begin that name a Hamamatsu slide.
+const VIRTUAL: [&[u8]; 2] =
+    [b"[Virtual Microscope Specimen]", b"[Uncompressed Virtual Microscope Specimen]"];
 
 /// What a file is that no slide format begins like, and what helps.
 fn not_a_slide(probe: &Probe) -> Option<(&'static str, &'static str)> {
+    let start = probe.start(signature::START).ok()?;
     // DICOM begins with 128 of them.
-    if probe.start(132).is_ok_and(|s| s.len() == 132 && s.iter().all(|b| *b == 0)) {
+    if start.get(..132).is_some_and(|s| s.iter().all(|b| *b == 0)) {
         return Some((ZEROS, "copy it again from its source"));
     }
-    let start = probe.head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&probe.head);
-    let blank = start.iter().take_while(|b| b.is_ascii_whitespace()).count();
-    let found = NOT_SLIDES.iter().find(|(magic, ..)| start[blank..].starts_with(magic));
-    found.map(|(_, what, remedy)| (*what, *remedy))
+    if let Some(Signature { what, kind }) = signature(&start) {
+        let remedy = match kind {
+            Kind::LfsPointer => "fetch the file with `git lfs pull`",
+            Kind::Page => DOWNLOAD,
+            Kind::Archive | Kind::Gzip | Kind::Zstandard | Kind::Bzip2 | Kind::Xz => {
+                "unpack it and name the slide inside"
+            }
+            Kind::Picture => "save it as PNG or TIFF",
+            // Sakura keeps slides in one.
+            Kind::Database => return None,
+            Kind::Workbook | Kind::Parquet | Kind::Other => ITSELF,
+        };
+        return Some((what, remedy));
+    }
+    let is_main_file = ["vms", "vmu", "mrxs"].iter().any(|suffix| probe.is_named(suffix))
+        || VIRTUAL.iter().any(|head| start.starts_with(head));
+    (is_text(&start) && !is_main_file)
+        .then_some(("a text file, such as an error message of a server", ITSELF))
 }
 
-/// What a file is that no reader of this crate takes.
-fn what(probe: &Probe) -> &'static str {
-    let dicom = || probe.start(132).is_ok_and(|s| s.get(128..) == Some(b"DICM"));
+/// Whether the first bytes of a file are text: UTF-8 without control characters, cut anywhere.
+fn is_text(start: &[u8]) -> bool {
+    let Some(chunk) = start.utf8_chunks().next() else { return false };
+    // The last character may be cut.
+    let is_whole = start.len() - chunk.valid().len() < 4;
+    is_whole
+        && !chunk.valid().is_empty()
+        && chunk.valid().chars().all(|c| c.is_ascii_whitespace() || !c.is_control())
+}
+
+/// What a file is that no reader of this crate takes and OpenSlide may; `None` for one that it does not know, either.
+fn by_openslide(probe: &Probe) -> Option<&'static str> {
+    let start = probe.start(132).unwrap_or_default();
+    let named = |suffix: &str| probe.is_named(suffix);
     match super::generic_tiff::vendor(probe) {
-        Some("hamamatsu") => "a Hamamatsu NDPI",
-        Some("leica") => "a Leica SCN",
-        Some("ventana") => "a Ventana slide",
-        Some("philips") => "a Philips TIFF",
-        _ if probe.is_named("mrxs") => "a MIRAX slide (MRXS)",
-        _ if probe.is_named("ndpi") => "a Hamamatsu NDPI",
-        _ if probe.is_tiff() => "a TIFF of another vendor",
-        _ if dicom() => "a DICOM file",
-        _ => "no TIFF, PNG or JPEG",
+        Some("hamamatsu") => Some("a Hamamatsu NDPI"),
+        Some("leica") => Some("a Leica SCN"),
+        Some("ventana") => Some("a Ventana slide"),
+        Some("philips") => Some("a Philips TIFF"),
+        _ if named("mrxs") => Some("a MIRAX slide (MRXS)"),
+        _ if named("ndpi") => Some("a Hamamatsu NDPI"),
+        _ if probe.is_tiff() => Some("a TIFF of another vendor"),
+        _ if start.get(128..) == Some(b"DICM") => Some("a DICOM file"),
+        _ if start.starts_with(b"ZISRAWFILE") => Some("a Zeiss CZI"),
+        _ if start.starts_with(b"SQLite format 3\0") => Some("a Sakura slide or another database"),
+        _ if named("vms") || named("vmu") || VIRTUAL.iter().any(|head| start.starts_with(head)) => {
+            Some("a Hamamatsu VMS or VMU")
+        }
+        _ if ["bif", "czi", "scn", "svslide"].iter().any(|suffix| named(suffix)) => {
+            Some("a slide by its name")
+        }
+        _ => None,
     }
 }
 

@@ -68,6 +68,8 @@ pub(super) struct Entry {
     /// um/px, where the file states it for this image.
     pub(super) mpp: Option<f64>,
     pub(super) ifd: Ifd,
+    /// What is wrong with the directories that its `SubIFDs` point to.
+    below: Option<Fault>,
     subfile: u64,
     tiled: bool,
     colours: u64,
@@ -90,6 +92,7 @@ impl Entry {
             size,
             name: None,
             mpp: density(ifd, true).map(|c| c.x),
+            below: None,
             subfile,
             tiled: ifd.has(tag::TILE_WIDTH),
             colours: uint(tag::SAMPLES).unwrap_or(1).min(3),
@@ -112,10 +115,31 @@ impl Entry {
         Some(Scaled { size: self.size?, um: self.um()? })
     }
 
-    /// Its um/px by the slide's um/px and their sizes, and as it states it; none where one is not stated.
-    fn scaled(&self, base: &Self) -> Option<(f64, f64)> {
-        let ((w, _), (own, _)) = (base.size?, self.size?);
-        Some((base.um()? * w as f64 / own as f64, self.um()?))
+    /// Whether it is declared to be a reduced copy of the slide. The flag means nothing where the slide has it, too.
+    fn is_declared_copy(&self, base: &Self) -> bool {
+        self.sub || (self.reduced() && !base.reduced())
+    }
+
+    /// Whether it is a mask, named as a picture next to the slide, or stored as no level is.
+    fn is_associated(&self, rule: &Rule) -> bool {
+        self.mask || self.name.is_some() || (rule.tiles_only && !self.tiled)
+    }
+
+    /// Whether it may be a level of the slide for all that is known of it.
+    fn may_be_level(&self, base: &Self, rule: &Rule) -> bool {
+        let is_photograph = self.subfile == APERIO_MACRO || self.is_associated(rule);
+        !is_photograph && (self.reduced() || is_alike(self, base))
+    }
+
+    /// What refuses the file, unless it is that of a picture next to the slide: what is damaged or asks for too much
+    /// may be the larger part of it.
+    fn grave_fault(&self) -> Option<&Fault> {
+        let limit = self.image.as_ref().err().filter(|fault| matches!(fault, Fault::Limit(_)));
+        self.below.as_ref().or(limit)
+    }
+
+    fn error(&self, probe: &Probe, fault: &Fault) -> SlideError {
+        probe.fault(fault.clone().within(&format!("image {}", self.index)))
     }
 
     fn reduced(&self) -> bool {
@@ -143,8 +167,16 @@ pub(super) fn entries(
 ) -> Result<Vec<Entry>, SlideError> {
     let mut all = Vec::new();
     for (i, ifd) in tiff.ifds.iter().enumerate() {
-        all.push(Entry::new(i, false, ifd, limits));
-        let below = tiff.sub_ifds(ifd).map_err(|e| probe.fault(e))?;
+        let mut entry = Entry::new(i, false, ifd, limits);
+        let below = match tiff.sub_ifds(ifd) {
+            // Below a label it refuses no slide.
+            Err(fault @ Fault::Damaged(_)) => {
+                entry.below = Some(fault.within("SubIFDs"));
+                Vec::new()
+            }
+            below => below.map_err(|e| probe.fault(e))?,
+        };
+        all.push(entry);
         all.extend(below.iter().map(|ifd| Entry::new(i, true, ifd, limits)));
     }
     Ok(all)
@@ -175,58 +207,30 @@ pub(super) fn arrange(
     mut all: Vec<Entry>,
     rule: &Rule,
 ) -> Result<Arranged, SlideError> {
-    let wrong = |e: &Entry, fault: Fault| probe.fault(fault.within(&format!("image {}", e.index)));
-    // An image beyond a limit, or one that cannot be read, is an error even if nobody needs it.
+    // A part of the file that the system does not read is an error even if nobody needs it.
     for e in &all {
-        if let Err(fault @ (Fault::Limit(_) | Fault::Read(_))) = &e.image {
-            return Err(wrong(e, fault.clone()));
+        if let Err(fault @ Fault::Read(_)) = &e.image {
+            return Err(e.error(probe, fault));
         }
     }
     let base =
         all.remove(slide(&all, rule).ok_or_else(|| probe.malformed("no image inside".into()))?);
-    let image = match &base.image {
-        Ok(image) => image.clone(),
-        Err(fault) => return Err(wrong(&base, fault.clone())),
+    let image = match (&base.image, &base.below) {
+        (Err(fault), _) | (_, Some(fault)) => return Err(base.error(probe, fault)),
+        (Ok(image), None) => image.clone(),
     };
     let size = base.size.unwrap_or((image.width, image.height));
     let (mut levels, mut others): (Vec<TiffImage>, Vec<Entry>) = (Vec::new(), Vec::new());
     let mut twins = Vec::new();
     for e in all {
-        // Levels of other images belong to those.
-        if e.sub && e.index != base.index {
-            continue;
-        }
-        let associated = e.mask || e.name.is_some() || (rule.tiles_only && !e.tiled);
-        if associated || e.is_same_data(&base) {
-            if associated {
-                others.push(e);
+        match part(probe, rule, &base, &e)? {
+            Part::Level(level) if levels.iter().all(|l| l.width != level.width) => {
+                levels.push(level);
             }
-            continue;
+            Part::Level(_) | Part::Other => others.push(e),
+            Part::Twin => twins.push(e.index),
+            Part::Elsewhere => {}
         }
-        let own = e.size.unwrap_or_default();
-        // In tiles or strips: an image of the slide's own size is not a thumbnail.
-        if own == size && e.image.is_ok() && e.colours == base.colours {
-            twins.push(e.index);
-            continue;
-        }
-        let scaled = e.scaled(&base).is_none_or(|(by_size, stated)| agree(by_size, stated));
-        let step = e.tiled == base.tiled && size.0 as f64 >= STEP * own.0 as f64;
-        if (e.reduced() || (step && scaled)) && own.0 > 0 && shrunk(size, own) {
-            if !scaled && let Some((slide, copy)) = base.as_scaled().zip(e.as_scaled()) {
-                stale(probe, &format!("image {}", e.index), &slide, &copy)?;
-            }
-            match (&e.image, e.reduced() || rule.tiles_only) {
-                (Ok(level), _) if levels.iter().all(|l| l.width != level.width) => {
-                    levels.push(level.clone());
-                    continue;
-                }
-                (Err(fault), true) => return Err(wrong(&e, fault.clone())),
-                _ => {}
-            }
-        } else if is_scene(&e, &base) {
-            return Err(second_scene(probe, rule, &base, &e));
-        }
-        others.push(e);
     }
     if !twins.is_empty() {
         return Err(several(probe, rule, &base, size, &twins));
@@ -235,6 +239,55 @@ pub(super) fn arrange(
     let (images, _) = super::pyramid::order(image, levels);
     let pyramid = Pyramid { index: base.index, images, associated: extras, notes };
     Ok(Arranged { pyramid, base: base.ifd, index: base.index })
+}
+
+/// What an image is to the slide.
+enum Part {
+    Level(TiffImage),
+    /// Of the slide's own size.
+    Twin,
+    Other,
+    /// A part of another image, or the slide itself once more.
+    Elsewhere,
+}
+
+fn part(probe: &Probe, rule: &Rule, base: &Entry, e: &Entry) -> Result<Part, SlideError> {
+    // Levels of other images belong to those.
+    if e.sub && e.index != base.index {
+        return Ok(Part::Elsewhere);
+    }
+    if let Some(fault) = e.grave_fault().filter(|_| e.may_be_level(base, rule)) {
+        return Err(e.error(probe, fault));
+    }
+    if e.is_associated(rule) {
+        return Ok(Part::Other);
+    }
+    if e.is_same_data(base) {
+        return Ok(Part::Elsewhere);
+    }
+    let (size, own) = (base.size.unwrap_or_default(), e.size.unwrap_or_default());
+    // In tiles or strips: an image of the slide's own size is not a thumbnail.
+    if own == size && e.image.is_ok() && e.colours == base.colours {
+        return Ok(Part::Twin);
+    }
+    let both = base.as_scaled().zip(e.as_scaled());
+    let scaled = both.as_ref().is_none_or(|(slide, copy)| slide.fits(copy));
+    let step = e.tiled == base.tiled && is_step(size, own);
+    let declared = e.is_declared_copy(base);
+    if !(declared || (step && scaled)) || own.0 == 0 || !shrunk(size, own) {
+        return match is_scene(e, base) {
+            true => Err(second_scene(probe, rule, base, e)),
+            false => Ok(Part::Other),
+        };
+    }
+    if let Some((slide, copy)) = both.filter(|_| declared) {
+        stale(probe, &format!("image {}", e.index), &slide, &copy)?;
+    }
+    match &e.image {
+        Ok(level) => Ok(Part::Level(level.clone())),
+        Err(fault) if e.reduced() || rule.tiles_only => Err(e.error(probe, fault)),
+        Err(_) => Ok(Part::Other),
+    }
 }
 
 /// The images next to the slide by name, and what a reader of the numbers must know of them.
@@ -258,6 +311,9 @@ fn associated_images(
         let more = (2..).map(|k| format!("{word}-{k}"));
         let name = std::iter::once(word.clone()).chain(more).find(free).unwrap_or(word);
         notes.extend(scene_note(&e, base, &name));
+        if let Some(fault) = &e.below {
+            notes.push(format!("{name}: {}; what they point to is not read", fault.reason()));
+        }
         extras.push(e.extra(name));
     }
     (extras, notes)
@@ -294,7 +350,7 @@ fn slide(all: &[Entry], rule: &Rule) -> Option<usize> {
 fn is_copy(e: &Entry, whole: &Entry) -> bool {
     let by_size = whole.size.zip(e.size).is_some_and(|(all, own)| shrunk(all, own));
     let in_tiles = e.tiled && whole.tiled && e.colours == whole.colours;
-    by_size && whole.image.is_ok() && (e.reduced() || in_tiles)
+    by_size && (e.reduced() || in_tiles)
 }
 
 /// Whether an image is stored as a scan next to another one: next to tiles, strips are a photograph or a thumbnail.
@@ -304,7 +360,7 @@ fn is_alike(e: &Entry, base: &Entry) -> bool {
 
 /// Whether an image that is not a level may be another slide.
 fn is_scene(e: &Entry, base: &Entry) -> bool {
-    if e.image.is_err() || e.reduced() || !is_alike(e, base) {
+    if e.image.is_err() || e.is_declared_copy(base) || !is_alike(e, base) {
         return false;
     }
     match e.um().zip(base.um()).map(|(a, b)| agree(a, b)) {
@@ -312,6 +368,11 @@ fn is_scene(e: &Entry, base: &Entry) -> bool {
         Some(false) => false,
         None => e.pixels() * SCENE_SHARE >= base.pixels(),
     }
+}
+
+/// Whether an image is smaller than the slide by as much as levels are.
+pub(super) fn is_step((w, _): (u64, u64), (own, _): (u64, u64)) -> bool {
+    w as f64 >= STEP * own as f64
 }
 
 /// Whether two resolutions, um/px, are those of one scan.
@@ -323,6 +384,18 @@ pub(super) fn agree(a: f64, b: f64) -> bool {
 pub(super) struct Scaled {
     pub(super) size: (u64, u64),
     pub(super) um: f64,
+}
+
+impl Scaled {
+    /// um/px of a reduced copy, by its size.
+    fn um_of_copy(&self, copy: &Self) -> f64 {
+        self.um * self.size.0 as f64 / copy.size.0 as f64
+    }
+
+    /// Whether a copy states the um/px that its size makes of that of the slide.
+    pub(super) fn fits(&self, copy: &Self) -> bool {
+        agree(self.um_of_copy(copy), copy.um)
+    }
 }
 
 /// Refuses a reduced copy whose um/px is neither what its size makes of the slide's um/px nor, as some writers leave
@@ -337,9 +410,8 @@ pub(super) fn stale(
     copy: &Scaled,
 ) -> Result<(), SlideError> {
     let ((w, h), (ow, oh)) = (copy.size, slide.size);
-    let by_size = slide.um * ow as f64 / w as f64;
-    let known = slide.um > 0.0 && copy.um > 0.0;
-    if !known || agree(by_size, copy.um) || agree(slide.um, copy.um) {
+    let by_size = slide.um_of_copy(copy);
+    if slide.fits(copy) || agree(slide.um, copy.um) {
         return Ok(());
     }
     Err(SlideError::ContradictingSize {
@@ -352,7 +424,8 @@ pub(super) fn stale(
 /// What a reader of the numbers must know of an image that is not read and may show tissue of its own.
 fn scene_note(e: &Entry, base: &Entry, name: &str) -> Option<String> {
     let (w, h) = e.size?;
-    let is_passed_over = e.name.is_some() || e.reduced();
+    let declared = e.is_declared_copy(base);
+    let is_passed_over = e.name.is_some() || declared;
     if is_passed_over && e.image.is_ok() && e.pixels() > base.pixels() {
         let by = if e.name.is_some() { "by its name" } else { "as a reduced copy" };
         return Some(format!(
@@ -362,8 +435,8 @@ fn scene_note(e: &Entry, base: &Entry, name: &str) -> Option<String> {
     let unnamed = e.name.is_none() && name.starts_with("image-");
     let one_scan = e.um().zip(base.um()).is_some_and(|(a, b)| agree(a, b));
     let layout = e.tiled || !base.tiled || one_scan;
-    let alike = e.image.is_ok() && !e.reduced() && layout;
-    let scan = e.um().map_or(e.pixels() >= SCENE_PIXELS, |um| um < SCAN_UM);
+    let alike = e.image.is_ok() && !declared && layout;
+    let scan = e.um().is_none_or(|um| um < SCAN_UM);
     if !(unnamed && alike && scan && e.colours == base.colours) {
         return None;
     }

@@ -12,6 +12,7 @@ const MAX_ROW: u64 = 1 << 24;
 /// Largest decoded tile, bytes of RGB.
 const MAX_TILE_BYTES: u64 = 64 << 20;
 const MAX_SIDE: u64 = 1 << 31;
+const NO_DATA: &str = "a strip or plane without data";
 
 /// A tiled or stripped image.
 #[derive(Clone)]
@@ -158,10 +159,12 @@ impl TiffImage {
         Ok((width, height))
     }
 
-    /// Whether the file states that a tile is left out.
+    /// Whether the file states that a tile or strip is left out. One strip without a size may be an old writer's that
+    /// never filled the field in: a place is stated, and there are data.
     pub(crate) fn absent(&self, column: u64, row: u64) -> bool {
         let mut planes = (0..self.planes()).map(|plane| self.index(column, row, plane));
-        self.tiled && planes.all(|i| self.counts.get(i) == Some(&0))
+        let is_empty = |i: usize| self.counts.get(i) == Some(&0);
+        planes.all(|i| is_empty(i) && (self.tiled || self.offsets.get(i) == Some(&0)))
     }
 
     /// Bytes of a tile, or of the strip that it is.
@@ -238,7 +241,7 @@ impl TiffImage {
     fn place(&self, column: u64, row: u64, plane: u64) -> Result<(u64, u64), String> {
         let i = self.index(column, row, plane);
         let (at, n) = (self.offsets[i], self.counts[i]);
-        if n == 0 { Err("a strip or plane without data".into()) } else { Ok((at, n)) }
+        if n == 0 { Err(NO_DATA.into()) } else { Ok((at, n)) }
     }
 
     /// Planes that are stored one after the other.
@@ -260,7 +263,7 @@ impl TiffImage {
         pixels.saturating_mul(self.coding.bytes_per_pixel())
     }
 
-    /// Decodes the whole image (for small associated ones).
+    /// Decodes the whole image (for small associated ones). Strips that are left out have no colour here.
     pub(crate) fn whole(&self, limit_bytes: u64) -> Result<RgbTile, Fault> {
         let bytes = 3 * u128::from(self.width) * u128::from(self.height);
         if bytes > u128::from(limit_bytes) {
@@ -270,6 +273,9 @@ impl TiffImage {
         let mut out = RgbTile::filled(w, h, [crate::source::BACKGROUND; 3]);
         for row in 0..self.rows {
             for column in 0..self.columns {
+                if !self.tiled && self.absent(column, row) {
+                    return Err(NO_DATA.into());
+                }
                 let t = self.tile(column, row)?.tile;
                 let (x, y) =
                     ((column * self.tile_width) as usize, (row * self.tile_height) as usize);

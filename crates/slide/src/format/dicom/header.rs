@@ -29,6 +29,8 @@ pub(super) struct Header {
     pub(super) instance: String,
     /// Third value of the image type: `VOLUME`, `LABEL`, `OVERVIEW`, `THUMBNAIL`.
     pub(super) flavour: String,
+    /// Whether the fourth value of the image type states that it is a reduced copy of another image.
+    pub(super) reduced: bool,
     /// Width and height of the whole.
     pub(super) size: (u64, u64),
     /// Width and height of a frame.
@@ -44,6 +46,8 @@ pub(super) struct Header {
     pub(super) optical_paths: u64,
     /// Millimetres per pixel, across and down.
     pub(super) spacing: Option<(f64, f64)>,
+    /// The same as the file has it: down, then across.
+    pub(super) spacing_written: String,
     /// Millimetres that the whole covers, across and down; 0 where that is not stated.
     pub(super) volume: (f64, f64),
     pub(super) power: Option<String>,
@@ -247,7 +251,11 @@ impl Header {
             tags::SOP_CLASS_UID => self.class = first(),
             tags::SERIES_INSTANCE_UID => self.series = first(),
             tags::SOP_INSTANCE_UID => self.instance = first(),
-            tags::IMAGE_TYPE => self.flavour = values.get(2).cloned().unwrap_or_default(),
+            tags::IMAGE_TYPE => {
+                self.flavour = values.get(2).cloned().unwrap_or_default();
+                let kind = values.get(3).map(String::as_str);
+                self.reduced = matches!(kind, Some("RESAMPLED" | "THUMBNAIL"));
+            }
             tags::TOTAL_PIXEL_MATRIX_COLUMNS => self.size.0 = number(),
             tags::TOTAL_PIXEL_MATRIX_ROWS => self.size.1 = number(),
             tags::COLUMNS => self.frame.0 = number(),
@@ -288,6 +296,7 @@ impl Header {
                 let number =
                     |i: usize| values.get(i).map_or(f64::NAN, |v| v.parse().unwrap_or(f64::NAN));
                 self.spacing = Some((number(1), number(0)));
+                self.spacing_written = values.join("\\");
             }
             ([(tags::OPTICAL_PATH_SEQUENCE, 0)], tags::OBJECTIVE_LENS_POWER) => {
                 self.power = values.first().cloned();

@@ -17,7 +17,7 @@ pub(super) use series::dicom_series_files;
 pub use series::{DicomPart, dicom_part};
 
 use self::image::{Image, Member};
-use super::roles::{Scaled, stale};
+use super::roles::{Scaled, agree, is_step, stale};
 use super::{Format, Probe};
 use crate::limits::Fault;
 use crate::privacy;
@@ -87,23 +87,14 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
     let size = base.size;
     let mut claims = Vec::new();
     if let Some((x, y)) = first.header.spacing {
-        claims.push(Claim::vendor("dicom.PixelSpacing", 1000.0 * x, 1000.0 * y));
+        let claim = Claim::vendor("dicom.PixelSpacing", 1000.0 * x, 1000.0 * y);
+        claims.push(claim.written(&first.header.spacing_written));
         // Of both sides, because some writers exchange them where the slide is turned.
         let area = first.header.volume.0 * first.header.volume.1;
         let um = 1000.0 * (area / (size.0 as f64 * size.1 as f64)).sqrt();
         claims.push(Claim::density("dicom.ImagedVolumeWidth", um, um));
     }
     let properties = properties(first, &members);
-    // As in a TIFF: what is not a shrunk copy of the finest level is another scene.
-    if let Some((other, image)) = levels.iter().skip(1).find(|(_, i)| !shrunk(size, i.size)) {
-        let ((w, h), (ow, oh)) = (size, image.size);
-        let what = format!(
-            "several scenes: {} of {w} x {h} px and {} of {ow} x {oh} px, and one slide is read",
-            first.name(),
-            other.name()
-        );
-        return Err(probe.unsupported(what, "leave the files of one scene in the folder"));
-    }
     agreeing(probe, &levels)?;
     let images: Vec<Image> = levels.into_iter().map(|(_, image)| image).collect();
     let levels = images.iter().map(|i| i.level(size)).collect();
@@ -119,14 +110,32 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
     })
 }
 
-/// Refuses a level whose um/px is not what its size makes of that of the finest.
+/// Refuses a level whose um/px is not what its size makes of that of the finest. As in a TIFF, what is not a shrunk
+/// copy of the finest is another scene; so is one of its um/px, unless it is declared to be a reduced copy.
 fn agreeing(probe: &Probe, levels: &[(&Member, Image)]) -> Result<(), SlideError> {
     let scaled = |(m, image): &(&Member, Image)| {
-        m.header.spacing.map(|(x, _)| Scaled { size: image.size, um: 1000.0 * x })
+        let known = m.header.spacing.filter(|(x, _)| *x > 0.0);
+        known.map(|(x, _)| Scaled { size: image.size, um: 1000.0 * x })
     };
-    let Some(finest) = levels.first().and_then(scaled) else { return Ok(()) };
-    for level in &levels[1..] {
-        scaled(level).map_or(Ok(()), |copy| stale(probe, &level.0.name(), &finest, &copy))?;
+    let Some((finest, others)) = levels.split_first() else { return Ok(()) };
+    for level in others {
+        let both = scaled(finest).zip(scaled(level));
+        let is_declared = level.0.header.reduced && !finest.0.header.reduced;
+        let is_of_one_um = match &both {
+            Some((slide, copy)) => agree(slide.um, copy.um),
+            None => !is_step(finest.1.size, level.1.size),
+        };
+        let is_copy = is_declared || !is_of_one_um;
+        if !is_copy || !shrunk(finest.1.size, level.1.size) {
+            let ((w, h), (ow, oh)) = (finest.1.size, level.1.size);
+            let what = format!(
+                "several scenes: {} of {w} x {h} px and {} of {ow} x {oh} px, and one slide is read",
+                finest.0.name(),
+                level.0.name()
+            );
+            return Err(probe.unsupported(what, "leave the files of one scene in the folder"));
+        }
+        both.map_or(Ok(()), |(slide, copy)| stale(probe, &level.0.name(), &slide, &copy))?;
     }
     Ok(())
 }
