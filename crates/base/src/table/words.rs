@@ -72,7 +72,8 @@ pub const MISSING: &[&str] = &[
 /// (`Err:502`).
 #[must_use]
 pub fn is_missing(cell: &str) -> bool {
-    let bracketed = || cell.starts_with('[') && MISSING.iter().any(|m| m.eq_ignore_ascii_case(cell));
+    let bracketed =
+        || cell.starts_with('[') && MISSING.iter().any(|m| m.eq_ignore_ascii_case(cell));
     let error = || cell.strip_prefix("Err:").is_some_and(super::digits);
     MISSING.contains(&cell) || bracketed() || error()
 }
@@ -234,7 +235,7 @@ pub fn event(cell: &str) -> Option<EventCell> {
     lists.into_iter().find(|(list, _)| list.contains(&word.as_str())).map(|(_, e)| e)
 }
 
-/// Whether two words mean that the same event happened: two for death, or one of any event (`yes`, `event`) and another.
+/// Whether two words mean that the same event happened: two for death, or one of any event (`yes`) and another.
 /// Death and recurrence are two events.
 #[must_use]
 pub fn same_event(a: &str, b: &str) -> bool {
@@ -279,7 +280,8 @@ mod tests {
 
     #[test]
     fn values_that_may_mean_missing() {
-        for word in ["na", "Na", "N/a", "unknown", "NOT REPORTED", "none", "-", "?", "INV", ".a", ".Z"]
+        for word in
+            ["na", "Na", "N/a", "unknown", "NOT REPORTED", "none", "-", "?", "INV", ".a", ".Z"]
         {
             assert!(may_mean_missing(word) && !is_missing(word), "{word}");
         }
