@@ -298,7 +298,7 @@ fn true_classes(
 fn usual_positive(classes: &[String], notes: &mut Vec<String>) -> Option<usize> {
     let [first, second] = classes else { return None };
     let at = |is: &dyn Fn(&String) -> bool| classes.iter().position(is);
-    // Two kinds of figures are not told from each other by being figures.
+    // Of two kinds of figures neither is the positive one for being a figure.
     let one_figure = is_figure(first) != is_figure(second);
     let known = at(&|c| POSITIVE.contains(&plain(c).as_str()))
         .or_else(|| at(&|c| subtype(c) == Some("atypical")))
