@@ -3,6 +3,7 @@
 use crate::file::{self, WriteError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// Why a JSON file cannot be read.
@@ -100,13 +101,58 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T, JsonError> {
         .map_err(|source| JsonError::Parse { path: path.to_owned(), source })
 }
 
+/// Most memory of the values of one text, bytes, as [`value`] estimates it.
+const MOST_MEMORY: u64 = 8 << 30;
+
+/// Why text does not become a value.
+#[derive(Debug, thiserror::Error)]
+pub enum ValueError {
+    /// It is not JSON.
+    #[error("is not valid JSON: {0}")]
+    Syntax(#[from] serde_json::Error),
+    /// It has too many values.
+    #[error("its values take more than {} GiB of memory", MOST_MEMORY >> 30)]
+    Large,
+}
+
+/// Parses JSON whose form is not known. Two bytes of text can be a hundred in memory, so their number is bounded
+/// before.
+///
+/// # Errors
+/// [`ValueError`].
+pub fn value(text: &[u8]) -> Result<Value, ValueError> {
+    if memory(text) > MOST_MEMORY {
+        return Err(ValueError::Large);
+    }
+    Ok(serde_json::from_slice(text)?)
+}
+
+/// Bytes that the values of JSON take once parsed, about: a list begins with room for four values, an object with that
+/// for four names and values and a table of them.
+fn memory(text: &[u8]) -> u64 {
+    const VALUE: u64 = size_of::<Value>() as u64;
+    let (mut bytes, mut quoted, mut escaped) = (0, false, false);
+    for b in text {
+        match b {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b',' if !quoted => bytes += VALUE,
+            b'[' if !quoted => bytes += 4 * VALUE,
+            b'{' if !quoted => bytes += 8 * VALUE,
+            _ => {}
+        }
+    }
+    bytes
+}
+
 /// Reads a JSON file whose field `schema` must be `wanted`, so that a file of another version is
 /// named as such and not as one with missing fields.
 ///
 /// # Errors
 /// [`JsonError`].
 pub fn read_schema<T: DeserializeOwned>(path: &Path, wanted: &'static str) -> Result<T, JsonError> {
-    let value: serde_json::Value = read(path)?;
+    let value: Value = read(path)?;
     if value["schema"] != wanted {
         let found = value.get("schema").map_or_else(|| "missing".into(), ToString::to_string);
         return Err(JsonError::Schema { path: path.to_owned(), found, wanted });
@@ -146,5 +192,18 @@ mod tests {
     #[test]
     fn numbers_that_are_not_finite_become_null() {
         assert_eq!(pretty(&f64::NAN), b"null\n");
+    }
+
+    #[test]
+    fn values_are_counted_before_they_are_made() {
+        let text = br#"{"a,[{\"": [1, 2, {"b": "\\"}], "c": []}"#;
+        let one = size_of::<Value>() as u64;
+        assert_eq!(memory(text), one * (2 * 8 + 2 * 4 + 3));
+        assert_eq!(value(text).unwrap()["c"], serde_json::json!([]));
+        assert!(matches!(value(b"{"), Err(ValueError::Syntax(_))));
+        // What 42 MiB of text would become.
+        let objects = [b"[", &b"{},".repeat(14 << 20)[..], b"0]"].concat();
+        let refused = value(&objects).unwrap_err().to_string();
+        assert!(refused.contains("8 GiB"), "{refused}");
     }
 }

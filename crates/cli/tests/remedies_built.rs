@@ -90,7 +90,7 @@ pub(crate) const BUILT: &[(&str, &str, How)] = &[
     ("rename one", "outcome", Case),
     ("write e.g. rand-m9-mstd0.5-inc1", "pixels", MayNot("takes a training")),
     ("put the folder in front of it, or leave one out", "regions", Case),
-    ("copy the file again", "regions", Case),
+    ("copy the file again", "slide", Case),
     ("evaluate larger ones as they are", "regions", MayNot("a region may be larger than memory")),
     ("export them from datasets of their own", "regions", Case),
     ("import it as test data, or leave it out", "regions", MayNot(OF_A_TRAINING)),

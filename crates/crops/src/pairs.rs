@@ -16,7 +16,7 @@ use rayon::prelude::*;
 
 use crate::error::{CorpusError, Result};
 use crate::reader::Corpus;
-use crate::schema::{CropBox, CropMeta, Label, Split, decode_rgb};
+use crate::schema::{CropBox, CropMeta, Label, Split};
 use crate::shard::Columns;
 use pixels::rng_of;
 use pixels::view::{Placement, Views, cells};
@@ -104,7 +104,7 @@ impl CropSet {
     /// # Errors
     /// When its bytes are not an image.
     pub fn decode(&self, i: usize) -> Result<mitosis::RgbTile> {
-        decode_rgb(&self.items[i].image)
+        slide::read_picture(&self.items[i].image)
             .map_err(|e| CorpusError::Crop { crop: format!("number {i}"), reason: e.to_string() })
     }
 }

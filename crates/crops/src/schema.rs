@@ -231,7 +231,7 @@ impl Crop {
     /// [`CorpusError::Crop`] when the bytes are not an image of the recorded size.
     pub fn decode(&self) -> Result<mitosis::RgbTile> {
         let fail = |reason: String| CorpusError::Crop { crop: self.meta.path.clone(), reason };
-        let tile = decode_rgb(&self.image).map_err(|e| fail(e.to_string()))?;
+        let tile = slide::read_picture(&self.image).map_err(|e| fail(e.to_string()))?;
         if (tile.width, tile.height) != (self.meta.width as usize, self.meta.height as usize) {
             return Err(fail(format!(
                 "the image is {}x{}, but {}x{} in its record",
@@ -282,16 +282,6 @@ impl Crop {
         put(m.split.name().as_bytes());
         h.finalize().into()
     }
-}
-
-/// Decodes PNG, JPEG or TIFF bytes to RGB.
-///
-/// # Errors
-/// The decoder's error for other bytes.
-pub fn decode_rgb(bytes: &[u8]) -> Result<mitosis::RgbTile, image::ImageError> {
-    let img = image::load_from_memory(bytes)?.into_rgb8();
-    let (w, h) = img.dimensions();
-    Ok(mitosis::RgbTile::new(w as usize, h as usize, img.into_raw()))
 }
 
 /// SHA-256 of decoded pixels with their size.
@@ -385,5 +375,14 @@ mod tests {
         let schema = parquet::schema::parser::parse_message_type(MESSAGE).unwrap();
         let columns: Vec<&str> = schema.get_fields().iter().map(|f| f.name()).collect();
         assert_eq!(columns, features.keys().map(String::as_str).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_crop_that_is_not_opaque_is_on_white() {
+        let mut png = std::io::Cursor::new(Vec::new());
+        image::RgbaImage::new(2, 1).write_to(&mut png, image::ImageFormat::Png).unwrap();
+        let meta = CropMeta::new("a.png", Label::Mimicker, "a", Mpp::PAPER, (2, 1));
+        let crop = Crop { meta, image: png.into_inner().into() };
+        assert_eq!(crop.decode().unwrap().data, [255; 6]);
     }
 }

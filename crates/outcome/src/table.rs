@@ -465,6 +465,9 @@ mod tests {
         let t = parse("stage\tage\n'--\t[Not Available]\nI\tUNK\n").unwrap();
         assert_eq!((t.cell(0, 0), t.cell(0, 1), t.cell(1, 1)), (None, None, None));
         assert_eq!(t.missing_words(0), BTreeMap::from([("'--", 1)]));
+        // Errors of spreadsheets sort before every level of a factor.
+        let t = parse("stage\n#CALC!\nErr:502\n[Completed]\nStage I\n").unwrap();
+        assert_eq!(t.missing_words(0).len(), 3);
     }
 
     #[test]

@@ -126,24 +126,13 @@ pub(crate) fn fill_black_edges(tile: &mut RgbTile) -> [usize; 4] {
     [left, top, right, bottom]
 }
 
-/// Decodes a flat image file to RGB.
+/// Decodes a flat image file to RGB, transparency onto white.
 ///
 /// # Errors
-/// [`CropError::Read`] when the file is missing, no image, or a JPEG of which a part is missing: that part would be
-/// grey.
+/// [`CropError::Read`] when the file is missing, and what [`slide::read_picture`] refuses.
 pub fn read_rgb(path: &Path) -> Result<RgbTile, CropError> {
     let bytes = base::file::read_whole(path).map_err(|e| CropError::read(path, e))?;
-    let format = image::ImageFormat::from_path(path).map_err(|e| CropError::read(path, e))?;
-    let image = image::load_from_memory_with_format(&bytes, format);
-    let image = image.map_err(|e| CropError::read(path, e))?.into_rgb8();
-    if let Some(what) = slide::missing_of_jpeg(&bytes) {
-        return Err(CropError::read(path, format!("{what}; copy the file again")));
-    }
-    if let Some(what) = slide::other_pictures(&bytes) {
-        return Err(CropError::read(path, what));
-    }
-    let (w, h) = (image.width() as usize, image.height() as usize);
-    Ok(RgbTile::new(w, h, image.into_raw()))
+    slide::read_picture(&bytes).map_err(|e| CropError::read(path, e))
 }
 
 /// Places that look like dark nuclei and are at least `clear_px` from every mark: local minima of
@@ -255,5 +244,20 @@ mod tests {
         assert_eq!(crop.pixel(10, 10), [40; 3]);
         assert_eq!(crop.pixel(0, 0), [220, 180, 200]);
         assert_eq!(scene.cut(0.0, 0.0, 128).width, 128);
+    }
+
+    #[test]
+    fn images_are_read_by_the_rules_of_slides() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("crop.png");
+        let clear = |x, _| image::Rgba([0, 0, 0, if x == 0 { 0 } else { 255 }]);
+        image::RgbaImage::from_fn(2, 1, clear).save(&path).unwrap();
+        assert_eq!(read_rgb(&path).unwrap().data, [255, 255, 255, 0, 0, 0]);
+        image::RgbImage::new(2, 1).save(&path).unwrap();
+        let png = std::fs::read(&path).unwrap();
+        let exif = b"\0\0\0\x1AeXIfII*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0\0\0\0\0";
+        std::fs::write(&path, [&png[..33], exif, &png[33..]].concat()).unwrap();
+        let refused = read_rgb(&path).unwrap_err().to_string();
+        assert!(refused.contains("crop.png") && refused.contains("orientation 6"), "{refused}");
     }
 }

@@ -325,6 +325,18 @@ fn old_databases_and_repeated_file_names() {
     assert_eq!((s.figures, s.clipped), (2, 4));
 }
 
+/// An area without an agreed class that was drawn around cells is not a place to ignore, whatever its type.
+#[test]
+fn areas_of_a_database_without_a_class_hide_no_figure() {
+    let dir = tempfile::tempdir().unwrap();
+    let areas = "INSERT INTO Annotations VALUES (7,1,2,0),(8,1,3,NULL);
+        INSERT INTO Annotations_coordinates VALUES (10,20,20,1,7,1),(11,80,90,1,7,2),
+            (12,0,0,1,8,1),(13,8000,0,1,8,2),(14,8000,8000,1,8,3);";
+    let s = read("sliderunner", &database(dir.path(), &format!("{OLD}{areas}")), &plain()).unwrap();
+    assert_eq!((s.figures, s.unresolved), (2, 1));
+    assert_eq!(s.ignored["(unclassified outline)"], 2);
+}
+
 /// Views and virtual tables compute their rows, and columns what they hold; none may run without end.
 #[test]
 fn databases_that_compute_are_refused() {

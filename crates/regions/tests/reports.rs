@@ -6,6 +6,7 @@ use regions::annotations::{Annotations, Class, ImportOptions, Mapping, importer}
 use regions::import::{Options, annotated};
 use serde_json::{Value, json};
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 
 fn read(format: &str, path: &Path, mapping: &[&str]) -> Result<Annotations, String> {
@@ -144,4 +145,56 @@ fn frames_of_every_qupath_release_are_not_areas_to_be_ignored() {
     assert_eq!(kinds(&all), [2, 0, 0]);
     let all = read("geojson", &folder.join("a17b_object_type.geojson"), &[]).unwrap();
     assert_eq!(kinds(&all), [1, 0, 0]);
+}
+
+/// The same of formats that do not know QuPath's types.
+#[test]
+fn unlabelled_outlines_of_every_format_hide_no_figure() {
+    let asap = |side: u32, group: &str| {
+        format!(
+            r#"<Annotation Name="Annotation 0" Type="Polygon" PartOfGroup="{group}"><Coordinates>
+            <Coordinate Order="0" X="50" Y="50"/><Coordinate Order="1" X="{side}" Y="50"/>
+            <Coordinate Order="2" X="{side}" Y="{side}"/></Coordinates></Annotation>"#
+        )
+    };
+    let xml = |side| {
+        let all = [asap(side, "None"), asap(90, "mitosis")].concat();
+        format!("<ASAP_Annotations><Annotations>{all}</Annotations></ASAP_Annotations>")
+    };
+    let csv = |side| {
+        format!("image,xmin,ymin,xmax,ymax,label\na,50,50,{side},{side},\na,60,60,90,90,mf\n")
+    };
+    let dir = tempfile::tempdir().unwrap();
+    // One of a few mm, one of a cell's size around the figure, and a cell next to it without a label.
+    for (side, open) in [(8000, 0), (120, 0), (70, 1)] {
+        for (format, name, text) in [("asap", "case.xml", xml(side)), ("csv", "a.csv", csv(side))] {
+            let path = dir.path().join(name);
+            fs::write(&path, text).unwrap();
+            let all = read(format, &path, &[]).unwrap();
+            assert_eq!(kinds(&all), [1, 0, open], "{format}, {side}");
+            assert_eq!(all.ignored.values().sum::<u64>(), 1 - open as u64, "{format}, {side}");
+        }
+    }
+}
+
+/// A small file that becomes large is refused before memory is.
+#[test]
+fn packed_files_that_grow_without_bound_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("coco.json.gz");
+    // Members of a gzipped file follow each other.
+    let member = |text: &[u8]| {
+        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        gz.write_all(text).unwrap();
+        gz.finish().unwrap()
+    };
+    let refused = |unit: &[u8], mib: usize| {
+        let many = member(&unit.repeat((4 << 20) / unit.len())).repeat(mib / 4);
+        fs::write(&path, [member(b"["), many, member(b"0]")].concat()).unwrap();
+        read("coco", &path, &[]).unwrap_err()
+    };
+    let long = refused(b" ", 516);
+    assert!(long.contains("512 MiB"), "{long}");
+    let many = refused(b"{},", 60);
+    assert!(many.contains("8 GiB"), "{many}");
 }

@@ -107,7 +107,7 @@ pub(crate) fn shrunk((w, h): (u64, u64), (iw, ih): (u64, u64)) -> bool {
 
 /// Why a crop's or a mask's file is not one picture, with the remedy; none of one that is.
 #[must_use]
-pub fn other_pictures(b: &[u8]) -> Option<String> {
+pub(crate) fn other_pictures(b: &[u8]) -> Option<String> {
     let what = if b.starts_with(png::SIGNATURE) {
         in_png(b)
     } else if let Some(size) = stated_size(b) {

@@ -8,7 +8,7 @@ const MOST: (usize, usize) = (65_535, 65_535);
 /// What is missing of a JPEG file; none of a whole one, and of what is not a JPEG. A file that lacks its end marker
 /// alone is whole.
 #[must_use]
-pub fn missing_of_jpeg(bytes: &[u8]) -> Option<String> {
+pub(crate) fn missing_of_jpeg(bytes: &[u8]) -> Option<String> {
     if !bytes.starts_with(&[0xFF, 0xD8, 0xFF])
         || bytes[..segments(bytes).1].ends_with(&[0xFF, 0xD9])
     {

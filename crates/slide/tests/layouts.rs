@@ -1168,9 +1168,9 @@ fn further_pictures_of_png_and_jpeg_are_refused_or_named() {
     for (frames, first, all) in [(3, true, 3), (1, false, 2)] {
         let path = drawn.file("animated.png", &animated(frames, first));
         refused(&path, &[&format!("animation of {all} pictures"), "file of its own"]);
-        assert!(slide::other_pictures(&animated(frames, first)).is_some());
+        assert!(slide::picture_fault(&animated(frames, first)).is_some());
     }
-    assert_eq!(slide::other_pictures(&animated(1, true)), None);
+    assert_eq!(slide::picture_fault(&animated(1, true)), None);
     let whole = std::fs::read(golden("flat_444.jpg")).unwrap();
     let views = drawn.file("views.jpg", &jpeg_of_two(0x02_0003, &whole));
     let alike = drawn.file("alike.jpg", &jpeg_of_two(0, &whole));
@@ -1186,9 +1186,9 @@ fn further_pictures_of_png_and_jpeg_are_refused_or_named() {
     assert_eq!(preview.level_notes(), [""; 0]);
     let page = || Page::tissue((64, 64), 30, None);
     let pages = std::fs::read(drawn.tiff("pages.tif", &[page(), page()])).unwrap();
-    assert!(slide::other_pictures(&pages).unwrap().contains("several pages"));
+    assert!(slide::picture_fault(&pages).unwrap().contains("several pages"));
     let shrunk = std::fs::read(drawn.tiff("shrunk.tif", &[page(), page().subfile(1)])).unwrap();
-    assert_eq!(slide::other_pictures(&shrunk), None);
+    assert_eq!(slide::picture_fault(&shrunk), None);
 }
 
 #[test]

@@ -11,7 +11,7 @@ mod write;
 pub use cell::{cell, uncell};
 pub use join::{Unmatched, file_name, without_ending};
 pub use vocabulary::{
-    EventCell, MISSING, bare, event, is_missing, may_be_code, may_mean_missing, yes_no,
+    EventCell, MISSING, bare, event, is_missing, may_be_code, may_mean_missing, same_event, yes_no,
 };
 pub use write::Writer;
 
@@ -230,6 +230,7 @@ impl Table {
             text: String::with_capacity(text.len()),
             ends: Vec::new(),
             lines: Vec::new(),
+            spaced: false,
         };
         rows.header(&mut scanner)?;
         while rows.row(&mut scanner)? {}
@@ -472,18 +473,22 @@ struct Rows<'a> {
     text: String,
     ends: Vec<u32>,
     lines: Vec<u64>,
+    /// Whether a blank follows a delimiter of the header.
+    spaced: bool,
 }
 
 impl Rows<'_> {
     /// Further lines that a cell of the last row takes for its own text, if they look like rows.
-    fn swallowed(&self, before: usize, delimiter: u8) -> Option<usize> {
+    fn swallowed(&self, before: usize, scanner: &Scanner<'_>) -> Option<usize> {
+        let spaced = self.spaced || scanner.is_spaced();
+        let look = Look { delimiter: scanner.delimiter(), spaced };
         let mut start = before.checked_sub(1).map_or(0, |i| self.ends[i] as usize);
         self.ends[before..].iter().enumerate().find_map(|(column, &end)| {
             let cell = &self.text[start..end as usize];
             start = end as usize;
             let columns = self.names.len();
             (cell.contains(['\n', '\r']) && column < columns)
-                .then(|| rows_in_cell(cell, column, columns, delimiter))?
+                .then(|| look.rows_in_cell(cell, column, columns))?
         })
     }
 
@@ -501,6 +506,7 @@ impl Rows<'_> {
         let mut ahead = scanner.clone();
         let at = if self.format.headless { &mut ahead } else { scanner };
         let read = at.record(|c| names.push(c.to_owned())).map_err(|b| self.bad(b))?;
+        let spaced = at.is_spaced();
         if read.is_none() || names.iter().all(String::is_empty) {
             let path = self.path.to_owned();
             return Err(match self.format.headless {
@@ -514,7 +520,7 @@ impl Rows<'_> {
         if self.format.headless {
             names = (1..=names.len()).map(|n| n.to_string()).collect();
         }
-        self.names = names;
+        (self.names, self.spaced) = (names, spaced);
         Ok(())
     }
 
@@ -556,7 +562,7 @@ impl Rows<'_> {
                 cells = columns;
             }
         }
-        if let Some(lines) = self.swallowed(before, scanner.delimiter()) {
+        if let Some(lines) = self.swallowed(before, scanner) {
             let path = self.path.to_owned();
             return Err(TableError::Swallowed { path, line, lines });
         }
@@ -572,22 +578,30 @@ impl Rows<'_> {
     }
 }
 
-/// Lines that a cell takes although each is a row by its delimiters: what two quotation marks in different rows leave,
-/// neither of which is closed. A blank behind every delimiter makes it prose.
-fn rows_in_cell(cell: &str, column: usize, columns: usize, delimiter: u8) -> Option<usize> {
-    let text = cell.replace("\r\n", "\n").replace('\r', "\n");
-    let of = |line: &str| line.bytes().filter(|b| *b == delimiter).count();
-    let lines: Vec<usize> = text.split('\n').map(of).collect();
-    let (first, rest) = lines.split_first()?;
-    let (last, between) = rest.split_last()?;
-    let rows = *first == columns - 1 - column
-        && *last == column
-        && between.iter().all(|n| *n == columns - 1);
-    let prose = text
-        .match_indices(char::from(delimiter))
-        .all(|(i, _)| text[i + 1..].starts_with([' ', '\n']) || text.len() == i + 1);
-    let enough = columns > 2 || (columns == 2 && !between.is_empty());
-    (rows && enough && !prose).then_some(rest.len())
+/// How the rows of a table look.
+struct Look {
+    delimiter: u8,
+    /// Whether a blank follows their delimiters.
+    spaced: bool,
+}
+
+impl Look {
+    /// Lines that a cell takes although each is a row by its delimiters: what two quotation marks in different rows
+    /// leave, neither of which is closed. A blank behind every delimiter makes it prose, unless rows have it, too.
+    fn rows_in_cell(&self, cell: &str, column: usize, columns: usize) -> Option<usize> {
+        let text = cell.replace("\r\n", "\n").replace('\r', "\n");
+        let of = |line: &str| line.bytes().filter(|b| *b == self.delimiter).count();
+        let lines: Vec<usize> = text.split('\n').map(of).collect();
+        let (first, rest) = lines.split_first()?;
+        let (last, between) = rest.split_last()?;
+        let rows = *first == columns - 1 - column
+            && *last == column
+            && between.iter().all(|n| *n == columns - 1);
+        let prose = text
+            .match_indices(char::from(self.delimiter))
+            .all(|(i, _)| text[i + 1..].starts_with([' ', '\n']) || text.len() == i + 1);
+        (rows && columns > 1 && (self.spaced || !prose)).then_some(rest.len())
+    }
 }
 
 /// The delimiter that a first line `sep=;` names, and the text behind that line.
@@ -684,14 +698,20 @@ mod tests {
             "a,b,c\n1,\"5 cm,x\n2,y,z\n3,w\",v\n",
             "a;b;c\r\n1;2;\"x\r\n2;3;y\"\r\n",
             "slide,note\na.svs,\"near edge\nb.svs,ok\nc.svs,edge\"\n",
+            // In rows that follow each other, and where a blank follows each comma.
+            "slide,note\nA,\"12\nB,5\"\nC,1\n",
+            "a, b, c\nA, 1, \"near\nB, 2, 5\"\nC, 3, ok\n",
+            "a,b,c\nA, 1, \"near\nB, 2, 5\"\nC, 3, ok\n",
         ] {
             let error = parse(text, Format::default()).unwrap_err().to_string();
             assert!(error.contains("line 2") && error.contains("looks like a row"), "{error}");
         }
         for (text, rows) in [
             ("a,b,c\n1,\"HER2, ER\nPR, Ki67\",x\n", 1),
-            ("a,b\n1,\"Main Street\nLyon,France\"\n2,y\n", 2),
+            ("a,b\n1,\"Main Street\nLyon, France\"\n2,y\n", 2),
             ("a,b,c\n1,\"x\ny\",z\n", 1),
+            // Prose of other lines than the rows are.
+            ("slide, note\nA, \"near\nedge\"\nB, \"ER, PR\nKi67\"\n", 2),
         ] {
             assert_eq!(parse(text, Format::default()).unwrap().len(), rows, "{text}");
         }

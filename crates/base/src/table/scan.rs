@@ -17,15 +17,22 @@ pub(super) struct Scanner<'a> {
     /// Of `at`, from 1.
     line: u64,
     delimiter: u8,
+    /// Whether a blank follows a delimiter of the record that was read last.
+    spaced: bool,
 }
 
 impl<'a> Scanner<'a> {
     pub fn new(text: &'a str, line: u64, delimiter: u8) -> Self {
-        Self { text, at: 0, line, delimiter }
+        Self { text, at: 0, line, delimiter, spaced: false }
     }
 
     pub fn delimiter(&self) -> u8 {
         self.delimiter
+    }
+
+    /// Whether a blank follows a delimiter, outside of quotation marks, of the record that was read last.
+    pub fn is_spaced(&self) -> bool {
+        self.spaced
     }
 
     pub fn set_delimiter(&mut self, delimiter: u8) {
@@ -93,8 +100,11 @@ impl<'a> Scanner<'a> {
             return Ok(None);
         }
         let begin = self.line;
+        let first = self.at;
+        self.spaced = false;
         loop {
             let start = self.behind_blanks(self.at);
+            self.spaced |= self.at > first && start > self.at;
             let quoted = match self.byte(start) {
                 Some(b'"') => self.quoted(start)?,
                 _ => None,

@@ -3,7 +3,7 @@
 /// Cells that mean "missing". Compared as written; the comments name who writes them.
 pub const MISSING: &[&str] = &[
     "",
-    // R, pandas, NumPy, SQL, Julia.
+    // R, pandas (its `na_values`), NumPy, SQL, Julia.
     "NA",
     "N/A",
     "n/a",
@@ -11,11 +11,17 @@ pub const MISSING: &[&str] = &[
     "NaN",
     "nan",
     "-nan",
+    "-NaN",
     "NULL",
     "null",
     "None",
     "missing",
-    // SAS, Stata, SPSS.
+    // C libraries of Windows; pandas reads them so.
+    "1.#IND",
+    "-1.#IND",
+    "1.#QNAN",
+    "-1.#QNAN",
+    // SAS, Stata, SPSS; their lettered ones (`.a`) are in [`may_mean_missing`].
     ".",
     // GDC (clinical.tsv of the Genomic Data Commons).
     "'--",
@@ -24,20 +30,23 @@ pub const MISSING: &[&str] = &[
     "not reported",
     "Not Allowed To Collect",
     "not allowed to collect",
-    // cBioPortal and the TCGA biotabs.
+    // cBioPortal and the TCGA biotabs; these in any case, as readers of such files compare them.
     "[Not Available]",
     "[Not Applicable]",
     "[Not Evaluated]",
     "[Unknown]",
     "[Discrepancy]",
     "[Pending]",
-    // REDCap's missing data codes: unknown, not asked, asked but unknown, not available. Its shorter
-    // ones (NI, OTH, MSK) are words of other columns, too; name them where they occur.
+    "[Completed]",
+    "[Null]",
+    // REDCap's missing data codes: unknown, not asked, asked but unknown, unavailable for now and for good. Its shorter
+    // ones may be words of other columns, too: see [`MAYBE_MISSING`].
     "UNK",
     "NASK",
     "ASKU",
     "NAV",
-    // Excel, LibreOffice.
+    "NAVU",
+    // Excel, LibreOffice, Google Sheets.
     "#N/A",
     "#N/A N/A",
     "#NA",
@@ -47,26 +56,61 @@ pub const MISSING: &[&str] = &[
     "#NUM!",
     "#NAME?",
     "#NULL!",
+    "#ERROR!",
+    // Excel since 2019: formulas that spill, linked data types, data under way.
+    "#SPILL!",
+    "#CALC!",
+    "#FIELD!",
+    "#BUSY!",
+    "#BLOCKED!",
+    "#CONNECT!",
+    "#UNKNOWN!",
+    "#GETTING_DATA",
 ];
 
-/// Whether a cell means "missing": see [`MISSING`].
+/// Whether a cell means "missing": one of [`MISSING`], those in square brackets in any case, or an error of LibreOffice
+/// (`Err:502`).
 #[must_use]
 pub fn is_missing(cell: &str) -> bool {
-    MISSING.contains(&cell)
+    let bracketed =
+        || cell.starts_with('[') && MISSING.iter().any(|m| m.eq_ignore_ascii_case(cell));
+    let error = || cell.strip_prefix("Err:").is_some_and(super::digits);
+    MISSING.contains(&cell) || bracketed() || error()
 }
 
-/// Further words that people type for "missing", in lower case.
-const MAYBE_MISSING: &[&str] =
-    &["na", "n.a.", "n.d.", "nd", "not known", "not applicable", "unk.", "?", "-"];
+/// Further words for "missing", in lower case; a category may have such a name.
+const MAYBE_MISSING: &[&str] = &[
+    // What people type.
+    "na",
+    "n.a.",
+    "n.d.",
+    "nd",
+    "not known",
+    "not applicable",
+    "unk.",
+    "?",
+    "-",
+    // REDCap's shorter codes: no information, invalid, not present, masked.
+    "ni",
+    "inv",
+    "np",
+    "msk",
+];
+
+/// Whether a word in lower case is one of the missing values that SAS and Stata number by letters: `.a` to `.z`, `._`.
+fn is_lettered(word: &str) -> bool {
+    matches!(word.as_bytes(), [b'.', b'a'..=b'z' | b'_'])
+}
 
 /// Whether a cell that is a value may have been meant as "missing": one of [`MISSING`] but for case, a word that
-/// leaves open what happened, or one that people type.
+/// leaves open what happened, one that people type, or a short code of a program.
 #[must_use]
 pub fn may_mean_missing(cell: &str) -> bool {
     let word = cell.trim().to_lowercase();
     let same = || MISSING.iter().any(|m| !m.is_empty() && m.to_lowercase() == word);
     let listed = |list: &[&str]| list.contains(&word.as_str());
-    !is_missing(cell) && (listed(OPEN) || listed(MAYBE_MISSING) || same())
+    let known = listed(OPEN) || listed(MAYBE_MISSING) || is_lettered(&word);
+    !is_missing(cell) && (known || same())
 }
 
 /// Whether a number is formed as one that people type for "missing": 99, 999 or 9999, the same of sevens or eights
@@ -126,14 +170,12 @@ pub fn yes_no(cell: &str) -> Option<bool> {
     }
 }
 
-/// Words for "the event happened", in lower case, besides [`YES`]: vital status and recurrence of GDC (`Dead`),
-/// cBioPortal (`DECEASED`, `Recurred/Progressed`), REDCap and R.
-const EVENT: &[&str] = &[
-    "event",
-    "dead",
-    "deceased",
-    "died",
-    "death",
+/// A word for "the event happened", in lower case, besides [`YES`].
+const ANY: &[&str] = &["event"];
+/// Words for death: vital status of GDC (`Dead`), cBioPortal (`DECEASED`), REDCap and R.
+const DEATH: &[&str] = &["dead", "deceased", "died", "death"];
+/// Words for recurrence and progression: GDC, cBioPortal (`Recurred/Progressed`).
+const RECURRENCE: &[&str] = &[
     "relapse",
     "relapsed",
     "recurred",
@@ -183,12 +225,27 @@ pub fn event(cell: &str) -> Option<EventCell> {
     }
     let lists = [
         (YES, EventCell::Happened),
-        (EVENT, EventCell::Happened),
+        (ANY, EventCell::Happened),
+        (DEATH, EventCell::Happened),
+        (RECURRENCE, EventCell::Happened),
         (NO, EventCell::Censored),
         (CENSORED, EventCell::Censored),
         (OPEN, EventCell::Open),
     ];
     lists.into_iter().find(|(list, _)| list.contains(&word.as_str())).map(|(_, e)| e)
+}
+
+/// Whether two words mean that the same event happened: two for death, or one of any event (`yes`) and another.
+/// Death and recurrence are two events.
+#[must_use]
+pub fn same_event(a: &str, b: &str) -> bool {
+    let which = |cell: &str| {
+        let word = cell.trim().to_lowercase();
+        let word = word.strip_prefix("1:").unwrap_or(&word).trim();
+        [DEATH, RECURRENCE].iter().position(|list| list.contains(&word))
+    };
+    let both = [a, b].iter().all(|word| event(word) == Some(EventCell::Happened));
+    both && which(a).zip(which(b)).is_none_or(|(a, b)| a == b)
 }
 
 #[cfg(test)]
@@ -200,7 +257,13 @@ mod tests {
         for word in ["", "'--", "[Not Available]", "UNK", "#N/A", "NaN", "Not Reported"] {
             assert!(is_missing(word), "{word}");
         }
-        for word in ["0", "Stage I", "-", "no", "Unknown primary"] {
+        for word in ["[Completed]", "[Null]", "[not available]", "[NOT EVALUATED]", "NAVU"] {
+            assert!(is_missing(word), "{word}");
+        }
+        for word in ["#SPILL!", "#CALC!", "#GETTING_DATA", "Err:502", "-NaN", "1.#IND"] {
+            assert!(is_missing(word), "{word}");
+        }
+        for word in ["0", "Stage I", "-", "no", "Unknown primary", "[x]", "Err:", "Err:x", "na"] {
             assert!(!is_missing(word), "{word}");
         }
     }
@@ -217,10 +280,12 @@ mod tests {
 
     #[test]
     fn values_that_may_mean_missing() {
-        for word in ["na", "Na", "N/a", "unknown", "NOT REPORTED", "none", "-", "?"] {
+        for word in
+            ["na", "Na", "N/a", "unknown", "NOT REPORTED", "none", "-", "?", "INV", ".a", ".Z"]
+        {
             assert!(may_mean_missing(word) && !is_missing(word), "{word}");
         }
-        for word in ["NA", "", "a", "Stage I", "no"] {
+        for word in ["NA", "", "a", "Stage I", "no", ".", ".ab", ".5"] {
             assert!(!may_mean_missing(word), "{word}");
         }
     }
@@ -259,5 +324,19 @@ mod tests {
         assert_eq!(of(&["Alive", "0:LIVING", "0:DiseaseFree"]), [Some(EventCell::Censored); 3]);
         assert_eq!(of(&["Unknown", "not reported"]), [Some(EventCell::Open); 2]);
         assert_eq!(of(&["1", "0", "maybe", "12:x"]), [None; 4]);
+    }
+
+    #[test]
+    fn two_words_for_one_event() {
+        for (a, b) in
+            [("Dead", "Deceased"), ("1:DECEASED", "died"), ("yes", "Dead"), ("Relapse", "Recurred")]
+        {
+            assert!(same_event(a, b), "{a}, {b}");
+        }
+        for (a, b) in
+            [("Relapse", "Dead"), ("Dead", "Alive"), ("Dead", "moved"), ("1", "Dead"), ("yes", "0")]
+        {
+            assert!(!same_event(a, b), "{a}, {b}");
+        }
     }
 }

@@ -3,27 +3,15 @@
 use super::EvaluateError;
 use base::table::{Table, yes_no};
 use regions::annotations::columns::{FLAG, LABEL};
+use regions::annotations::{Class, Mapping};
 use std::collections::BTreeSet;
 
-/// Words for a mitotic figure; compared without case, blanks, hyphens and underscores.
-const FIGURE: [&str; 5] = ["mf", "mitotic", "mitoticfigure", "mitosis", "figure"];
-/// Words for everything else that annotators label; never counted.
-const OTHER: [&str; 10] = [
-    "mimicker",
-    "imposter",
-    "notmitotic",
-    "notmitoticfigure",
-    "nonmitotic",
-    "nonmitoticfigure",
-    "nonmitosis",
-    "hardnegative",
-    "hardnegativelookalike",
-    "other",
-];
+/// The word of reviews and counts for a mitotic figure, which no annotator writes.
+const FIGURE: &str = "figure";
 /// Word for what is neither: nothing that is found there counts.
 const IGNORE: &str = "ignore";
-/// Words that columns of other meanings have as well.
-const COMMON: [&str; 2] = ["figure", "other"];
+/// Words that columns of other meanings have as well, besides those for other cells.
+const COMMON: [&str; 2] = [FIGURE, "other"];
 /// Columns whose numbers are classes.
 const CODES: [&str; 4] = ["class", "category", "class_id", "category_id"];
 
@@ -51,8 +39,18 @@ fn is_coded(table: &Table, column: usize) -> bool {
 }
 
 /// Whether a class is a mitotic figure by its name.
-pub(super) fn is_figure(class: &str) -> bool {
-    FIGURE.contains(&plain(class).as_str())
+pub(super) fn is_figure(name: &str) -> bool {
+    plain(name) == FIGURE || class(name) == Some(Class::MitoticFigure)
+}
+
+/// What a name of a class means to annotators, as imports read it.
+fn class(name: &str) -> Option<Class> {
+    Mapping::default().meaning(name).map(|m| m.class)
+}
+
+/// `typical` or `atypical`, if a name of a class contains it.
+pub(super) fn subtype(name: &str) -> Option<&'static str> {
+    Mapping::default().meaning(name).and_then(|m| m.subtype)
 }
 
 /// A word in lower case, without blanks, hyphens and underscores.
@@ -89,7 +87,7 @@ impl<'a> Labels<'a> {
         let cell = table.cell(row, column);
         match plain(cell) {
             word if word.is_empty() => Ok(Meaning::Other),
-            word => self.word(&word).ok_or_else(|| {
+            _ => self.word(cell).ok_or_else(|| {
                 let (words, help) = match self.own.is_empty() {
                     true => (
                         "mf, mitotic, mitotic figure, mitosis, figure".into(),
@@ -109,16 +107,24 @@ impl<'a> Labels<'a> {
         }
     }
 
-    /// The meaning of a word in plain letters; `None` where it is not known.
-    fn word(&self, word: &str) -> Option<Meaning> {
-        let usual = FIGURE.contains(&word);
-        if self.own.iter().any(|own| own == word) || (self.own.is_empty() && usual) {
+    /// The meaning of a word; `None` where it is not known.
+    fn word(&self, cell: &str) -> Option<Meaning> {
+        let word = plain(cell);
+        let usual = is_figure(cell);
+        if self.own.contains(&word) || (self.own.is_empty() && usual) {
             return Some(Meaning::Figure);
         }
         if word == IGNORE {
             return Some(Meaning::Ignored);
         }
-        (usual || OTHER.contains(&word)).then_some(Meaning::Other)
+        let other = matches!(class(cell), Some(Class::Mimicker | Class::Other));
+        (usual || other).then_some(Meaning::Other)
+    }
+
+    /// Whether a word is of labels alone: columns of other meanings have words for other cells, too.
+    fn is_certain(&self, cell: &str) -> bool {
+        let common = COMMON.contains(&plain(cell).as_str()) || class(cell) == Some(Class::Other);
+        self.word(cell).is_some() && !common
     }
 
     /// The column with labels of a table without `label` and `kind`.
@@ -154,20 +160,21 @@ impl<'a> Labels<'a> {
     /// For a column that may have labels, and has words that are not known.
     fn look(&self, table: &Table, column: usize) -> Result<Option<usize>, EvaluateError> {
         let name = &table.names()[column];
-        let (mut words, mut first, mut unknown) = (BTreeSet::new(), None, None);
+        let (mut words, mut first, mut unknown, mut certain) = (BTreeSet::new(), None, None, false);
         for row in 0..table.len() {
-            let word = plain(table.cell(row, column));
+            let cell = table.cell(row, column);
+            let word = plain(cell);
             if word.is_empty() {
                 continue;
             }
-            match self.word(&word) {
+            match self.word(cell) {
                 Some(_) => first = first.or(Some(row)),
                 None => unknown = unknown.or(Some(row)),
             }
+            certain |= self.is_certain(cell);
             words.insert(word);
         }
-        let is_label = |w: &String| self.word(w).is_some() && !COMMON.contains(&w.as_str());
-        let certain = words.iter().any(is_label) || COMMON.iter().all(|w| words.contains(*w));
+        let certain = certain || COMMON.iter().all(|w| words.contains(*w));
         let named = |names: &[&str]| names.iter().any(|n| plain(n) == plain(name));
         let numbers = words.len() > 1 && words.iter().all(|w| w.parse::<u64>().is_ok());
         let codes = (named(&CODES) && numbers)

@@ -285,17 +285,35 @@ mod tests {
 
     #[test]
     fn unknown_words_are_refused_and_stated_ones_count() {
-        let text = "slide,x_um,y_um,class\na,1,2,AMF\na,3,4,NMF\na,5,6,debris\n";
+        let text = "slide,x_um,y_um,class\na,1,2,ring\na,3,4,NMF\na,5,6,debris\n";
         let column = Some("class".to_owned());
         let usual = TruthOptions { column: column.clone(), ..TruthOptions::default() };
         let error = read(text, &usual).unwrap_err().to_string();
-        assert!(error.contains("'AMF' is neither") && error.contains("row 1"), "{error}");
-        let figures = vec!["AMF".to_owned(), "NMF".to_owned()];
+        assert!(error.contains("'ring' is neither") && error.contains("row 1"), "{error}");
+        let figures = vec!["ring".to_owned(), "NMF".to_owned()];
         let own = TruthOptions { column, figures, ..TruthOptions::default() };
         let error = read(text, &own).unwrap_err().to_string();
         assert!(error.contains("'debris'"), "{error}");
         let truth = read(&text.replace("debris", "other"), &own).unwrap();
         assert_eq!(truth["a"].points, [Place::Physical(1.0, 2.0), Place::Physical(3.0, 4.0)]);
+    }
+
+    #[test]
+    fn words_that_imports_know_are_known() {
+        for (word, figure) in [
+            ("Mitotic figures", true),
+            ("AMF", true),
+            ("Mitose", true),
+            ("impostor", false),
+            ("mitosis look-alike", false),
+            ("eosinophil", false),
+        ] {
+            let text = format!("slide,x,y,label\na,1,2,{word}\na,3,4,mf\n");
+            let points = &read(&text, &TruthOptions::default()).unwrap()["a"].points;
+            assert_eq!(points.len(), if figure { 2 } else { 1 }, "{word}");
+        }
+        // A region is not a place to ignore.
+        assert!(read("slide,x,y,label\na,1,2,ROI\n", &TruthOptions::default()).is_err());
     }
 
     #[test]

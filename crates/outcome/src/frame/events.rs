@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::table::{Table, same_value as same};
 use base::remedy::Setting;
-use base::table::{EventCell, event as known};
+use base::table::{EventCell, event as known, same_event};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An event column and how it is read. All its rows decide, not only the complete ones, so that the
@@ -42,6 +42,7 @@ impl Events {
         let name = &table.names()[column];
         let coding = if let Some(value) = value {
             check_spelling(table, column, value)?;
+            check_synonyms(table, column, value)?;
             let events: usize =
                 counts.iter().filter(|(cell, _)| same(cell, value)).map(|(_, n)| n).sum();
             if events == 0 {
@@ -150,6 +151,20 @@ fn check_spelling(table: &Table, column: usize, value: &str) -> Result<()> {
     })
 }
 
+/// Refuses another word for the event than the event value: it would be censored.
+fn check_synonyms(table: &Table, column: usize, value: &str) -> Result<()> {
+    let other = |cell: &&str| !same(cell, value) && same_event(cell, value);
+    let cell = |row| table.cell(row, column).filter(other).map(|cell| (row, cell));
+    let Some((row, cell)) = (0..table.len()).find_map(cell) else { return Ok(()) };
+    Err(Error::Cell {
+        place: table.place(row, column),
+        reason: format!(
+            "'{cell}' means the event as the event value '{value}' does, but it would be censored; make them one"
+        ),
+        setting: Some(Setting::EventValue),
+    })
+}
+
 fn note_open(name: &str, open: Vec<(&&str, &usize)>, notes: &mut Vec<String>) {
     if !open.is_empty() {
         notes.push(format!(
@@ -210,5 +225,23 @@ mod tests {
             assert!(refused.contains("row 2") && refused.contains("several ways"), "{refused}");
         }
         assert!(read(&["Dead", "Alive"], Some("Dead")).1.is_empty(), "nothing is in doubt");
+    }
+
+    #[test]
+    fn another_word_for_the_event_is_not_censored() {
+        for (cells, value) in [
+            (["Alive", "Dead", "Deceased"], "Dead"),
+            (["0:LIVING", "1:DECEASED", "dead"], "1:DECEASED"),
+            (["Relapse", "none", "Progression"], "Relapse"),
+        ] {
+            let refused = read(&cells, Some(value)).0.unwrap_err().to_string();
+            for word in ["row 3", cells[2], value, "make them one"] {
+                assert!(refused.contains(word), "{refused}");
+            }
+        }
+        // A death without the event that is asked for is censored, and listed.
+        let (read_as, notes) = read(&["Relapse", "Dead", "Alive"], Some("Relapse"));
+        assert_eq!(read_as.unwrap(), [true, false, false]);
+        assert!(notes[0].contains("'Dead' (1)"), "{notes:?}");
     }
 }

@@ -133,6 +133,7 @@ pub enum MappingError {
     Twice(String),
 }
 
+/// Words for a mitotic figure.
 const MITOTIC: &[&str] = &[
     "mitosis",
     "mitoses",
@@ -144,12 +145,24 @@ const MITOTIC: &[&str] = &[
     "mfs",
     "mitosefigur",
     "mitosefiguren",
+    // Names of classes without blanks.
+    "mitoticfigure",
+    "mitoticfigures",
 ];
+/// Words for what only resembles one.
 const NEGATED: &[&str] = &[
     "nonmitosis",
     "nonmitoses",
     "nonmitotic",
     "nonmf",
+    "nonmitoticfigure",
+    "nonmitoticfigures",
+    "notmitotic",
+    "notmitoticfigure",
+    "notmitoticfigures",
+    "hardnegative",
+    "hardnegatives",
+    "hardnegativelookalike",
     "imposter",
     "imposters",
     "impostor",
@@ -286,6 +299,7 @@ mod tests {
             "AMF",
             "normal mitotic figure",
             "Mitotische Figur",
+            "MitoticFigure",
         ] {
             assert_eq!(class(mf), Some(Class::MitoticFigure), "{mf}");
         }
@@ -303,6 +317,9 @@ mod tests {
             "mitotic figure look-alike",
             "hard_negative",
             "Mitosis look-alikes",
+            "NotMitotic",
+            "HardNegative",
+            "nonmitotic_figure",
         ] {
             assert_eq!(class(no), Some(Class::Mimicker), "{no}");
         }

@@ -62,6 +62,8 @@ pub(super) struct Collector<'a> {
     file: PathBuf,
     options: &'a ImportOptions,
     out: Annotations,
+    /// Records as read: which are outlines is known once all are.
+    raws: Vec<Raw>,
     by_name: HashMap<String, usize>,
     meanings: HashMap<String, Option<Meaning>>,
     unknown: BTreeMap<String, u64>,
@@ -77,6 +79,7 @@ impl<'a> Collector<'a> {
             file: file.into(),
             options,
             out: Annotations { format, file: file.into(), ..Annotations::default() },
+            raws: Vec::new(),
             by_name: HashMap::new(),
             meanings: HashMap::new(),
             unknown: BTreeMap::new(),
@@ -173,8 +176,13 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Takes a record, or notes why not.
+    /// Takes a record.
     pub fn take(&mut self, raw: Raw) {
+        self.raws.push(raw);
+    }
+
+    /// Makes an annotation of a record, or notes why not.
+    fn settle(&mut self, raw: Raw) {
         let (centre, bbox, clipped) = match self.place(raw.image, raw.place) {
             Ok(p) => p,
             Err(reason) => {
@@ -252,6 +260,13 @@ impl<'a> Collector<'a> {
 
     /// The annotations, unless an error must be reported first.
     pub fn finish(mut self) -> Result<Annotations, ImportError> {
+        let raws = std::mem::take(&mut self.raws);
+        for (outline, raw) in outlines(&raws).into_iter().zip(raws) {
+            match outline {
+                true => self.ignore(OUTLINE),
+                false => self.settle(raw),
+            }
+        }
         if self.options.assume.is_some() && !self.assumes {
             let states = format!("the format `{}` states", self.out.format);
             return Err(ImportError::Assumed { file: self.file, states });
@@ -283,6 +298,40 @@ impl<'a> Collector<'a> {
     }
 }
 
+/// What an outline without a label is counted as.
+const OUTLINE: &str = "(unclassified outline)";
+/// Longest side of an unlabelled object that may still be a cell, level-0 px: 64 um at 0.25 um/px.
+const LARGEST_CELL_PX: f64 = 256.0;
+
+/// Which unlabelled shapes are outlines of regions and not cells: those larger than any cell, and those that contain
+/// the centre of a smaller, labelled object.
+fn outlines(all: &[Raw]) -> Vec<bool> {
+    let corners = |r: &Raw| match r.place {
+        Place::Point(x, y) => [x, y, x, y],
+        Place::Box(b) => b,
+    };
+    let area = |[x0, y0, x1, y1]: [f64; 4]| (x1 - x0) * (y1 - y0);
+    let is_open = |r: &Raw| matches!(r.category, Category::Fixed(Class::Unresolved, _));
+    let mut centres: Vec<(usize, [f64; 2], f64)> = all
+        .iter()
+        .filter(|r| !is_open(r))
+        .map(|r| {
+            let b = corners(r);
+            (r.image, [f64::midpoint(b[0], b[2]), f64::midpoint(b[1], b[3])], area(b))
+        })
+        .collect();
+    centres.sort_by(|a, b| a.0.cmp(&b.0).then(a.1[0].total_cmp(&b.1[0])));
+    let is_outline = |r: &Raw| {
+        let (true, Place::Box(b)) = (is_open(r), r.place) else { return false };
+        let [x0, y0, x1, y1] = b;
+        let from = centres.partition_point(|c| (c.0, c.1[0]) <= (r.image, x0));
+        let mut within = centres[from..].iter().take_while(|c| c.0 == r.image && c.1[0] < x1);
+        (x1 - x0).max(y1 - y0) > LARGEST_CELL_PX
+            || within.any(|&(_, [_, y], own)| y > y0 && y < y1 && own < area(b))
+    };
+    all.iter().map(is_outline).collect()
+}
+
 /// Reads a whole file as text.
 pub(super) fn read_text(file: &Path) -> Result<String, ImportError> {
     let bytes = read_bytes(file)?;
@@ -290,8 +339,10 @@ pub(super) fn read_text(file: &Path) -> Result<String, ImportError> {
         .map_err(|e| broken(file, format!("not UTF-8 text ({e}); save it as UTF-8")))
 }
 
-/// Largest annotation file, bytes, unpacked.
+/// Largest annotation file, bytes.
 const LARGEST: u64 = 2 << 30;
+/// Largest content of a gzipped one, bytes: as of tables. A few of its bytes can be thousands.
+const LARGEST_UNPACKED: u64 = base::table::LARGEST;
 
 /// Reads a whole file, unpacked where it is gzipped, without a byte-order mark.
 pub(super) fn read_bytes(file: &Path) -> Result<Vec<u8>, ImportError> {
@@ -303,11 +354,12 @@ pub(super) fn read_bytes(file: &Path) -> Result<Vec<u8>, ImportError> {
     if bytes.starts_with(&[0x1f, 0x8b]) {
         let mut plain = Vec::new();
         flate2::read::MultiGzDecoder::new(&bytes[..])
-            .take(LARGEST + 1)
+            .take(LARGEST_UNPACKED + 1)
             .read_to_end(&mut plain)
             .map_err(|e| broken(file, format!("a broken gzip file ({e})")))?;
-        if plain.len() as u64 > LARGEST {
-            return Err(broken(file, "more than 2 GiB when unpacked"));
+        if plain.len() as u64 > LARGEST_UNPACKED {
+            let mib = LARGEST_UNPACKED >> 20;
+            return Err(broken(file, format!("more than {mib} MiB when unpacked")));
         }
         bytes = plain;
     }
@@ -321,12 +373,12 @@ pub(super) fn read_bytes(file: &Path) -> Result<Vec<u8>, ImportError> {
 /// null: the error then names the record instead of the whole file.
 pub(super) fn read_json(file: &Path) -> Result<serde_json::Value, ImportError> {
     let bytes = read_bytes(file)?;
-    serde_json::from_slice(&bytes)
+    base::json::value(&bytes)
         .or_else(|e| match without_nan(&bytes) {
-            Some(repaired) => serde_json::from_slice(&repaired),
+            Some(repaired) => base::json::value(&repaired),
             None => Err(e),
         })
-        .map_err(|e| broken(file, format!("not valid JSON ({e})")))
+        .map_err(|e| broken(file, e.to_string()))
 }
 
 fn without_nan(bytes: &[u8]) -> Option<Vec<u8>> {

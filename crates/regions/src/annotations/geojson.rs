@@ -10,14 +10,12 @@
 //! like every other object. Coordinates count from the bounds of a slide that has some.
 
 use super::collect::{Category, Collector, Place, Raw, broken, files_of, image_of, read_json};
-use super::qupath::{is_frame, object_type, with_children};
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions};
 use base::file::ReadError;
+use roi::read::qupath::{is_frame, object_type, objects};
 use serde_json::Value;
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-#[expect(clippy::too_many_lines, reason = "one pass over the file's parts")]
 pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, ImportError> {
     let mut c = Collector::new("geojson", path, options);
     let files = files(path)?;
@@ -58,23 +56,9 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
                 ..ImageEntry::default()
             });
         }
-        let mut all = Vec::new();
-        for (i, f) in features.iter().enumerate() {
-            match with_children(f) {
-                Ok(list) => all.extend(list.into_iter().map(|f| (i, f))),
-                Err(reason) => c.problem(format!("feature {i}"), reason),
-            }
-        }
-        // Some exports list children below their parents and again at the top level.
-        let mut seen = HashSet::new();
-        if all.len() > features.len() {
-            all.retain(|(_, f)| match f["id"].as_str() {
-                Some(id) => seen.insert(format!("{id} {}", f["geometry"])),
-                None => true,
-            });
-        }
-        let mut taken = Vec::new();
-        for (i, f) in all {
+        let all = objects(features, |i, reason| c.problem(format!("feature {i}"), reason));
+        for object in all {
+            let (i, f) = (object.feature, object.value);
             let record = match f["id"].as_str() {
                 Some(id) => format!("feature {id}"),
                 None => format!("feature {i}"),
@@ -94,54 +78,16 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
                 Err(reason) => c.problem(record, reason),
                 Ok(list) => {
                     for place in list {
-                        taken.push(Raw::new(image, record.clone(), category.clone(), place));
+                        c.take(Raw::new(image, record.clone(), category.clone(), place));
                     }
                 }
             }
-        }
-        let frames = outlines(&taken);
-        for (raw, frame) in taken.into_iter().zip(frames) {
-            if frame { c.ignore("(unclassified outline)") } else { c.take(raw) }
         }
     }
     if read == 0 {
         return Err(broken(path, "the folder holds no GeoJSON features"));
     }
     Ok(Annotations { from_bounds: true, ..c.finish()? })
-}
-
-/// Longest side of an unclassified object that may still be a cell without a label, level-0 px: 64 um
-/// at 0.25 um/px.
-const LARGEST_CELL_PX: f64 = 256.0;
-
-/// Which unclassified shapes are outlines of regions and not unlabelled cells: those larger than any cell,
-/// and those that contain the centre of a smaller, classified object.
-fn outlines(all: &[Raw]) -> Vec<bool> {
-    let corners = |r: &Raw| match r.place {
-        Place::Point(x, y) => [x, y, x, y],
-        Place::Box(b) => b,
-    };
-    let area = |[x0, y0, x1, y1]: [f64; 4]| (x1 - x0) * (y1 - y0);
-    let named = all.iter().filter(|r| matches!(r.category, Category::Named(_)));
-    let mut centres: Vec<([f64; 2], f64, usize)> = named
-        .map(|r| {
-            let b = corners(r);
-            ([f64::midpoint(b[0], b[2]), f64::midpoint(b[1], b[3])], area(b), r.image)
-        })
-        .collect();
-    centres.sort_by(|a, b| a.0[0].total_cmp(&b.0[0]));
-    let is_outline = |r: &Raw| {
-        let (Category::Fixed(Class::Unresolved, _), Place::Box(b)) = (&r.category, r.place) else {
-            return false;
-        };
-        let [x0, y0, x1, y1] = b;
-        let from = centres.partition_point(|c| c.0[0] <= x0);
-        let mut within = centres[from..].iter().take_while(|c| c.0[0] < x1);
-        (x1 - x0).max(y1 - y0) > LARGEST_CELL_PX
-            || within
-                .any(|&([_, y], own, image)| image == r.image && y > y0 && y < y1 && own < area(b))
-    };
-    all.iter().map(is_outline).collect()
 }
 
 /// The file, the folder's files or, in a folder without one, those of `detect` one level below.

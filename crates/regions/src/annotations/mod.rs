@@ -44,7 +44,6 @@ mod error;
 mod geojson;
 mod json;
 mod named;
-mod qupath;
 mod select;
 mod sheet;
 mod sliderunner;

@@ -11,7 +11,7 @@ use crate::image_index::ImageIndex;
 use crops::Encoding;
 use crops::error::CorpusError;
 use crops::manifest::Header;
-use crops::schema::{CropBox, CropMeta, Label, Split, decode_rgb, pixel_hash};
+use crops::schema::{CropBox, CropMeta, Label, Split, pixel_hash};
 use crops::writer::{CorpusWriter, Layout};
 use mitosis::{Mpp, RgbTile};
 use slide::{OpenOptions, Rect, Slide};
@@ -264,10 +264,7 @@ fn centred(slide: &Slide, a: &Annotation, o: &CutOptions) -> Result<Made, String
 /// A patch that the source ships: its bytes as they are, after proving that they decode.
 fn ready_made(file: &Path, _: &CutOptions) -> Result<Made, String> {
     let bytes = base::file::read_whole(file).map_err(|e| format!("{}: {e}", file.display()))?;
-    let tile = decode_rgb(&bytes).map_err(|e| format!("{}: {e}", file.display()))?;
-    if let Some(what) = slide::other_pictures(&bytes) {
-        return Err(format!("{}: {what}", file.display()));
-    }
+    let tile = slide::read_picture(&bytes).map_err(|e| format!("{}: {e}", file.display()))?;
     let extension = file.extension().map_or_else(|| "png".into(), |e| e.to_string_lossy().into());
     Ok(Made { bytes, tile, extension, bbox: None })
 }

@@ -222,8 +222,8 @@ impl FoldManifest {
     pub fn read(path: &Path) -> Result<Self> {
         let bad = |reason: String| -> FoldsError { FileError::content(path, reason) };
         let text = file::read_whole(path).map_err(FileError::io::<FoldsError>(path))?;
-        let value: serde_json::Value = serde_json::from_slice(&text)
-            .map_err(|e| bad(format!("no manifest of folds ({e})")))?;
+        let value =
+            base::json::value(&text).map_err(|e| bad(format!("no manifest of folds ({e})")))?;
         if value["format"] != FORMAT || value["schema"] != SCHEMA {
             return Err(bad(format!(
                 "`format` and `schema` are {} and {}, this program reads \"{FORMAT}\" and {SCHEMA}",

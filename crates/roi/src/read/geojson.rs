@@ -1,5 +1,7 @@
-//! QuPath GeoJSON: annotations and TMA cores. Cells, detections, points and lines are not areas.
+//! QuPath GeoJSON: annotations and TMA cores, also those below others. Cells, detections, points and lines are not
+//! areas.
 
+use super::qupath::{Kind, kind, object_type, objects};
 use super::{Drawn, DrawnFile, Frame, broken, text};
 use crate::area::{Area, Ring};
 use crate::error::RegionError;
@@ -17,8 +19,8 @@ struct Stated {
 pub(super) fn read(file: &mut DrawnFile, bytes: &[u8]) -> Result<(), RegionError> {
     (file.format, file.frame) = ("geojson", Frame::Bounds);
     let path = file.path.clone();
-    let root: Value = serde_json::from_str(text(&path, bytes)?)
-        .map_err(|e| broken(&path, format!("is not valid JSON: {e}")))?;
+    let root = base::json::value(text(&path, bytes)?.as_bytes())
+        .map_err(|e| broken(&path, e.to_string()))?;
     if let Some(stated) = root.get("mithras").and_then(|v| Stated::deserialize(v).ok()) {
         (file.slide_digest, file.mpp) = (stated.slide_digest, stated.mpp);
     }
@@ -35,8 +37,13 @@ pub(super) fn read(file: &mut DrawnFile, bytes: &[u8]) -> Result<(), RegionError
             return Err(broken(&path, "is not GeoJSON (QuPath: File > Export objects as GeoJSON)"));
         }
     };
-    for (i, feature) in features.into_iter().enumerate() {
-        read_feature(file, &path, i, feature)?;
+    let mut wrong = None;
+    let all = objects(features, |i, reason| {
+        wrong.get_or_insert_with(|| broken(&path, format!("feature {}: {reason}", i + 1)));
+    });
+    wrong.map_or(Ok(()), Err)?;
+    for object in all {
+        read_feature(file, &path, object.feature, object.value)?;
     }
     Ok(())
 }
@@ -48,20 +55,17 @@ fn read_feature(
     feature: &Value,
 ) -> Result<(), RegionError> {
     let p = &feature["properties"];
-    // Newer files write `annotation`, those before QuPath 0.3 `PathAnnotationObject`, 0.2 as `id`.
-    let kind = ["objectType", "object_type"]
-        .iter()
-        .find_map(|k| p[*k].as_str())
-        .or_else(|| feature["id"].as_str());
-    let kind = kind.unwrap_or_default().to_lowercase();
-    if kind.contains("root") {
+    let not_drawn = match kind(&object_type(feature)) {
+        // It frames the whole image.
+        Some(Kind::Root) => return Ok(()),
+        Some(Kind::Detection) => Some("detections"),
+        Some(Kind::Cell) => Some("cells"),
+        Some(Kind::Tile) => Some("tiles"),
+        Some(Kind::Core | Kind::Annotation | Kind::Unknown) | None => None,
+    };
+    if let Some(what) = not_drawn {
+        file.pass_over(what);
         return Ok(());
-    }
-    for (word, what) in [("detection", "detections"), ("cell", "cells"), ("tile", "tiles")] {
-        if kind == word || kind == format!("path{word}object") {
-            file.pass_over(what);
-            return Ok(());
-        }
     }
     if p["isMissing"].as_bool() == Some(true) {
         file.pass_over("missing cores");

@@ -3,7 +3,7 @@
 use super::{Drawn, DrawnFile, Frame, broken};
 use crate::area::Area;
 use crate::error::RegionError;
-use image::{ImageFormat, ImageReader, Limits};
+use image::{ImageFormat, ImageReader, Limits, LumaA};
 use std::collections::BTreeMap;
 use std::io::Cursor;
 
@@ -22,7 +22,7 @@ pub(super) fn read(
     let Some(mpp) = mpp.or_else(|| stated(bytes)) else {
         return Err(RegionError::NoMpp { path });
     };
-    if let Some(what) = slide::other_pictures(bytes) {
+    if let Some(what) = slide::picture_fault(bytes) {
         return Err(broken(&path, what));
     }
     let fail = |e: &dyn std::fmt::Display| broken(&path, format!("is not a mask: {e}"));
@@ -37,6 +37,14 @@ pub(super) fn read(
         return Err(broken(
             &path,
             "is not a mask: it has colours; save it as grey, 0 outside and a number per class",
+        ));
+    }
+    // Whether a value that is not seen is meant is not known.
+    let hidden = |p: &LumaA<u16>| p.0[0] > 0 && p.0[1] < u16::MAX;
+    if image.color().has_alpha() && image.to_luma_alpha16().pixels().any(hidden) {
+        return Err(broken(
+            &path,
+            "is not a mask: it has values that are transparent; save it as grey, 0 outside and a number per class",
         ));
     }
     let image = image.into_luma16();

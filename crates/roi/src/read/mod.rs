@@ -2,6 +2,7 @@
 
 mod geojson;
 mod mask;
+pub mod qupath;
 mod xml;
 
 use crate::area::Area;

@@ -202,3 +202,63 @@ fn what_is_not_a_file_of_regions_is_refused() {
         read("a.png", b"no picture", Some(8.0)).unwrap_err().to_string().contains("is not a mask")
     );
 }
+
+/// A mask of the slide's size that is stored turned would land elsewhere, and a value that is not seen may be no class.
+#[test]
+fn a_turned_or_transparent_mask_is_refused() {
+    let upright = png(2, &[1, 0, 0, 0]);
+    let exif = |orientation: u8| {
+        let head = b"\0\0\0\x1AeXIfII*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0";
+        [&upright[..33], head, &[orientation, 0, 0, 0], &[0; 8], &upright[33..]].concat()
+    };
+    let refused = read("a.png", &exif(3), Some(8.0)).unwrap_err().to_string();
+    assert!(refused.contains("orientation 3") && refused.contains("upright"), "{refused}");
+    let clear = |value| {
+        let mut out = std::io::Cursor::new(Vec::new());
+        let pixel = |x, _| image::LumaA(if x == 0 { [1, 255] } else { [value, 0] });
+        image::GrayAlphaImage::from_fn(2, 1, pixel)
+            .write_to(&mut out, image::ImageFormat::Png)
+            .unwrap();
+        read("a.png", &out.into_inner(), Some(8.0)).map_err(|e| e.to_string())
+    };
+    assert_eq!(clear(0).unwrap().regions.len(), 1);
+    assert!(clear(2).unwrap_err().contains("transparent"));
+}
+
+/// Children of QuPath's objects are areas like every other, and can be left out.
+#[test]
+fn children_of_qupath_objects_are_areas() {
+    let feature = |class: &str, side: u32, more: &str| {
+        let ring = format!("[[0,0],[{side},0],[{side},{side}],[0,{side}],[0,0]]");
+        format!(
+            r#"{{"type": "Feature", "geometry": {{"type": "Polygon", "coordinates": [{ring}]}},
+            "properties": {{"classification": {{"name": "{class}"}}, {more}}}}}"#
+        )
+    };
+    let necrosis = feature("Necrosis", 4, r#""type": "annotation""#);
+    let tumor = feature("Tumor", 10, &format!(r#""childObjects": [{necrosis}]"#));
+    let cell = feature("Tumor", 2, r#""type": "cell""#);
+    let root = format!(
+        r#"{{"type": "Feature", "geometry": null, "properties": {{"objectType": "root", "childObjects": [{tumor}, {cell}]}}}}"#
+    );
+    let file = read("a.geojson", format!("[{root}]").as_bytes(), None).unwrap();
+    let classes: Vec<_> = file.regions.iter().map(|r| r.class.as_str()).collect();
+    assert_eq!((classes, file.passed_over["cells"]), (vec!["Tumor", "Necrosis"], 1));
+    let slide = SlideFrame {
+        name: "a".into(),
+        width: 100,
+        height: 100,
+        bounds_offset: [0, 0],
+        mpp: [0.25, 0.25],
+        digest: String::new(),
+    };
+    let without = Classes { exclude: vec!["Necrosis".into()], ..Classes::default() };
+    let all = Regions::for_slide(&file, &without, &slide).unwrap().all;
+    assert_eq!(all.px2().round(), 100.0 - 16.0);
+    let wrong = r#"[{"type": "Feature", "geometry": null, "properties": {"childObjects": 3}}]"#;
+    assert!(refused("a.geojson", wrong.as_bytes()).contains("feature 1: its `childObjects` is 3"));
+    // A name that contains a type is a name.
+    let named =
+        feature("Tumor", 10, r#""locked": false"#).replacen('{', r#"{"id": "root canal", "#, 1);
+    assert_eq!(read("a.geojson", named.as_bytes(), None).unwrap().regions.len(), 1);
+}

@@ -261,6 +261,12 @@ fn to_rgb(row: &[u8], channels: usize, wide: bool, out: &mut Vec<u8>) {
     }
 }
 
+/// The orientation that a PNG or a JPEG states; none of other files.
+pub(crate) fn orientation(b: &[u8]) -> Option<u64> {
+    let header = if b.starts_with(png::SIGNATURE) { png_header(b) } else { jpeg_header(b) };
+    Some(header.ok()?.orientation)
+}
+
 fn be32(b: &[u8]) -> u64 {
     b.iter().fold(0, |v, x| v << 8 | u64::from(*x))
 }

@@ -12,6 +12,7 @@ mod roles;
 
 pub(crate) use self::dicom::files as dicom_files;
 pub use self::dicom::{DicomPart, dicom_part};
+pub(crate) use self::flat::orientation as flat_orientation;
 pub use self::further::further_files;
 pub use self::openslide::{NoOpenSlide, openslide_version};
 

@@ -1,6 +1,6 @@
 //! From tables of predictions and labels to coded items.
 
-use super::super::label::{is_figure, plain};
+use super::super::label::{is_figure, plain, subtype};
 use super::plan::{ClassificationError, ClassificationPlan, LargestF1, Result};
 use base::remedy::Setting;
 use base::table::{Unmatched, bare, yes_no};
@@ -298,8 +298,11 @@ fn true_classes(
 fn usual_positive(classes: &[String], notes: &mut Vec<String>) -> Option<usize> {
     let [first, second] = classes else { return None };
     let at = |is: &dyn Fn(&String) -> bool| classes.iter().position(is);
+    // Of two kinds of figures neither is the positive one for being a figure.
+    let one_figure = is_figure(first) != is_figure(second);
     let known = at(&|c| POSITIVE.contains(&plain(c).as_str()))
-        .or_else(|| at(&|c| is_figure(c)))
+        .or_else(|| at(&|c| subtype(c) == Some("atypical")))
+        .or_else(|| at(&|c| is_figure(c)).filter(|_| one_figure))
         .or_else(|| at(&|c| yes_no(c) == Some(true)));
     if known.is_none() {
         notes.push(format!(
@@ -521,6 +524,7 @@ mod tests {
             ["Mitotic Figure", "Hard negative"],
             ["mitotic", "tumour"],
             ["AMF", "NMF"],
+            ["atypical mitotic figures", "Normal mitotic figures"],
             ["Atypical", "Typical"],
             ["positive", "zero"],
             ["1", "0"],
