@@ -267,8 +267,8 @@ fn a_slide_that_changes_while_it_is_read_fails() {
 fn as_version(version: &str, folder: &Path) {
     let path = folder.join("state.json");
     let text = std::fs::read_to_string(&path).unwrap();
-    let version = format!("\"results_version\": \"{}\"", mithras::record::RESULTS_VERSION);
-    assert!(text.contains(&version), "{text}");
+    let now = format!("\"results_version\": \"{}\"", mithras::record::RESULTS_VERSION);
+    assert!(text.contains(&now), "{text}");
     let mut state: serde_json::Value = serde_json::from_str(&text).unwrap();
     state["settings"]["results_version"] = version.into();
     state["config"] = "that of another version".into();

@@ -41,9 +41,13 @@ pub(super) fn changes(
         why.push(format!("the resolution was {} and is {x} um/px", counts.resolution.x));
     }
     let area = (tissue.area_mm2() * 1e6).round() / 1e6;
-    match counts.regions {
+    match &counts.regions {
         // The counts are of a part of the tissue.
-        Some(_) => why.extend(tissue.found_otherwise()),
+        Some(regions) => {
+            why.extend(tissue.found_otherwise());
+            let below = regions.source.format == "geojson";
+            why.extend(below.then(|| "regions below other objects were left out".to_owned()));
+        }
         None if (counts.tissue_mm2 - area).abs() > 1e-6 => {
             why.push(format!("tissue was {} mm2 and is {area} mm2", counts.tissue_mm2));
         }
