@@ -62,7 +62,7 @@ fn places(b: &[u8]) -> Vec<Place> {
     let is_profile = b.get(36..40) == Some(b"acsp");
     let header = if is_profile { NUMBERS_OF_HEADER } else { 0 };
     let mut all = vec![plain("header", header..HEADER.min(b.len()))];
-    let mut known = vec![0..HEADER + 4];
+    let mut known = vec![Range { start: 0, end: HEADER + 4 }];
     for i in 0..long(b, HEADER).unwrap_or(0).min(MOST) {
         let e = HEADER + 4 + 12 * i;
         let (Some(name), Some(at), Some(len)) = (b.get(e..e + 4), long(b, e + 4), long(b, e + 8))
@@ -77,7 +77,7 @@ fn places(b: &[u8]) -> Vec<Place> {
     // What no tag points to.
     known.sort_by_key(|r| r.start);
     let mut end = 0;
-    for part in known.into_iter().chain([b.len()..b.len()]) {
+    for part in known.into_iter().chain(std::iter::once(b.len()..b.len())) {
         if part.start > end {
             all.push(plain("between tags", end..part.start));
         }

@@ -1,5 +1,5 @@
-//! Whether a picture next to a slide shows the slide. A label may have the slide's shape: only its pixels distinguish it
-//! from a thumbnail.
+//! Whether a picture next to a slide shows the slide. A label may have the slide's shape: only its pixels distinguish
+//! it from a thumbnail.
 
 use crate::limits::Fault;
 use crate::several::shrunk;
