@@ -49,6 +49,16 @@ struct Form {
 }
 
 impl Form {
+    /// The header, without the place of the first directory.
+    fn head(self) -> &'static [u8] {
+        match (self.big_endian, self.big_tiff) {
+            (false, false) => b"II*\0\0\0\0\0",
+            (true, false) => b"MM\0*\0\0\0\0",
+            (false, true) => b"II+\0\x08\0\0\0\0\0\0\0\0\0\0\0",
+            (true, true) => b"MM\0+\0\x08\0\0\0\0\0\0\0\0\0\0",
+        }
+    }
+
     fn uint(self, value: u64, bytes: usize) -> Vec<u8> {
         let all = value.to_be_bytes();
         let mut own = all[8 - bytes..].to_vec();
@@ -72,10 +82,7 @@ pub(super) fn write(
 ) -> Result<Written, DeidentifyError> {
     let layout = tiff_layout(&slide.path, options)?;
     let Layout { levels, thumbnail, removed, aperio } = layout;
-    let others = slide.disagreements()?;
-    let is_used = |(i, _): &(usize, Ifd)| others.iter().all(|d| d.level != *i);
-    let levels: Vec<Ifd> =
-        levels.into_iter().enumerate().filter(is_used).map(|(_, level)| level).collect();
+    let levels = used(slide, levels)?;
     let form = Form { big_endian: levels[0].big_endian(), big_tiff: levels[0].big_tiff() };
     let fault = |fault: Fault| DeidentifyError::Slide(slide_error(slide, fault));
     // Aperio's second directory is the thumbnail.
@@ -84,12 +91,7 @@ pub(super) fn write(
     order.extend(levels[1..].iter().map(|l| (l, false)));
     let file = File::create_new(output).map_err(disk(output))?;
     let mut out = BufWriter::with_capacity(1 << 20, file);
-    let head: &[u8] = match (form.big_endian, form.big_tiff) {
-        (false, false) => b"II*\0\0\0\0\0",
-        (true, false) => b"MM\0*\0\0\0\0",
-        (false, true) => b"II+\0\x08\0\0\0\0\0\0\0\0\0\0\0",
-        (true, true) => b"MM\0+\0\x08\0\0\0\0\0\0\0\0\0\0",
-    };
+    let head = form.head();
     out.write_all(head).map_err(disk(output))?;
     let mut at = head.len() as u64;
     let (mut tiles, mut digest) = (0, Sha256::new());
@@ -149,6 +151,13 @@ pub(super) fn write(
         sha256: base::digest::hex(&digest.finalize()),
         copied,
     })
+}
+
+/// The levels without those that show something else than the slide, which may be the label.
+fn used(slide: &Slide, levels: Vec<Ifd>) -> Result<Vec<Ifd>, SlideError> {
+    let others = slide.disagreements()?;
+    let is_used = |(i, _): &(usize, Ifd)| others.iter().all(|d| d.level != *i);
+    Ok(levels.into_iter().enumerate().filter(is_used).map(|(_, level)| level).collect())
 }
 
 /// The tags of the tiles' places and sizes.
