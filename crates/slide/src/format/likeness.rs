@@ -3,7 +3,6 @@
 
 use crate::limits::Fault;
 use crate::several::shrunk;
-use crate::source::TileState;
 use crate::tiff::TiffImage;
 
 /// Side of the squares that are compared, px of the picture.
@@ -13,7 +12,9 @@ const PLACES: u64 = 6;
 /// Pixels of a level that is read quickly.
 const QUICK: u128 = 1 << 26;
 /// Largest picture that is compared, bytes of RGB.
-const LARGEST: u128 = 256 << 20;
+const LARGEST: u128 = 64 << 20;
+/// Pixels that are decoded for it at most. What needs more is not known to be a thumbnail.
+const MOST: u64 = 1 << 27;
 /// Mean grey levels by which a channel of one square may differ, and the share of squares, one in so many, that may
 /// differ by more: thumbnails are sharpened, and those of some scanners are off by a pixel.
 const ALLOWED: f64 = 30.0;
@@ -71,7 +72,9 @@ fn shows(picture: &TiffImage, levels: &[TiffImage]) -> Result<bool, Fault> {
     let (columns, rows) = ((picture.width / SIDE).max(1), (picture.height / SIDE).max(1));
     let step = |n: u64| if pixels(level) > QUICK { n.div_ceil(PLACES) } else { 1 };
     let grid = Grid { columns, rows, step: (step(columns), step(rows)) };
-    let (own, slide) = (means(picture, &grid)?, means(level, &grid)?);
+    let Some((own, slide)) = means(picture, &grid)?.zip(means(level, &grid)?) else {
+        return Ok(false);
+    };
     let wanted = own.iter().filter(|mean| mean.is_some()).count();
     let compared: Vec<bool> = own.iter().zip(&slide).filter_map(|(a, b)| differ(*a, *b)).collect();
     let differing = compared.iter().filter(|differs| **differs).count();
@@ -84,22 +87,33 @@ fn differ(a: Option<[f64; 3]>, b: Option<[f64; 3]>) -> Option<bool> {
     Some(a.iter().zip(b).any(|(a, b)| (a - b).abs() > ALLOWED))
 }
 
-/// The mean colours of the wanted squares of an image; none of those with a tile that is left out or damaged.
-fn means(image: &TiffImage, grid: &Grid) -> Result<Vec<Option<[f64; 3]>>, Fault> {
+/// The mean colours of squares; none of those with a tile that is left out or damaged.
+type Means = Vec<Option<[f64; 3]>>;
+
+/// Those of the wanted squares of an image, unless too many pixels are needed for them.
+fn means(image: &TiffImage, grid: &Grid) -> Result<Option<Means>, Fault> {
     let mut sums = vec![[0_u64; 4]; (grid.columns * grid.rows) as usize];
     let mut lost = vec![false; sums.len()];
     let (tw, th) = (image.tile_width, image.tile_height);
     let tiles = (0..image.height.div_ceil(th))
         .flat_map(|row| (0..image.width.div_ceil(tw)).map(move |column| (column, row)));
+    let mut wanted = Vec::new();
     for (column, row) in tiles {
         let touched = grid.touched(image, column, row);
-        if touched.is_empty() {
-            continue;
+        if image.absent(column, row) {
+            touched.into_iter().for_each(|square| lost[square] = true);
+        } else if !touched.is_empty() {
+            wanted.push((column, row, touched));
         }
+        if (wanted.len() as u64).saturating_mul(tw * th) > MOST {
+            return Ok(None);
+        }
+    }
+    for (column, row, touched) in wanted {
         let tile = match image.tile(column, row) {
-            Ok(decoded) if !matches!(decoded.state, TileState::Absent) => decoded.tile,
+            Ok(decoded) => decoded.tile,
             Err(fault @ (Fault::Read(_) | Fault::Limit(_))) => return Err(fault),
-            _ => {
+            Err(_) => {
                 touched.into_iter().for_each(|square| lost[square] = true);
                 continue;
             }
@@ -120,5 +134,5 @@ fn means(image: &TiffImage, grid: &Grid) -> Result<Vec<Option<[f64; 3]>>, Fault>
         let [red, green, blue, n] = sum.map(|s| s as f64);
         (n > 0.0).then(|| [red, green, blue].map(|s| s / n))
     };
-    Ok(sums.iter().zip(lost).map(|(sum, lost)| mean(sum).filter(|_| !lost)).collect())
+    Ok(Some(sums.iter().zip(lost).map(|(sum, lost)| mean(sum).filter(|_| !lost)).collect()))
 }
