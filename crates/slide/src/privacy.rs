@@ -317,44 +317,53 @@ pub(crate) fn fields_found(name: &str, value: &str) -> Option<Vec<(String, Perso
 /// What the value of a technical field is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Technical {
-    Number,
+    /// A number with at most so many digits before the point.
+    Number(usize),
     /// Words of products ([`PRODUCTS`]).
     Words,
 }
 
 use Technical::{Number, Words};
 
+/// Digits of a count of places in the scanner, of a measure, and of a side in pixels: what has more may be a number of
+/// a case, or a date.
+const PLACE: Technical = Number(3);
+const MEASURE: Technical = Number(5);
+const SIDE: Technical = Number(7);
+/// Digits behind the point of a number as programs print it.
+const DECIMALS: usize = 20;
+
 /// Fields of Aperio's descriptions without personal data: those that ImageScope and the scanners'
 /// consoles write (ScanScope CS, XT, AT, AT2, GT 450).
 const APERIO_TECHNICAL: [(&str, Technical); 28] = [
-    ("appmag", Number),
-    ("mpp", Number),
-    ("stripewidth", Number),
+    ("appmag", MEASURE),
+    ("mpp", MEASURE),
+    ("stripewidth", MEASURE),
     ("parmset", Words),
-    ("left", Number),
-    ("top", Number),
-    ("linecameraskew", Number),
-    ("lineareaxoffset", Number),
-    ("lineareayoffset", Number),
-    ("focus offset", Number),
-    ("exposure time", Number),
-    ("exposure scale", Number),
-    ("displaycolor", Number),
-    ("originalwidth", Number),
-    ("originalheight", Number),
+    ("left", MEASURE),
+    ("top", MEASURE),
+    ("linecameraskew", MEASURE),
+    ("lineareaxoffset", MEASURE),
+    ("lineareayoffset", MEASURE),
+    ("focus offset", MEASURE),
+    ("exposure time", MEASURE),
+    ("exposure scale", MEASURE),
+    ("displaycolor", MEASURE),
+    ("originalwidth", SIDE),
+    ("originalheight", SIDE),
     ("icc profile", Words),
-    ("gamma", Number),
-    ("offsetz", Number),
+    ("gamma", MEASURE),
+    ("offsetz", MEASURE),
     ("sessonmode", Words),
     ("sessionmode", Words),
     ("time zone", Words),
     ("scannertype", Words),
     ("scanner type", Words),
-    ("rack", Number),
-    ("slide", Number),
-    ("filtered", Number),
+    ("rack", PLACE),
+    ("slide", PLACE),
+    ("filtered", MEASURE),
     ("intended use", Words),
-    ("totaldepth", Number),
+    ("totaldepth", MEASURE),
 ];
 
 /// Words of the names of scanners, cameras, microscopes and programs that write slides, in lower case: those of their
@@ -385,17 +394,31 @@ const PRODUCTS: &[&str] = &[
     "use", "usm", "utc", "v", "ver", "version", "viewer", "with", "writer", "x",
 ];
 
+/// Known words that are names of people, too: a text of these alone may be one.
+const SURNAMES: &[&str] =
+    &["black", "carl", "eastman", "field", "gray", "grey", "hewlett", "light", "little", "packard"];
+
 /// Whether a text is of names of products, versions and short numbers alone.
 pub(crate) fn is_product(text: &str) -> bool {
+    is_of_known_words(text, &[])
+}
+
+/// The same where these words, in lower case, are technical as well.
+pub(crate) fn is_of_known_words(text: &str, more: &[&str]) -> bool {
     let parts = text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty());
-    !text.split_whitespace().any(is_accession)
+    let parts: Vec<String> = parts.map(str::to_lowercase).collect();
+    let is_name = |word: &String| SURNAMES.contains(&word.as_str());
+    !text.contains(char::REPLACEMENT_CHARACTER)
+        && !text.split_whitespace().any(is_accession)
         && !holds_date(text)
-        && parts.map(str::to_lowercase).all(|word| {
+        && (parts.is_empty() || !parts.iter().all(is_name))
+        && parts.iter().all(|word| {
             // A version or model (`19045`, `gt450dx`, `c13220`) is short; a longer one is a number of something.
             let is_number = word.chars().all(|c| c.is_ascii_digit());
             let has_digit = word.chars().any(|c| c.is_ascii_digit());
             (has_digit && word.len() <= if is_number { 5 } else { 7 })
                 || PRODUCTS.contains(&word.as_str())
+                || more.contains(&word.as_str())
         })
 }
 
@@ -445,9 +468,23 @@ fn names_a_product(name: &str) -> bool {
 /// Whether a field is one of [`APERIO_TECHNICAL`] with a value as such a field has.
 fn is_technical_field(key: &str, value: &str) -> bool {
     let key = key.to_lowercase();
-    let number = || value.chars().all(|c| c.is_ascii_digit() || " .,+-eE".contains(c));
     let held = APERIO_TECHNICAL.iter().find(|(name, _)| *name == key).map(|(_, held)| *held);
-    held.is_some_and(|held| if held == Words { is_product(value) } else { number() })
+    match held {
+        Some(Words) => is_product(value),
+        Some(Number(most)) => is_number(value.trim(), most),
+        None => false,
+    }
+}
+
+/// Whether a text is empty, or one number with at most so many digits before the point.
+fn is_number(text: &str, most: usize) -> bool {
+    fn unsigned(text: &str) -> &str {
+        text.strip_prefix(['+', '-']).unwrap_or(text)
+    }
+    let digits = |s: &str, most: usize| s.len() <= most && s.chars().all(|c| c.is_ascii_digit());
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, ""));
+    let (whole, part) = mantissa.split_once(['.', ',']).unwrap_or((mantissa, ""));
+    digits(unsigned(whole), most) && digits(part, DECIMALS) && digits(unsigned(exponent), 3)
 }
 
 /// The kind of a field of a description: by its name, and as free text where nobody knows the name, which may itself be
@@ -499,7 +536,8 @@ fn is_head(word: &str) -> bool {
     // `46000x32914`, `[0,100`, `(256x256)`; a number alone that is longer may count cases.
     let is_geometry = || {
         let alone = word.chars().all(|c| c.is_ascii_digit());
-        word.chars().all(geometry) && !(alone && word.len() > 5) && !holds_date(word)
+        let short = word.split(|c: char| !c.is_ascii_digit()).all(|n| n.len() <= 7);
+        word.chars().all(geometry) && short && !(alone && word.len() > 5) && !holds_date(word)
     };
     matches!(word, "->" | "-")
         || is_geometry()
@@ -545,6 +583,12 @@ pub(crate) fn is_blank(value: &str) -> bool {
         "unknown",
         "notavailable",
     ];
+    // Bytes of another coding are not one of these words, though none of their letters is known.
+    let is_coded =
+        |c: char| c == char::REPLACEMENT_CHARACTER || (c.is_control() && !c.is_whitespace());
+    if value.contains(is_coded) {
+        return false;
+    }
     let letters: String =
         value.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase();
     letters.chars().all(|c| c == '0' || c == 'x') || PUT.contains(&letters.as_str())
@@ -559,20 +603,76 @@ fn fields(text: &str) -> Option<Vec<(&str, &str)>> {
     parts.map(|p| p.split_once('=').map(|(key, value)| (key.trim(), value.trim()))).collect()
 }
 
-/// Whether bytes hold a word: four printable characters in a row, in one byte or two each.
+/// Whether a character may be part of a name or of another word.
+fn is_of_word(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, ' ' | '^' | '-' | '_' | '.')
+}
+
+/// Whether bytes hold a word, in one byte per character, in UTF-8 or in UTF-16: four characters of ASCII in a row, or
+/// as much of another script.
 pub(crate) fn holds_words(bytes: &[u8]) -> bool {
-    let letter =
-        |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b' ' | b'^' | b'-' | b'_' | b'.');
-    let plain = |b: &[u8]| {
-        b.windows(4).any(|w| w.iter().all(letter) && w.iter().any(u8::is_ascii_alphabetic))
-    };
     let every_other =
         |from: usize| bytes.iter().skip(from).step_by(2).copied().collect::<Vec<u8>>();
     let wide = |from: usize| {
         let zero = bytes.iter().skip(1 - from).step_by(2).filter(|b| **b == 0).count();
-        zero * 4 > bytes.len() && plain(&every_other(from))
+        zero * 4 > bytes.len() && holds_run(&every_other(from))
     };
-    plain(bytes) || wide(0) || wide(1)
+    let foreign = |from: usize| {
+        let pairs = bytes.get(from..).unwrap_or_default().as_chunks::<2>().0;
+        let units = |unit: fn([u8; 2]) -> u16| pairs.iter().map(|p| unit(*p)).collect::<Vec<u16>>();
+        holds_foreign(&units(u16::from_le_bytes)) || holds_foreign(&units(u16::from_be_bytes))
+    };
+    holds_run(bytes) || wide(0) || wide(1) || foreign(0) || foreign(1)
+}
+
+/// Whether bytes hold a run of characters of words in UTF-8. A letter of two bytes counts as one and a half, because it
+/// occurs less often by chance, one of three as two: four make a word.
+fn holds_run(bytes: &[u8]) -> bool {
+    let valid = bytes.utf8_chunks().map(|chunk| chunk.valid());
+    let mut runs = valid.flat_map(|text| text.split(|c: char| !is_of_word(c)));
+    runs.any(|run| {
+        let halves: usize = run.chars().map(|c| c.len_utf8() + 1).sum();
+        halves >= 8 && run.contains(char::is_alphabetic)
+    })
+}
+
+/// Whether units of UTF-16 hold a text in letters that are not Latin. Of numbers at random most are letters of some
+/// script: so between zeros and controls the whole run has to be text of a single one.
+fn holds_foreign(units: &[u16]) -> bool {
+    let is_end = |unit: &u16| *unit < 32 || matches!(*unit, 0xFEFF | 0xFFFE);
+    let mut rest = units;
+    while !rest.is_empty() {
+        let n = rest.iter().position(is_end).unwrap_or(rest.len());
+        let (run, behind) = rest.split_at(n);
+        if is_foreign_text(run, behind.first() == Some(&0)) {
+            return true;
+        }
+        rest = behind.get(1..).unwrap_or_default();
+    }
+    false
+}
+
+/// Whether a whole run is text of one script that is not Latin, and of ASCII; `ended`: by a zero.
+fn is_foreign_text(run: &[u16], ended: bool) -> bool {
+    // Scripts by their blocks of 256; those of East Asia, which have half of all numbers, are one.
+    let block = |unit: u16| match unit {
+        0x3000..=0x30FF | 0x4E00..=0x9FFF | 0xAC00..=0xD7A3 => 0x4E,
+        other => other >> 8,
+    };
+    let (ascii, foreign): (Vec<u16>, Vec<u16>) = run.iter().partition(|unit| **unit < 128);
+    let Some(&first) = foreign.first() else { return false };
+    let script = block(first);
+    let least = match (script, ended) {
+        (0..=2, _) => return false,
+        (0x4E, true) => 2,
+        (0x4E, false) => 6,
+        _ => 3,
+    };
+    let is_letter = |unit: &&u16| char::from_u32((**unit).into()).is_some_and(char::is_alphabetic);
+    foreign.iter().filter(is_letter).count() >= least
+        && foreign.iter().any(|unit| *unit != first)
+        && foreign.iter().all(|unit| block(*unit) == script)
+        && ascii.iter().all(|unit| *unit != 127)
 }
 
 #[cfg(test)]
@@ -589,6 +689,50 @@ mod tests {
         for product in ["GT450 1.0.1", "Aperio 12.3.2", "v11.2.1", "40-60-80", "19045"] {
             assert!(is_product(product), "{product}");
         }
+    }
+
+    #[test]
+    fn a_technical_number_is_short_and_not_a_date() {
+        let head = "Aperio Image Library v11.2.1\r\n1024x1024 (256x256) JPEG/RGB Q=70";
+        for field in [
+            "Rack = 2021-03-04",
+            "Rack = 2021",
+            "Slide = 4711234567",
+            "Slide = 1 2 2021",
+            "Left = 04.03.2021",
+            "AppMag = 20210304",
+            "OriginalWidth = 4711234567",
+        ] {
+            let text = format!("{head}|{field}|MPP = 0.25");
+            let found = personal_parts("tiff.ImageDescription", &text);
+            assert_eq!(found.iter().map(|f| f.1).collect::<Vec<_>>(), [Personal::Text], "{field}");
+            assert_eq!(without_persons(&text), format!("{head}|MPP = 0.25"));
+        }
+        let found = personal_parts("tiff.ImageDescription", &format!("{head} 20210304x1"));
+        assert_eq!(found.len(), 1, "{found:?}");
+        let sound = format!(
+            "{head}|AppMag = 20|StripeWidth = 2040|Left = 25.691574|Top = 23.449873|LineCameraSkew = -0.000424\
+             |MPP = 0.25199999999999999|Exposure Scale = 1e-06|OriginalWidth = 152640|Rack = 12|Slide = 40"
+        );
+        assert_eq!(personal_parts("tiff.ImageDescription", &sound), []);
+        assert_eq!(without_persons(&sound), sound);
+    }
+
+    #[test]
+    fn a_text_whose_letters_are_not_known_is_not_blank() {
+        // In a code page, as they are read where UTF-8 is expected.
+        let names = [&b"\xC8\xE2\xE0\xED\xEE\xE2"[..], b"\xD4\xCF\xC0\xDE", b"\x18\x04\x30\x04"];
+        for name in names.map(String::from_utf8_lossy) {
+            assert_eq!(personal_parts("dicom.PatientName", &name).len(), 1, "{name}");
+        }
+    }
+
+    #[test]
+    fn surnames_alone_are_not_products() {
+        for text in ["Carl Black", "Gray", "Field, Carl"] {
+            assert!(!is_product(text), "{text}");
+        }
+        assert!(is_product("Carl Zeiss") && is_product("Bright Field"));
     }
 
     #[test]

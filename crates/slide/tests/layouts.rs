@@ -829,6 +829,44 @@ fn a_bare_second_directory_is_not_taken_for_the_thumbnail() {
     assert_eq!(names(&open(&path).unwrap()), ["thumbnail"]);
 }
 
+/// A label of the slide's shape: by its shape it would be the thumbnail, or in tiles a level.
+#[test]
+fn a_label_of_the_slides_shape_is_neither_its_thumbnail_nor_a_level() {
+    let drawn = Drawn::new();
+    let label = |tile| Page {
+        pixel: Box::new(|x, y| if (x / 24 + y / 24) % 4 == 0 { [30; 4] } else { [250; 4] }),
+        ..Page::tissue((256, 256), 1, tile)
+    };
+    let blank = |tile| Page::tissue((256, 256), 1, tile).painted([243; 4]);
+    let base = || Page::tissue((2048, 2048), 1, Some(256)).um(0.25);
+    for (i, second) in [label(None), blank(None), label(Some(256))].into_iter().enumerate() {
+        let is_tiled = second.tile.is_some();
+        let name = if is_tiled { "level 2" } else { "image image-1" };
+        let level = Page::tissue((512, 512), 4, Some(256));
+        let coded = (second.tiles().concat(), second.tile);
+        for kind in ["svs", "tif"] {
+            let base = if kind == "svs" { base().text(270, SVS) } else { base() };
+            let own = Page { coded: Some(coded.0.clone()), ..Page::tissue((256, 256), 1, coded.1) };
+            let level = Page::tissue(level.size, 4, level.tile);
+            let path = drawn.tiff(&format!("{i}.{kind}"), &[base, own, level]);
+            let found = kinds(&path);
+            assert!(found.contains(&(name.into(), Personal::Picture)), "{i}.{kind}: {found:?}");
+            let out = drawn.dir.path().join(format!("copy-{i}.{kind}"));
+            let done = deidentify(&path, &out, &options()).unwrap();
+            assert!(done.removed.iter().any(|r| r == name), "{:?}", done.removed);
+            let copy = open(&out).unwrap();
+            assert_eq!((names(&copy).len(), copy.levels().len()), (0, 2), "{i}.{kind}");
+            let held = std::fs::read(&out).unwrap();
+            assert!(!held.windows(3000).any(|w| *w == coded.0[..3000]), "{i}.{kind}");
+        }
+    }
+    for (factor, side) in [(16, 128), (8, 256), (3, 682)] {
+        let thumbnail = Page::tissue((side, side), factor, None);
+        let path = drawn.tiff("thumbnail.tif", &[base(), thumbnail]);
+        assert_eq!(names(&open(&path).unwrap()), ["thumbnail"], "{side}");
+    }
+}
+
 #[test]
 fn focal_planes_and_channels_are_refused_in_every_format() {
     let drawn = Drawn::new();
@@ -1546,6 +1584,143 @@ fn every_kind_of_text_is_found_in_a_picture_and_gone_from_its_copy() {
     }
 }
 
+/// Names in letters that are not Latin, in places for bytes of any kind.
+#[test]
+fn names_in_any_script_are_found_and_gone_from_the_copy() {
+    let drawn = Drawn::new();
+    for (i, text) in ["Иванов Иван", "李小龙", "Παππάς"].into_iter().enumerate()
+    {
+        let utf16 = |order: fn(u16) -> [u8; 2]| {
+            text.encode_utf16().chain([0]).flat_map(order).collect::<Vec<u8>>()
+        };
+        let all = [text.as_bytes().to_vec(), utf16(u16::to_le_bytes), utf16(u16::to_be_bytes)];
+        for (k, bytes) in all.iter().enumerate() {
+            let page = |kind| Page::tissue((64, 64), 30, Some(64)).with(65001, kind, bytes);
+            let file = |end: &str| format!("{i}-{k}{end}");
+            for (file, whole, name) in [
+                (file("7.tif"), tiff(&[page(7)]), "tiff.(65001)"),
+                (file("1.tif"), tiff(&[page(1)]), "tiff.(65001)"),
+                (file(".png"), png_with(b"prVt", bytes, false), "png.prVt"),
+                (file("c.png"), png_with(b"cICP", bytes, false), "png.cICP"),
+                (file(".jpg"), jpeg_with(0xE5, bytes), "jpeg.APP5"),
+            ] {
+                let held = |b: &[u8]| b.windows(bytes.len()).any(|w| w == bytes);
+                assert!(held(&whole), "{file}");
+                found_and_gone(&drawn, &file, &whole, name, Personal::Text);
+                let copy = drawn.dir.path().join(format!("copy-of-{file}"));
+                assert!(!held(&std::fs::read(copy).unwrap()), "{file}");
+            }
+        }
+    }
+    // A code page: as nobody knows which, such a text is neither blank nor a product.
+    let name = b"\xC8\xE2\xE0\xED\xEE\xE2 \xC8.\0";
+    let page = |tag| tiff(&[Page::tissue((64, 64), 30, Some(64)).with(tag, ASCII, name)]);
+    found_and_gone(&drawn, "artist.tif", &page(315), "tiff.Artist", Personal::Person);
+    found_and_gone(&drawn, "software.tif", &page(305), "tiff.Software", Personal::Text);
+}
+
+/// Directories behind one of `SubIFDs`, and a tag that a directory has twice.
+#[test]
+fn chains_of_sub_directories_and_repeated_tags_are_looked_at() {
+    let drawn = Drawn::new();
+    let page = || Page::tissue((64, 64), 30, Some(64));
+    let place = 0xDEAD_BEEF_u32.to_le_bytes();
+    let clean: [(u16, u16, &[u8]); 2] = [(256, SHORT, &[64, 0]), (257, SHORT, &[8, 0])];
+    let named = [clean[0], clean[1], (270, ASCII, &b"Jane Doe\0"[..])];
+    let image = [clean[0], clean[1], (273, SHORT, &[8, 0]), (279, SHORT, &[8, 0])];
+    let last = |b: &[u8]| b.len() - 4;
+    let chain = |all: &[&[(u16, u16, &[u8])]]| {
+        let first = tiff(&[page().with(330, LONG, &place)]);
+        all.iter().fold(first, |mut b, fields| {
+            let end = last(&b);
+            if !b.windows(4).any(|w| w == place) {
+                b[end..].copy_from_slice(&place);
+            }
+            pointing(b, fields)
+        })
+    };
+    let jane = b"Jane Doe\0";
+    let icc = [profile("sRGB IEC61966-2.1"), profile("sRGB, Jane Doe")];
+    let aperio = page().text(270, &described(64)).text(270, "for Jane Doe");
+    for (file, bytes, name, kind) in [
+        ("2.tif", chain(&[&clean, &named]), "tiff.sub[0].next.ImageDescription", Personal::Text),
+        (
+            "3.tif",
+            chain(&[&clean, &clean, &named]),
+            "tiff.sub[0].next.next.ImageDescription",
+            Personal::Text,
+        ),
+        ("i.tif", chain(&[&clean, &image]), "tiff.sub[0].next", Personal::Picture),
+        (
+            "t.tif",
+            tiff(&[page().text(270, "Aperio Image Library v11").with(270, ASCII, jane)]),
+            "tiff.ImageDescription",
+            Personal::Text,
+        ),
+        ("t.svs", tiff(&[aperio]), "tiff.ImageDescription", Personal::Text),
+        (
+            "r.tif",
+            pointing(
+                pointing(tiff(&[page().with(330, LONG, &place).with(330, LONG, &place)]), &clean),
+                &named,
+            ),
+            "tiff.sub[1].ImageDescription",
+            Personal::Text,
+        ),
+        (
+            "p.tif",
+            tiff(&[page().with(34675, 7, &icc[0]).with(34675, 7, &icc[1])]),
+            "tiff.ICCProfile.desc",
+            Personal::Text,
+        ),
+        ("j.tif", tiff(&[page().with(347, 7, jane)]), "tiff.JPEGTables", Personal::Text),
+    ] {
+        found_and_gone(&drawn, file, &bytes, name, kind);
+    }
+    // A chain that returns to its start ends there; one that leads out of the file cannot be searched.
+    let mut circle = chain(&[&clean, &named]);
+    let end = last(&circle);
+    let (first, out) = (circle.len() as u32 - 6 - 36, u32::MAX - 1);
+    circle[end..].copy_from_slice(&first.to_le_bytes());
+    found_and_gone(
+        &drawn,
+        "circle.tif",
+        &circle,
+        "tiff.sub[0].next.ImageDescription",
+        Personal::Text,
+    );
+    circle[end..].copy_from_slice(&out.to_le_bytes());
+    let path = drawn.file("out.tif", &circle);
+    let e = open(&path).unwrap().inventory().unwrap_err();
+    assert!(e.to_string().contains("beyond the end of the file"), "{e}");
+}
+
+/// A PNG may be followed by more than any memory holds; its chunks are copied in pieces.
+#[test]
+fn a_png_with_a_sparse_tail_is_copied_and_one_that_is_cut_is_refused() {
+    let drawn = Drawn::new();
+    let plain = std::fs::read(golden("flat.png")).unwrap();
+    let path = drawn.file("sparse.png", &plain);
+    let file = std::fs::File::options().write(true).open(&path).unwrap();
+    if file.set_len(1 << 40).is_err() {
+        eprintln!("skipped: the system makes no sparse file of 1 TiB");
+        return;
+    }
+    assert_eq!(kinds(&path), [("png.after the end".to_owned(), Personal::Text)]);
+    let out = drawn.dir.path().join("copy.png");
+    deidentify(&path, &out, &options()).unwrap();
+    assert_eq!(std::fs::metadata(&out).unwrap().len(), plain.len() as u64);
+    same_pixels(&open(&golden("flat.png")).unwrap(), &open(&out).unwrap());
+    // A chunk that claims more than there is.
+    let mut long = png_with(b"tRNS", &[0; 6], true);
+    let at = long.windows(4).position(|w| w == b"tRNS").unwrap();
+    long[at - 4..at].copy_from_slice(&[0x7F, 0, 0, 0]);
+    let path = drawn.file("cut.png", &long);
+    let e = deidentify(&path, &drawn.dir.path().join("cut-copy.png"), &options()).unwrap_err();
+    assert!(matches!(e, DeidentifyError::Slide(SlideError::Malformed { .. })), "{e}");
+    assert!(e.to_string().contains("claims 2130706432 bytes"), "{e}");
+}
+
 /// Bytes are text where somebody wrote in them, in a field of numbers, too.
 #[test]
 fn text_in_a_field_of_numbers_is_found_and_left_out() {
@@ -1840,6 +2015,32 @@ fn with_boxes(stream: &[u8], text: &[u8]) -> Vec<u8> {
         boxed(b"uuid", &[&[7; 16], text].concat()),
     ]
     .concat()
+}
+
+/// A name in a code page is one, though none of its letters can be read; the preamble holds any bytes.
+#[test]
+fn names_in_other_scripts_are_found_in_dicom_and_gone_from_the_copy() {
+    let drawn = Drawn::new();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/dicom/jpeg_rgb");
+    let mut b = std::fs::read(folder.join("a.dcm")).unwrap();
+    let name = b"\xC8\xE2\xE0\xED\xEE\xE2^\xC8";
+    let at = b.windows(8).position(|w| w == b"Doe^Jane").unwrap();
+    b[at..at + 8].copy_from_slice(name);
+    let utf16: Vec<u8> = "Иванов Иван".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    b[..utf16.len()].copy_from_slice(&utf16);
+    let path = drawn.file("a.dcm", &b);
+    let found = kinds(&path);
+    for (name, kind) in
+        [("dicom.PatientName", Personal::Person), ("dicom.preamble", Personal::Text)]
+    {
+        assert!(found.contains(&(name.to_owned(), kind)), "{name}: {found:?}");
+    }
+    let out = drawn.dir.path().join("copy");
+    let done = deidentify(&path, &out, &options()).unwrap();
+    let copy = std::fs::read(&done.output[0]).unwrap();
+    for text in [&name[..], &utf16] {
+        assert!(!copy.windows(text.len()).any(|w| w == text), "{text:?}");
+    }
 }
 
 #[test]

@@ -1,11 +1,15 @@
 //! A PNG or JPEG without texts: the pixels' own chunks and segments, byte by byte.
 
 use super::{DeidentifyError, Written, disk};
-use crate::inventory::without_texts;
+use crate::file::SlideFile;
+use crate::inventory::{PNG_PIXELS, without_texts};
 use crate::limits::Fault;
-use crate::png;
-use crate::{Slide, SlideError};
+use crate::png::SIGNATURE;
+use crate::privacy::holds_words;
+use crate::{Limits, Slide, SlideError};
 use sha2::{Digest, Sha256};
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::Path;
 
 /// Chunks of PNG that are copied: pixels, colours, resolution.
@@ -13,37 +17,103 @@ const KEPT: [&[u8; 4]; 14] = [
     b"IHDR", b"PLTE", b"IDAT", b"IEND", b"tRNS", b"cHRM", b"gAMA", b"sBIT", b"sRGB", b"bKGD",
     b"pHYs", b"cICP", b"mDCV", b"cLLI",
 ];
+/// Bytes of a chunk next to its body: length, kind, checksum.
+const FRAME: u64 = 12;
+/// Longest body of those that are neither pixels nor tables of colours.
+const SHORT: u64 = 32;
+/// Bytes copied at once.
+const PIECE: u64 = 1 << 20;
+
+/// What is done with a piece of a chunk of this kind.
+type Sink<'a> = dyn FnMut(&[u8; 4], &[u8]) -> Result<(), DeidentifyError> + 'a;
 
 pub(super) fn write(slide: &Slide, output: &Path) -> Result<Written, DeidentifyError> {
+    let (sha256, copied) = match slide.format() {
+        "png" => png(slide, output)?,
+        _ => jpeg(slide, output)?,
+    };
+    let main = output.to_path_buf();
+    Ok(Written { output: vec![main.clone()], main, removed: Vec::new(), tiles: 1, sha256, copied })
+}
+
+/// Copies a JPEG, of which decoding needs more memory than its bytes; gives the digests of both.
+fn jpeg(slide: &Slide, output: &Path) -> Result<(String, String), DeidentifyError> {
     let mut bytes = vec![0; slide.file.len as usize];
-    slide.file.read_at(&mut bytes, 0).map_err(|e| {
-        let reason = Fault::read(0, &e).reason();
-        SlideError::read(&slide.path, reason)
-    })?;
-    let clean =
-        if slide.format() == "png" { png(&bytes) } else { without_texts(&bytes).into_owned() };
-    std::fs::write(output, &clean).map_err(disk(output))?;
+    slide.file.read_at(&mut bytes, 0).map_err(|e| fault(&slide.path, Fault::read(0, &e)))?;
+    std::fs::write(output, without_texts(&bytes)).map_err(disk(output))?;
     let written = base::file::read_whole(output).map_err(disk(output))?;
-    let digest = |b: &[u8]| base::digest::hex(&Sha256::digest(pixels(slide.format(), b)));
-    let output = vec![output.to_path_buf()];
-    let main = output[0].clone();
-    let (sha256, copied) = (digest(&bytes), digest(&written));
-    Ok(Written { output, main, removed: Vec::new(), tiles: 1, sha256, copied })
+    let digest = |b: &[u8]| base::digest::hex(&Sha256::digest(without_texts(b)));
+    Ok((digest(&bytes), digest(&written)))
 }
 
-fn png(b: &[u8]) -> Vec<u8> {
-    let mut out = b[..png::SIGNATURE.len()].to_vec();
-    for chunk in png::chunks(b).filter(|c| KEPT.contains(&c.kind)) {
-        out.extend_from_slice(chunk.whole.unwrap_or_default());
-    }
-    out
+/// Copies a PNG piece by piece, as it may be larger than memory; gives the digests of the pixels of both.
+fn png(slide: &Slide, output: &Path) -> Result<(String, String), DeidentifyError> {
+    let file = File::create_new(output).map_err(disk(output))?;
+    let mut out = BufWriter::with_capacity(PIECE as usize, file);
+    out.write_all(SIGNATURE).map_err(disk(output))?;
+    let mut digest = Sha256::new();
+    each_kept_chunk(&slide.file, &slide.path, &mut |kind, piece| {
+        if kind == b"IDAT" {
+            digest.update(piece);
+        }
+        out.write_all(piece).map_err(disk(output))
+    })?;
+    let file = out.into_inner().map_err(|e| disk(output)(e.into_error()))?;
+    file.sync_all().map_err(disk(output))?;
+    let mut copied = Sha256::new();
+    let written = SlideFile::open(output, &Limits::default())?;
+    each_kept_chunk(&written, output, &mut |kind, piece| {
+        if kind == b"IDAT" {
+            copied.update(piece);
+        }
+        Ok(())
+    })?;
+    Ok((base::digest::hex(&digest.finalize()), base::digest::hex(&copied.finalize())))
 }
 
-/// The bytes that make the pixels.
-fn pixels(format: &str, b: &[u8]) -> Vec<u8> {
-    if format == "png" {
-        let pixels = png::chunks(b).filter(|c| c.kind == b"IDAT").filter_map(|c| c.whole);
-        return pixels.flatten().copied().collect();
+/// Hands on the kept chunks of a PNG up to its end, each whole and in pieces.
+fn each_kept_chunk(
+    file: &SlideFile,
+    path: &Path,
+    sink: &mut Sink<'_>,
+) -> Result<(), DeidentifyError> {
+    let read = |at: u64, n: u64| {
+        let mut bytes = vec![0; n as usize];
+        let done = file.read_at(&mut bytes, at).map_err(|e| fault(path, Fault::read(at, &e)));
+        done.map(|()| bytes)
+    };
+    let mut at = SIGNATURE.len() as u64;
+    while at + FRAME <= file.len {
+        let head = read(at, 8)?;
+        let [a, b, c, d, kind @ ..] = head.first_chunk::<8>().copied().unwrap_or_default();
+        let length = u64::from(u32::from_be_bytes([a, b, c, d]));
+        let end = at + FRAME + length;
+        if end > file.len {
+            let reason = format!(
+                "the chunk at {at} claims {length} bytes, beyond the end of the file ({} bytes)",
+                file.len
+            );
+            return Err(fault(path, Fault::Damaged(reason)));
+        }
+        let is_kept = KEPT.contains(&&kind)
+            && (PNG_PIXELS.contains(&&kind)
+                || (length <= SHORT && !holds_words(&read(at + 8, length)?)));
+        while is_kept && at < end {
+            let n = PIECE.min(end - at);
+            sink(&kind, &read(at, n)?)?;
+            at += n;
+        }
+        at = end;
+        if kind == *b"IEND" {
+            break;
+        }
     }
-    without_texts(b).into_owned()
+    Ok(())
+}
+
+fn fault(path: &Path, fault: Fault) -> DeidentifyError {
+    DeidentifyError::Slide(match fault {
+        Fault::Read(reason) => SlideError::read(path, reason),
+        other => SlideError::Malformed { path: path.to_path_buf(), reason: other.reason() },
+    })
 }

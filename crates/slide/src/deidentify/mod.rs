@@ -109,8 +109,9 @@ struct Written {
 }
 
 /// Writes a copy of a slide without what identifies a person, a time or a place: of a TIFF one file, of a DICOM slide a
-/// folder. Label and macro photograph are left out, the thumbnail is kept. The copy is opened, its tiles
-/// are compared with those of the slide and its [`Inventory`](crate::Inventory) has to be empty.
+/// folder. Label and macro photograph are left out, and levels of a TIFF that show something else than the slide; the
+/// thumbnail is kept. The copy is opened, its tiles are compared with those of the slide and its
+/// [`Inventory`](crate::Inventory) has to be empty.
 ///
 /// # Errors
 /// [`DeidentifyError`]; then no copy is left behind.
@@ -141,7 +142,9 @@ pub fn deidentify(
     }
     let copy = Slide::open_with(&written.main, options)
         .map_err(|e| wrong(format!("the copy cannot be opened: {e}")))?;
-    if copy.dimensions() != slide.dimensions() || copy.levels().len() != slide.levels().len() {
+    let levels = slide.levels().len();
+    let used = levels - slide.disagreements()?.len();
+    if copy.dimensions() != slide.dimensions() || !(used..=levels).contains(&copy.levels().len()) {
         return Err(wrong("the copy has other levels than the slide".into()));
     }
     same_resolution(&slide, &copy).map_err(wrong)?;

@@ -7,7 +7,7 @@ use crate::inventory::tags::{is_bytes, is_text};
 use crate::inventory::{JPEG_2000, jp2k_comments, jp2k_texts, without_texts};
 use crate::limits::Fault;
 use crate::privacy;
-use crate::tiff::{Ifd, TiffFile, tag};
+use crate::tiff::{Field, Ifd, TiffFile, tag};
 use crate::{OpenOptions, Slide, SlideError};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
@@ -34,7 +34,7 @@ const JPEG: u64 = 7;
 const PER_CM: f64 = 10_000.0;
 
 /// A field to be written.
-struct Field {
+struct NewField {
     tag: u16,
     kind: u16,
     count: u64,
@@ -49,6 +49,16 @@ struct Form {
 }
 
 impl Form {
+    /// The header, without the place of the first directory.
+    fn head(self) -> &'static [u8] {
+        match (self.big_endian, self.big_tiff) {
+            (false, false) => b"II*\0\0\0\0\0",
+            (true, false) => b"MM\0*\0\0\0\0",
+            (false, true) => b"II+\0\x08\0\0\0\0\0\0\0\0\0\0\0",
+            (true, true) => b"MM\0+\0\x08\0\0\0\0\0\0\0\0\0\0",
+        }
+    }
+
     fn uint(self, value: u64, bytes: usize) -> Vec<u8> {
         let all = value.to_be_bytes();
         let mut own = all[8 - bytes..].to_vec();
@@ -58,10 +68,10 @@ impl Form {
         own
     }
 
-    fn offsets(self, tag: u16, values: &[u64]) -> Field {
+    fn offsets(self, tag: u16, values: &[u64]) -> NewField {
         let (kind, n) = if self.big_tiff { (LONG8, 8) } else { (LONG, 4) };
         let value = values.iter().flat_map(|v| self.uint(*v, n)).collect();
-        Field { tag, kind, count: values.len() as u64, value }
+        NewField { tag, kind, count: values.len() as u64, value }
     }
 }
 
@@ -72,6 +82,7 @@ pub(super) fn write(
 ) -> Result<Written, DeidentifyError> {
     let layout = tiff_layout(&slide.path, options)?;
     let Layout { levels, thumbnail, removed, aperio } = layout;
+    let levels = used(slide, levels)?;
     let form = Form { big_endian: levels[0].big_endian(), big_tiff: levels[0].big_tiff() };
     let fault = |fault: Fault| DeidentifyError::Slide(slide_error(slide, fault));
     // Aperio's second directory is the thumbnail.
@@ -80,12 +91,7 @@ pub(super) fn write(
     order.extend(levels[1..].iter().map(|l| (l, false)));
     let file = File::create_new(output).map_err(disk(output))?;
     let mut out = BufWriter::with_capacity(1 << 20, file);
-    let head: &[u8] = match (form.big_endian, form.big_tiff) {
-        (false, false) => b"II*\0\0\0\0\0",
-        (true, false) => b"MM\0*\0\0\0\0",
-        (false, true) => b"II+\0\x08\0\0\0\0\0\0\0\0\0\0\0",
-        (true, true) => b"MM\0+\0\x08\0\0\0\0\0\0\0\0\0\0",
-    };
+    let head = form.head();
     out.write_all(head).map_err(disk(output))?;
     let mut at = head.len() as u64;
     let (mut tiles, mut digest) = (0, Sha256::new());
@@ -94,7 +100,7 @@ pub(super) fn write(
         let mut fields = fields(ifd, aperio).map_err(fault)?;
         if !is_thumbnail && i > 0 && !aperio && !ifd.has(tag::SUBFILE_TYPE) {
             let value = form.uint(1, 4);
-            fields.push(Field { tag: tag::SUBFILE_TYPE, kind: LONG, count: 1, value });
+            fields.push(NewField { tag: tag::SUBFILE_TYPE, kind: LONG, count: 1, value });
         }
         // The description that is left out may be what states the um/px, as OME-XML does.
         if i == 0 && !fields.iter().any(|f| f.tag == tag::DESCRIPTION) {
@@ -147,6 +153,13 @@ pub(super) fn write(
     })
 }
 
+/// The levels without those that show something else than the slide, which may be the label.
+fn used(slide: &Slide, levels: Vec<Ifd>) -> Result<Vec<Ifd>, SlideError> {
+    let others = slide.disagreements()?;
+    let is_used = |(i, _): &(usize, Ifd)| others.iter().all(|d| d.level != *i);
+    Ok(levels.into_iter().enumerate().filter(is_used).map(|(_, level)| level).collect())
+}
+
 /// The tags of the tiles' places and sizes.
 fn tags_of(ifd: &Ifd) -> (u16, u16) {
     if ifd.has(tag::TILE_OFFSETS) {
@@ -163,20 +176,23 @@ fn places(ifd: &Ifd) -> Result<(Vec<u64>, Vec<u64>), Fault> {
 }
 
 /// Fields of a directory that are written, without the places of its data.
-fn fields(ifd: &Ifd, aperio: bool) -> Result<Vec<Field>, Fault> {
+fn fields(ifd: &Ifd, aperio: bool) -> Result<Vec<NewField>, Fault> {
     let mut all = Vec::new();
-    for (t, kind, count) in ifd.entries() {
+    let is_jpeg = ifd.uint(tag::COMPRESSION)? == Some(JPEG);
+    // The first field of a tag is the one that is read.
+    for field in ifd.entries().filter(|field| ifd.is_first(field)) {
+        let Field { tag: t, kind, count, .. } = *field;
         let value = match t {
             _ if KEPT.contains(&t) && !is_text(kind) => {
-                let value = ifd.bytes(t)?.unwrap_or_default();
+                let value = ifd.value(field)?;
                 // Numbers in bytes, unless somebody wrote in them.
                 if is_bytes(kind) && privacy::holds_words(&value) {
                     continue;
                 }
                 value
             }
-            tag::JPEG_TABLES => without_texts(&ifd.bytes(t)?.unwrap_or_default()).into_owned(),
-            tag::ICC => icc::blanked(&ifd.bytes(t)?.unwrap_or_default()),
+            tag::JPEG_TABLES if is_jpeg => without_texts(&ifd.value(field)?).into_owned(),
+            tag::ICC => icc::blanked(&ifd.value(field)?),
             tag::DESCRIPTION if aperio => {
                 let text = privacy::without_persons(&ifd.text(t).unwrap_or_default());
                 [text.as_bytes(), b"\0"].concat()
@@ -188,19 +204,19 @@ fn fields(ifd: &Ifd, aperio: bool) -> Result<Vec<Field>, Fault> {
             _ => count,
         };
         let kind = if t == tag::ICC { UNDEFINED } else { kind };
-        all.push(Field { tag: t, kind, count, value });
+        all.push(NewField { tag: t, kind, count, value });
     }
     Ok(all)
 }
 
 /// The slide's um/px as pixels per centimetre, for a file that loses the field that states it.
-fn resolution(slide: &Slide, form: Form) -> Vec<Field> {
+fn resolution(slide: &Slide, form: Form) -> Vec<NewField> {
     let Ok(r) = slide.resolution() else { return Vec::new() };
     let rational = |um: f64| {
         let per_cm = (PER_CM / um * PER_CM).round() as u64;
         [form.uint(per_cm, 4), form.uint(PER_CM as u64, 4)].concat()
     };
-    let field = |tag, kind, value| Field { tag, kind, count: 1, value };
+    let field = |tag, kind, value| NewField { tag, kind, count: 1, value };
     vec![
         field(tag::X_RESOLUTION, RATIONAL, rational(r.x.get())),
         field(tag::Y_RESOLUTION, RATIONAL, rational(r.y.get())),
@@ -240,7 +256,7 @@ fn directories_behind(
     out: &mut BufWriter<File>,
     form: Form,
     mut at: u64,
-    directories: Vec<Vec<Field>>,
+    directories: Vec<Vec<NewField>>,
 ) -> std::io::Result<()> {
     let word = if form.big_tiff { 8 } else { 4 };
     let (count, entry) = if form.big_tiff { (8, 20) } else { (2, 12) };

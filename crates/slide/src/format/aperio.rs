@@ -4,7 +4,6 @@ use super::pyramid;
 use super::roles::{Arranged, Entry, Rule, arrange, entries, named};
 use super::{Format, Probe};
 use crate::resolution::{CONTRADICTION, Claim, decimal, differ};
-use crate::several::shrunk;
 use crate::source::Opened;
 use crate::tiff::tag;
 use crate::{OpenOptions, SlideError};
@@ -30,10 +29,7 @@ fn knows(probe: &Probe) -> bool {
 /// The images of the file by what they are.
 pub(super) fn arranged(probe: &Probe, options: &OpenOptions) -> Result<Arranged, SlideError> {
     let mut all = entries(probe, probe.tiff()?, &options.limits)?;
-    // The second directory is the thumbnail where it has the shape of the slide.
-    let largest = all.iter().filter(|e| e.ifd.has(tag::TILE_WIDTH)).filter_map(|e| e.size);
-    let slide = largest.max_by_key(|(w, h)| u128::from(*w) * u128::from(*h));
-    all.iter_mut().for_each(|e| e.name = name(e, slide));
+    all.iter_mut().for_each(|e| e.name = name(e));
     let arranged = arrange(probe, all, &RULE)?;
     let text = arranged.base.text(tag::DESCRIPTION).unwrap_or_default();
     let base = &arranged.pyramid.images[0];
@@ -118,10 +114,9 @@ fn stated_mpp(text: &str, field: &str) -> Vec<Claim> {
 }
 
 /// The name that Aperio's scanners give a directory: from the second line of its description; without a
-/// description (GT 450) from `NewSubfileType`, 1 for the label and 9 for the macro photograph. Otherwise the
-/// second directory is the thumbnail, if it has the shape of the slide, and so is one whose description has a `->`
-/// (it was shrunk).
-fn name(e: &Entry, slide: Option<(u64, u64)>) -> Option<String> {
+/// description (GT 450) from `NewSubfileType`, 1 for the label and 9 for the macro photograph. Otherwise one whose
+/// description has a `->` (it was shrunk) is the thumbnail.
+fn name(e: &Entry) -> Option<String> {
     if e.ifd.has(tag::TILE_WIDTH) {
         return None;
     }
@@ -134,11 +129,14 @@ fn name(e: &Entry, slide: Option<(u64, u64)>) -> Option<String> {
         (true, Some(9)) => Some("macro".to_owned()),
         _ => None,
     };
-    let alike = || slide.zip(e.size).is_some_and(|(slide, own)| shrunk(slide, own));
-    let second_is = || (e.index == 1 && alike()) || second.contains("->");
-    let thumbnail = || second_is().then(|| "thumbnail".to_owned());
+    let thumbnail = || is_shrunk(&text).then(|| "thumbnail".to_owned());
     let letters = || word.starts_with(char::is_alphabetic).then(|| word.to_owned());
     known.or_else(by_type).or_else(thumbnail).or_else(letters)
+}
+
+/// Whether a description states that its image was shrunk.
+pub(super) fn is_shrunk(text: &str) -> bool {
+    text.lines().nth(1).is_some_and(|second| second.contains("->"))
 }
 
 /// The fields of a description: `key = value` between bars.

@@ -5,6 +5,7 @@ mod dicom;
 mod flat;
 mod further;
 mod generic_tiff;
+mod likeness;
 mod ome;
 mod openslide;
 mod pyramid;
@@ -19,8 +20,9 @@ pub use self::openslide::{NoOpenSlide, openslide_version};
 use crate::exif;
 use crate::file::{self, SlideFile};
 use crate::limits::{Fault, Limits, check};
+use crate::privacy;
 use crate::source::Opened;
-use crate::tiff::{Ifd, TiffFile, TiffImage};
+use crate::tiff::{Ifd, TiffFile, TiffImage, tag};
 use crate::{OpenOptions, SlideError};
 use mitosis::RgbTile;
 use std::path::{Path, PathBuf};
@@ -171,17 +173,35 @@ pub(crate) fn tiff_layout(path: &Path, options: &OpenOptions) -> Result<Layout, 
         Some("ome-tiff") => ome::arranged(&probe, options)?,
         _ => generic_tiff::arranged(&probe, options)?,
     };
-    let levels = arranged.pyramid.images.iter().map(|i| i.ifd().clone()).collect();
+    let images = &arranged.pyramid.images;
+    let levels = images.iter().map(|i| i.ifd().clone()).collect();
+    let aperio = format == Some("aperio");
     let (mut thumbnail, mut removed) = (None, Vec::new());
     for extra in arranged.pyramid.associated {
         match extra.image {
-            Ok(image) if extra.name == "thumbnail" && thumbnail.is_none() => {
+            Ok(image)
+                if extra.name == "thumbnail"
+                    && thumbnail.is_none()
+                    && is_known_in_copy(&image, images, aperio).map_err(|e| probe.fault(e))? =>
+            {
                 thumbnail = Some(image.ifd().clone());
             }
             _ => removed.push(format!("image {}", extra.name)),
         }
     }
-    Ok(Layout { levels, thumbnail, removed, aperio: format == Some("aperio") })
+    Ok(Layout { levels, thumbnail, removed, aperio })
+}
+
+/// Whether a thumbnail is one without its name, which a copy leaves out: by what is left of Aperio's description, or by
+/// what it shows.
+fn is_known_in_copy(
+    thumbnail: &TiffImage,
+    levels: &[TiffImage],
+    aperio: bool,
+) -> Result<bool, Fault> {
+    let text = thumbnail.ifd().text(tag::DESCRIPTION).unwrap_or_default();
+    let is_named = aperio && aperio::is_shrunk(&privacy::without_persons(&text));
+    Ok(is_named || likeness::is_thumbnail(thumbnail, levels)?)
 }
 
 /// What opened a slide, what was found in it, and its bytes.

@@ -9,6 +9,7 @@
 //! level only where its own um/px, if it states one, is that of the slide times the step between them.
 
 use super::Probe;
+use super::likeness::is_thumbnail;
 use super::pyramid::{Extra, Pyramid, density};
 use crate::SlideError;
 use crate::limits::{Fault, Limits};
@@ -235,8 +236,9 @@ pub(super) fn arrange(
     if !twins.is_empty() {
         return Err(several(probe, rule, &base, size, &twins));
     }
-    let (extras, notes) = associated_images(others, &base, size);
     let (images, _) = super::pyramid::order(image, levels);
+    let found = associated_images(others, &base, &images);
+    let (extras, notes) = found.map_err(|fault| probe.fault(fault))?;
     let pyramid = Pyramid { index: base.index, images, associated: extras, notes };
     Ok(Arranged { pyramid, base: base.ifd, index: base.index })
 }
@@ -290,21 +292,25 @@ fn part(probe: &Probe, rule: &Rule, base: &Entry, e: &Entry) -> Result<Part, Sli
     }
 }
 
-/// The images next to the slide by name, and what a reader of the numbers must know of them.
+/// The images next to the slide by name, and what a reader of the numbers must know of them. `levels` are the slide's,
+/// finest first.
 fn associated_images(
     others: Vec<Entry>,
     base: &Entry,
-    size: (u64, u64),
-) -> (Vec<Extra>, Vec<String>) {
+    levels: &[TiffImage],
+) -> Result<(Vec<Extra>, Vec<String>), Fault> {
     let mut notes = Vec::new();
     let mut extras: Vec<Extra> = Vec::new();
+    let is_in_small = |image: &Result<TiffImage, Fault>| match image {
+        Ok(image) => is_thumbnail(image, levels),
+        Err(_) => Ok(false),
+    };
     for (i, e) in others.into_iter().enumerate() {
-        let thumbnail = !e.tiled && base.tiled && e.size.is_some_and(|s| shrunk(size, s));
         let word = match &e.name {
             Some(name) => name.clone(),
             None if e.mask => "mask".into(),
             None if e.subfile == APERIO_MACRO => "macro".into(),
-            None if thumbnail => "thumbnail".into(),
+            None if is_in_small(&e.image)? => "thumbnail".into(),
             None => format!("image-{}", i + 1),
         };
         let free = |n: &String| extras.iter().all(|o| o.name != *n);
@@ -316,7 +322,7 @@ fn associated_images(
         }
         extras.push(e.extra(name));
     }
-    (extras, notes)
+    Ok((extras, notes))
 }
 
 /// Place of the slide among all images.

@@ -106,6 +106,16 @@ pub(crate) fn texts(prefix: &str, b: &[u8]) -> Vec<FileText> {
     texts_found
 }
 
+/// The texts of a stream or of tables, and what follows its end.
+pub(super) fn all_texts(prefix: &str, b: &[u8]) -> Vec<FileText> {
+    let mut texts_found = texts(prefix, b);
+    let behind = b.get(segments(b).1..).unwrap_or_default();
+    if holds_words(behind) {
+        texts_found.push(FileText::text(format!("{prefix}.after the end"), behind));
+    }
+    texts_found
+}
+
 fn preview(name: String) -> FileText {
     FileText { name, value: "preview".into(), kind: Some(Personal::Picture) }
 }
@@ -148,13 +158,8 @@ pub(super) fn exif_texts(prefix: &str, block: &[u8]) -> Vec<FileText> {
 pub(super) fn search(file: &SlideFile) -> Result<Search, Fault> {
     let mut bytes = vec![0; file.len as usize];
     file.read_at(&mut bytes, 0).map_err(|e| Fault::read(0, &e))?;
-    let mut texts_found = texts("jpeg", &bytes);
-    let (_, end) = segments(&bytes);
-    if holds_words(&bytes[end.min(bytes.len())..]) {
-        texts_found.push(FileText::text("jpeg.after the end", &bytes[end..]));
-    }
     let looked_at = vec![
         "comments, EXIF, GPS, XMP, IPTC, ICC, other application data, what follows the end".into(),
     ];
-    Ok(Search { texts_found, looked_at, not_looked_at: Vec::new() })
+    Ok(Search { texts_found: all_texts("jpeg", &bytes), looked_at, not_looked_at: Vec::new() })
 }

@@ -11,6 +11,7 @@ mod tiff;
 pub(crate) use self::dicom::removable as dicom_texts;
 pub(crate) use self::jp2k::{blankable as jp2k_texts, removable as jp2k_comments};
 pub(crate) use self::jpeg::without_texts;
+pub(crate) use self::png::PIXELS as PNG_PIXELS;
 pub(crate) use self::tiff::JPEG_2000;
 
 use crate::limits::Fault;
@@ -57,7 +58,7 @@ impl FileText {
     /// The texts of a colour profile that may identify somebody.
     fn of_profile(name: &str, profile: &[u8]) -> Vec<Self> {
         let texts = crate::icc::texts(profile).into_iter();
-        texts.map(|(tag, text)| Self::text(format!("{name}.{tag}"), &text)).collect()
+        texts.map(|(tag, text)| Self::text(format!("{name}.{tag}"), text.as_bytes())).collect()
     }
 
     /// The text of a technical field, in which anybody may have written anything, unless it names a product. `kind` is
@@ -121,7 +122,10 @@ impl Slide {
         let texts_found = search.texts_found.iter().flat_map(FileText::findings);
         let images = self.associated_images().iter().filter(|i| privacy::may_show_label(&i.name));
         let images = images.map(|i| (format!("image {}", i.name), Personal::Picture));
-        for (name, kind) in properties.chain(texts_found).chain(images) {
+        // A level that shows something else than the finer ones may show the label.
+        let levels = self.disagreements()?.into_iter();
+        let levels = levels.map(|d| (format!("level {}", d.level), Personal::Picture));
+        for (name, kind) in properties.chain(texts_found).chain(images).chain(levels) {
             if names.insert(name.clone()) {
                 findings.push(Finding { name, kind });
             }
@@ -212,5 +216,53 @@ mod tests {
         assert!(holds_words(&wide));
         assert!(!holds_words(&[0, 1, 2, 3, 250, 251, 65, 66, 67, 0]));
         assert!(!holds_words(b"1234567 89"));
+    }
+
+    #[test]
+    fn words_are_found_in_every_script() {
+        for text in
+            ["Иванов Иван", "Цой", "Παππάς", "כהן", "محمد", "สมชาย", "李小龙", "김민준", "José"]
+        {
+            let utf16 = |order: fn(u16) -> [u8; 2]| {
+                let units = [7].into_iter().chain(text.encode_utf16()).chain([0]);
+                units.flat_map(order).collect::<Vec<u8>>()
+            };
+            let utf8 = [&[0xFF, 1, 0, 0xC3][..], text.as_bytes(), &[0, 0x80]].concat();
+            assert!(holds_words(&utf8), "{text}");
+            let in_latin = text == "José";
+            assert!(in_latin || holds_words(&utf16(u16::to_le_bytes)), "{text}");
+            assert!(in_latin || holds_words(&utf16(u16::to_be_bytes)), "{text}");
+        }
+    }
+
+    /// Tables of numbers, and bytes at random, of which the rule for ASCII takes every tenth of 24 for words.
+    #[test]
+    fn numbers_are_not_words_of_any_script() {
+        let two = |all: &[u16]| all.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
+        for table in [
+            (0..=31).collect::<Vec<u8>>(),
+            vec![0x10; 64],
+            (128..=255).collect(),
+            two(&[300, 310, 305, 322, 512, 700]),
+            two(&[20_000, 31_000, 50_000]),
+            two(&[1, 2, 4, 8, 16, 64, 128]),
+            [1.0_f32, 2.5, 0.1, 100.0].iter().flat_map(|v| v.to_le_bytes()).collect(),
+            [1.25_f64, 0.1, 3e7].iter().flat_map(|v| v.to_le_bytes()).collect(),
+        ] {
+            assert!(!holds_words(&table), "{table:?}");
+        }
+        let mut state = 1_u64;
+        let mut random = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 56) as u8
+        };
+        let fields: Vec<Vec<u8>> = (0..2000).map(|_| (0..24).map(|_| random()).collect()).collect();
+        let ascii = |b: &[u8]| {
+            b.split(|c| !c.is_ascii_alphanumeric() && !b" ^-_.".contains(c))
+                .any(|run| run.len() > 3 && run.iter().any(u8::is_ascii_alphabetic))
+        };
+        let by_ascii = fields.iter().filter(|f| ascii(f)).count();
+        let all = fields.iter().filter(|f| holds_words(f)).count();
+        assert!(all < 2 * by_ascii, "{all} of 2000, {by_ascii} by ASCII alone");
     }
 }

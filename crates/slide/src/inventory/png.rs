@@ -2,18 +2,17 @@
 
 use super::{FileText, Search, holds_words, jpeg};
 use crate::file::SlideFile;
+use crate::icc;
 use crate::limits::Fault;
 use crate::privacy::{self, Personal};
 use flate2::read::ZlibDecoder;
 use std::io::Read;
 
-/// Chunks of PNG (third edition) and its extensions that hold no text.
-const TECHNICAL: [&[u8; 4]; 22] = [
-    b"IHDR", b"PLTE", b"IDAT", b"IEND", b"tRNS", b"cHRM", b"gAMA", b"sBIT", b"sRGB", b"bKGD",
-    b"hIST", b"pHYs", b"acTL", b"fcTL", b"fdAT", b"cICP", b"mDCV", b"cLLI", b"oFFs", b"sCAL",
-    b"pCAL", b"sTER",
-];
-/// Longest chunk other than pixels that is read.
+/// Chunks of PNG (third edition) of pixels and of tables of colours. Other known ones are a few numbers, which never
+/// look like words, or texts.
+pub(crate) const PIXELS: [&[u8; 4]; 7] =
+    [b"IHDR", b"PLTE", b"IDAT", b"tRNS", b"hIST", b"fcTL", b"fdAT"];
+/// Longest chunk other than pixels that is read; longer ones are named unread.
 const LONGEST: u64 = 16 << 20;
 /// Chunks of one file.
 const MOST: usize = 1 << 22;
@@ -29,9 +28,12 @@ pub(super) fn search(file: &SlideFile) -> Result<Search, Fault> {
         let len = u64::from(u32::from_be_bytes([head[0], head[1], head[2], head[3]]));
         let kind = [head[4], head[5], head[6], head[7]];
         let next = at + 12 + len;
-        if !TECHNICAL.iter().any(|t| **t == kind) {
+        if !PIXELS.contains(&&kind) {
             let body = part(file, at + 8, len.min(LONGEST).min(file.len - at - 8))?;
             texts_found.extend(texts(&kind, &body));
+            if len > LONGEST {
+                texts_found.push(unread(&format!("png.{}", String::from_utf8_lossy(&kind))));
+            }
         }
         at = next;
         if kind == *b"IEND" {
@@ -42,11 +44,17 @@ pub(super) fn search(file: &SlideFile) -> Result<Search, Fault> {
         let rest = part(file, at, (file.len - at).min(LONGEST))?;
         if holds_words(&rest) {
             texts_found.push(FileText::text("png.after the end", &rest));
+        } else if file.len - at > LONGEST {
+            texts_found.push(unread("png.after the end"));
         }
     }
     let looked_at =
         vec!["text chunks, EXIF, GPS, XMP, time, ICC, unknown chunks, what follows the end".into()];
     Ok(Search { texts_found, looked_at, not_looked_at: Vec::new() })
+}
+
+fn unread(name: &str) -> FileText {
+    FileText::text(name, b"unread")
 }
 
 fn part(file: &SlideFile, at: u64, n: u64) -> Result<Vec<u8>, Fault> {
@@ -80,7 +88,11 @@ fn texts(kind: &[u8; 4], body: &[u8]) -> Vec<FileText> {
         }
         b"iCCP" => {
             let profile = inflated(value.get(1..).unwrap_or_default());
-            FileText::of_profile("png.ICCProfile", &profile)
+            let mut all = FileText::of_profile("png.ICCProfile", &profile);
+            if !icc::is_technical(&key) {
+                all.push(FileText::text("png.ICCProfile", key.as_bytes()));
+            }
+            all
         }
         _ if holds_words(body) => {
             vec![FileText::text(format!("png.{}", String::from_utf8_lossy(kind)), body)]

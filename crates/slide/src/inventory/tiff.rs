@@ -6,8 +6,8 @@ use crate::file::SlideFile;
 use crate::jpeg::has_scan;
 use crate::limits::{Fault, Limits};
 use crate::privacy::Personal;
-use crate::tiff::{Ifd, TiffFile, tag};
-use std::collections::BTreeSet;
+use crate::tiff::{Field, Ifd, TiffFile, tag};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 /// Longest value that is searched for words; longer ones are named unread.
@@ -19,6 +19,7 @@ const SHORT_HEADER: u64 = 1 << 10;
 /// Longest header of a tile that is read.
 const LONGEST_HEADER: u64 = 16 << 20;
 const JPEG: u64 = 7;
+const JPEG_START: [u8; 2] = [0xFF, 0xD8];
 /// `Compression` of JPEG 2000: Aperio's two, and the one of libtiff's list.
 pub(crate) const JPEG_2000: [u64; 3] = [33003, 33005, 34712];
 
@@ -29,27 +30,29 @@ pub(super) fn search(file: &Arc<SlideFile>, limits: &Limits) -> Result<Search, F
     let mut directories = 0;
     let mut jpeg_2000 = false;
     let mut tiles = 0;
+    let mut seen: HashSet<u64> = tiff.ifds.iter().map(|ifd| ifd.at).collect();
     for (i, ifd) in tiff.ifds.iter().enumerate() {
         let prefix = if i == 0 { "tiff".to_owned() } else { format!("tiff[{i}]") };
-        let mut left = vec![(ifd.clone(), prefix, 0)];
-        while let Some((ifd, prefix, depth)) = left.pop() {
+        let mut left = vec![(ifd.clone(), prefix)];
+        while let Some((ifd, prefix)) = left.pop() {
             directories += 1;
             jpeg_2000 |= is_jpeg_2000(&ifd);
             fields += directory(&ifd, &prefix, &mut search)?;
             tiles += headers(&ifd, &prefix, reached(file), &mut search)?;
-            if depth > 2 {
-                continue;
-            }
-            for (k, below) in tiff.sub_ifds(&ifd)?.into_iter().enumerate() {
-                left.push((below, format!("{prefix}.sub[{k}]"), depth + 1));
-            }
-            for (t, ..) in ifd.entries() {
-                if let Some((_, Holds::Directory(name))) = known(t) {
-                    // A damaged pointer does not lead to a directory.
-                    for below in tiff.pointed(&ifd, t).unwrap_or_default() {
-                        left.push((below, format!("{prefix}.{name}"), depth + 1));
-                    }
+            for (below, place) in below(&tiff, &ifd)? {
+                // One that several point to, or that points to itself, is looked at once.
+                if seen.insert(below.at) {
+                    tiff.countable(seen.len())?;
+                    left.push((below, format!("{prefix}.{place}")));
                 }
+            }
+            // `SubIFDs` lists the first of a chain; of a directory of EXIF that place means nothing.
+            if is_sub(&prefix) && ifd.next != 0 && seen.insert(ifd.next) {
+                tiff.countable(seen.len())?;
+                let next = tiff.directory(ifd.next)?;
+                let prefix = format!("{prefix}.next");
+                search.texts_found.extend(picture(&next, &prefix));
+                left.push((next, prefix));
             }
         }
     }
@@ -74,17 +77,50 @@ pub(super) fn search(file: &Arc<SlideFile>, limits: &Limits) -> Result<Search, F
     Ok(search)
 }
 
+/// The directories that one points to, each with its place below it.
+fn below(tiff: &TiffFile, ifd: &Ifd) -> Result<Vec<(Ifd, String)>, Fault> {
+    let mut all = Vec::new();
+    for field in ifd.entries() {
+        if field.tag == tag::SUB_IFDS {
+            let from = all.len();
+            let listed = (from..).zip(tiff.pointed(ifd, field)?);
+            all.extend(listed.map(|(k, sub)| (sub, format!("sub[{k}]"))));
+        } else if let Some((_, Holds::Directory(name))) = known(field.tag) {
+            // A damaged pointer does not lead to a directory.
+            let pointed = tiff.pointed(ifd, field).unwrap_or_default();
+            all.extend(pointed.into_iter().map(|below| (below, name.to_owned())));
+        }
+    }
+    Ok(all)
+}
+
+/// Whether a directory is one of `SubIFDs`, or behind one of them.
+fn is_sub(prefix: &str) -> bool {
+    prefix.rsplit('.').find(|place| *place != "next").is_some_and(|place| place.starts_with("sub["))
+}
+
+/// The image of a directory behind one of `SubIFDs`: nothing here reads it, so it may show anything.
+fn picture(ifd: &Ifd, prefix: &str) -> Option<FileText> {
+    let has_pixels = ifd.has(tag::STRIP_OFFSETS) || ifd.has(tag::TILE_OFFSETS);
+    has_pixels.then(|| FileText {
+        name: prefix.to_owned(),
+        value: "image".into(),
+        kind: Some(Personal::Picture),
+    })
+}
+
 /// Adds the texts of one directory; gives how many fields were looked at.
 fn directory(ifd: &Ifd, prefix: &str, search: &mut Search) -> Result<usize, Fault> {
     let mut fields = 0;
-    for (t, kind, count) in ifd.entries() {
+    for field in ifd.entries() {
+        let Field { tag: t, kind, count, .. } = *field;
         let (name, holds) = match known(t) {
             Some((name, holds)) => (format!("{prefix}.{name}"), Some(holds)),
             None => (format!("{prefix}.({t})"), None),
         };
         let gps = prefix.ends_with(".gps");
         let wanted = match holds {
-            Some(Holds::Technical) => is_text(kind) || (is_bytes(kind) && t != tag::JPEG_TABLES),
+            Some(Holds::Technical) => is_text(kind) || is_bytes(kind),
             Some(Holds::Directory(_)) => false,
             Some(_) => true,
             None => gps || is_text(kind) || is_bytes(kind),
@@ -114,8 +150,11 @@ fn directory(ifd: &Ifd, prefix: &str, search: &mut Search) -> Result<usize, Faul
             search.texts_found.push(FileText { name, value, kind: Some(Personal::Picture) });
             continue;
         }
-        let bytes = ifd.bytes(t)?.unwrap_or_default();
+        let bytes = ifd.value(field)?;
         match holds {
+            _ if t == tag::JPEG_TABLES && bytes.starts_with(&JPEG_START) => {
+                search.texts_found.extend(jpeg::all_texts(&name, &bytes));
+            }
             Some(Holds::Profile) => search.texts_found.extend(FileText::of_profile(&name, &bytes)),
             Some(Holds::Kind(kind)) => {
                 search
@@ -130,10 +169,6 @@ fn directory(ifd: &Ifd, prefix: &str, search: &mut Search) -> Result<usize, Faul
             }
             _ => {}
         }
-    }
-    if ifd.uint(tag::COMPRESSION).ok().flatten() == Some(JPEG) {
-        let tables = ifd.bytes(tag::JPEG_TABLES)?.unwrap_or_default();
-        search.texts_found.extend(jpeg::texts(&format!("{prefix}.JPEGTables"), &tables));
     }
     Ok(fields)
 }

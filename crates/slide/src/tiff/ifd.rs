@@ -60,17 +60,23 @@ const MAX_ENTRIES: u64 = 4096;
 /// Image data up to this length are read at once.
 const AT_ONCE: u64 = 1 << 20;
 
+/// One entry of a directory.
 #[derive(Clone, Copy, Debug)]
-struct Field {
-    tag: u16,
-    kind: u16,
-    count: u64,
+pub(crate) struct Field {
+    pub(crate) tag: u16,
+    /// TIFF's number of its type.
+    pub(crate) kind: u16,
+    /// How many values of that type it has.
+    pub(crate) count: u64,
     value: [u8; 8],
 }
 
 /// One image file directory.
 #[derive(Clone, Debug)]
 pub(crate) struct Ifd {
+    /// Its place in the file, and that of the directory behind it in its chain; 0: none.
+    pub(crate) at: u64,
+    pub(crate) next: u64,
     fields: Vec<Field>,
     file: Arc<Bytes>,
 }
@@ -168,9 +174,9 @@ impl TiffFile {
                 return Err(format!("the directory at {next} follows itself").into());
             }
             this.countable(seen.len())?;
-            let (ifd, after) = this.directory(next)?;
+            let ifd = this.directory(next)?;
+            next = ifd.next;
             this.ifds.push(ifd);
-            next = after;
         }
         if this.ifds.is_empty() {
             return Err("no image directory".into());
@@ -178,13 +184,15 @@ impl TiffFile {
         Ok(this)
     }
 
-    fn countable(&self, directories: usize) -> Result<(), Fault> {
+    /// Whether so many directories may be in a file.
+    pub(crate) fn countable(&self, directories: usize) -> Result<(), Fault> {
         let most = self.bytes.directories;
         check("directories", most, directories as u128, || "image directories".into())
             .map_err(Fault::from)
     }
 
-    fn directory(&self, at: u64) -> Result<(Ifd, u64), Fault> {
+    /// The directory at a place of the file.
+    pub(crate) fn directory(&self, at: u64) -> Result<Ifd, Fault> {
         let b = &self.bytes;
         let (head, entry, word) = if b.big_tiff { (8, 20, 8) } else { (2, 12, 4) };
         let n = b.uint(&b.read(at, head)?);
@@ -207,17 +215,17 @@ impl TiffFile {
             })
             .collect();
         let next = b.uint(&body[(n * entry) as usize..]);
-        Ok((Ifd { fields, file: Arc::clone(b) }, next))
+        Ok(Ifd { at, next, fields, file: Arc::clone(b) })
     }
 
     /// The directories that `ifd` points to with SubIFDs.
     pub(crate) fn sub_ifds(&self, ifd: &Ifd) -> Result<Vec<Ifd>, Fault> {
-        self.pointed(ifd, tag::SUB_IFDS)
+        ifd.find(tag::SUB_IFDS).map_or(Ok(Vec::new()), |field| self.pointed(ifd, field))
     }
 
     /// The directories that a field of `ifd` points to.
-    pub(crate) fn pointed(&self, ifd: &Ifd, tag: u16) -> Result<Vec<Ifd>, Fault> {
-        let offsets = ifd.uints(tag)?.unwrap_or_default();
+    pub(crate) fn pointed(&self, ifd: &Ifd, field: &Field) -> Result<Vec<Ifd>, Fault> {
+        let offsets = ifd.numbers(field)?;
         self.countable(offsets.len())?;
         let mut seen = HashSet::new();
         offsets
@@ -226,16 +234,26 @@ impl TiffFile {
                 if !seen.insert(at) {
                     return Err(format!("the sub-directory at {at} is listed twice").into());
                 }
-                Ok(self.directory(at)?.0)
+                self.directory(at)
             })
             .collect()
     }
 }
 
 impl Ifd {
-    /// Number, type and count of every field, in the order of the file.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = (u16, u16, u64)> + '_ {
-        self.fields.iter().map(|f| (f.tag, f.kind, f.count))
+    /// Every field in the order of the file. A tag may be there twice: all but these read its first field.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Field> + '_ {
+        self.fields.iter()
+    }
+
+    /// Whether a field is the one of its tag that is read.
+    pub(crate) fn is_first(&self, field: &Field) -> bool {
+        self.find(field.tag).is_some_and(|first| std::ptr::eq(first, field))
+    }
+
+    /// The bytes of a field.
+    pub(crate) fn value(&self, field: &Field) -> Result<Vec<u8>, Fault> {
+        self.raw(field, 1)
     }
 
     /// Whether numbers are stored with the most significant byte first.
@@ -277,13 +295,18 @@ impl Ifd {
 
     /// All values of an unsigned tag.
     pub(crate) fn uints(&self, tag: u16) -> Result<Option<Vec<u64>>, Fault> {
-        let Some(f) = self.find(tag) else { return Ok(None) };
+        self.find(tag).map(|f| self.numbers(f)).transpose()
+    }
+
+    /// All values of an unsigned field.
+    fn numbers(&self, f: &Field) -> Result<Vec<u64>, Fault> {
         if !matches!(f.kind, 1 | 3 | 4 | 7 | 13 | 16 | 18) {
-            return Err(format!("tag {tag} has type {}, expected unsigned numbers", f.kind).into());
+            let reason = format!("tag {} has type {}, expected unsigned numbers", f.tag, f.kind);
+            return Err(reason.into());
         }
         let raw = self.raw(f, size_of::<u64>() as u64)?;
         let size = kind_size(f.kind).unwrap_or(1) as usize;
-        Ok(Some(raw.chunks_exact(size).map(|c| self.file.uint(c)).collect()))
+        Ok(raw.chunks_exact(size).map(|c| self.file.uint(c)).collect())
     }
 
     /// The first value of an unsigned tag.
@@ -303,7 +326,7 @@ impl Ifd {
     }
 
     pub(crate) fn bytes(&self, tag: u16) -> Result<Option<Vec<u8>>, Fault> {
-        self.find(tag).map(|f| self.raw(f, 1)).transpose()
+        self.find(tag).map(|f| self.value(f)).transpose()
     }
 
     /// A rational or floating-point number; NaN for 0/0.

@@ -12,6 +12,6 @@ pub(crate) mod jp2k;
 mod unpack;
 
 pub(crate) use codec::{cut_rgb, over_white};
-pub(crate) use ifd::{Ifd, TiffFile, is_tiff, tag};
+pub(crate) use ifd::{Field, Ifd, TiffFile, is_tiff, tag};
 pub(crate) use image::{TiffImage, downsample};
 pub(crate) use unpack::packbits;
