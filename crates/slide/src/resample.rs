@@ -227,8 +227,8 @@ fn horizontal_avx2(mid: &[i16], tx: &[Few], line: &mut [u8]) {
         _mm_setr_epi8, _mm_shuffle_epi8, _mm_srli_epi32,
     };
     let half = _mm_set1_epi32(1 << (13 + MID_BITS));
-    // Of the words from a tap on: 0 and 3, 1 and 4, 2 and 5, the colours of two taps. Of those from the next word on: 5, 6
-    // and 7, the colours of the third.
+    // Of the words from a tap on: 0 and 3, 1 and 4, 2 and 5, the colours of two taps. Of those from the next word on:
+    // 5, 6 and 7, the colours of the third.
     let two = _mm_setr_epi8(0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11, -1, -1, -1, -1);
     let third = _mm_setr_epi8(10, 11, -1, -1, 12, 13, -1, -1, 14, 15, -1, -1, -1, -1, -1, -1);
     let bytes = _mm_setr_epi8(0, 4, 8, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
