@@ -1,15 +1,12 @@
-//! Ctrl-C ends work cleanly; a second one ends at once. A file that may grow no more ends nothing.
+//! Ctrl-C ends work cleanly; a second one ends at once.
 
 use anyhow::{Context, Result};
 use detect::CancelToken;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::{register, register_conditional_shutdown};
 
-/// A terminal that closes; Windows has no such signal.
-#[cfg(unix)]
-const HANGUP: Option<i32> = Some(signal_hook::consts::SIGHUP);
-#[cfg(not(unix))]
-const HANGUP: Option<i32> = None;
+/// SIGHUP, a terminal that closes; Windows has no such signal.
+const HANGUP: Option<i32> = if cfg!(unix) { Some(1) } else { None };
 
 /// From here on Ctrl-C, a scheduler's wish to end and a terminal that closes set `cancel`.
 pub fn cancels(cancel: &CancelToken) -> Result<()> {
@@ -20,17 +17,6 @@ pub fn cancels(cancel: &CancelToken) -> Result<()> {
             .and_then(|_| register(signal, cancel.flag()))
             .context("cannot listen for Ctrl-C")?;
     }
-    Ok(())
-}
-
-/// A file above the system's limit (`ulimit -f`) is an error of the write, which names it, and ends no process.
-#[cfg(unix)]
-pub fn survive_file_limit() -> Result<()> {
-    register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default()).map(drop)?;
-    Ok(())
-}
-#[cfg(not(unix))]
-pub fn survive_file_limit() -> Result<()> {
     Ok(())
 }
 

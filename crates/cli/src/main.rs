@@ -30,7 +30,9 @@ macro_rules! verbs {
         enum Command { $($(#[$about])* $verb($args),)+ }
 
         fn run(cli: Cli) -> anyhow::Result<ExitCode> {
-            interrupt::survive_file_limit()?;
+            // A file above `ulimit -f` is an error of the write, which names it, and not the end of the process.
+            #[cfg(unix)]
+            signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default())?;
             command::limits::from_environment()?;
             Ok(match cli.command { $(Command::$verb(args) => $run(args)?.report(),)+ })
         }

@@ -41,8 +41,7 @@ impl LogArgs {
     }
 }
 
-/// The words of the command line as text; what is not UTF-8 in them is written with replacement
-/// characters.
+/// The words of the command line as text; what is not UTF-8 in them is written with replacement characters.
 pub fn words() -> Vec<String> {
     std::env::args_os().map(|w| w.to_string_lossy().into_owned()).collect()
 }
@@ -60,8 +59,7 @@ pub fn begin(mut typed: &ArgMatches) {
     }
 }
 
-/// Ends it, and the process. What runs at the end of one is left out: libtorch takes itself apart for as long as it
-/// took to start.
+/// Ends it, and the process, without what runs at its end: libtorch takes itself apart for as long as it took to start.
 pub fn end(code: ExitCode) -> ! {
     let number = (0..=u8::MAX).find(|n| ExitCode::from(*n) == code).unwrap_or(u8::MAX);
     JSON.get().inspect(|log| log.end(number));
