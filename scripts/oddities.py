@@ -580,6 +580,20 @@ def turned_tiff(d):
     return refuses(p, "orientation 6", remedy=exported)
 
 
+def orientation(value):
+    def draw(d):
+        p = d / f"orientation{value}.tif"
+        pages(p, (BASE, dict(TILED, extratags=[(274, 3, 1, value, True)])))
+        return refuses(p, f"orientation {value}", "upright", remedy=exported)
+
+    draw.__name__ = f"orientation{value}"
+    case("large_image suite", f"orientation {value} of a TIFF")(draw)
+
+
+for other in (2, 3, 4, 5, 7, 8):
+    orientation(other)
+
+
 @case("GIMP, GDAL", "RGBA without declared opacity")
 def rgba(d):
     p = d / "rgba.tif"
@@ -865,6 +879,21 @@ refused_layout("bits_1", "libtiff, image-tiff and Pillow suites", "1 bits per sa
 refused_layout("bits_2", "libtiff, image-tiff and Pillow suites", "2 bits per sample")(few_bits(2))
 refused_layout("bits_4", "libtiff, image-tiff and Pillow suites", "4 bits per sample")(few_bits(4))
 refused_layout("bits_12", "libtiff, image-tiff and Pillow suites", "12 bits per sample")(few_bits(12))
+
+
+def plain_strip(name, source, words, bits, compression, photometric, *more):
+    """One strip of any bytes: the directory is enough for an answer."""
+    fields = [(258, 3, bits), (259, 3, [compression]), (262, 3, [photometric]), (277, 3, [len(bits)]), *more]
+    refused_layout(name, source, words)(lambda p: raw_tiff(p, (512, 512), fields, LEVELS[1].tobytes()))
+
+
+colours = (320, 3, [k * 4096 for k in range(16)] * 3)
+plain_strip("palette_4", "libtiff and Pillow suites", "4 bits per sample", [4], 1, 3, colours)
+plain_strip("thunderscan", "libtiff suite", "4 bits per sample", [4], 32809, 1)
+plain_strip("next", "libtiff suite", "2 bits per sample", [2], 32766, 1)
+plain_strip("log_luv", "libtiff suite", "16 bits per sample", [16] * 3, 34676, 32845)
+plain_strip("icc_lab", "libtiff suite", "photometric interpretation 9", [8] * 3, 1, 9)
+plain_strip("ycbcr_raw", "libtiff and Pillow suites", "uncompressed YCbCr", [8] * 3, 1, 6, (530, 3, [2, 2]))
 
 
 @refused_layout("ccitt", "libtiff and Pillow suites", "1 bits per sample")
