@@ -255,17 +255,17 @@ def scene_20x(d):
     return reads(p, info=whole(images=["image-1"], levels=1), words=["may be another scene"])
 
 
-@case("tools that write all pages alike", "two scenes that are both flagged as reduced copies")
-def scenes_flagged(d):
-    p = d / "scenes_flagged.tif"
+@case("tools that write all pages alike", "two flagged scenes")
+def flagged_scenes(d):
+    p = d / "flagged_scenes.tif"
     flagged = dict(TILED, **RESOLVED, subfiletype=1)
     pages(p, (BASE, flagged), (BASE[:700, :900], flagged))
     return refuses(p, "several scenes", "1024 x 1024", "900 x 700", remedy=exported)
 
 
-@case("tools that write all pages alike", "a smaller scene of the same shape, both flagged")
-def scenes_flagged_of_one_shape(d):
-    p = d / "scenes_flagged_of_one_shape.tif"
+@case("tools that write all pages alike", "two flagged scenes of one shape")
+def flagged_alike(d):
+    p = d / "flagged_alike.tif"
     flagged = dict(TILED, **RESOLVED, subfiletype=1)
     pages(p, (BASE, flagged), (tissue(SIDE // 2, 5), flagged))
     return refuses(p, "several scenes", "1024 x 1024", "512 x 512", remedy=exported)
@@ -368,31 +368,32 @@ def without_strips(path, page, left_out):
             overwritten(path, at + i * size, bytes(size))
 
 
-STRIPS_OF_64 = dict(STRIPS, rowsperstrip=64, compression="zlib")
-
-
-def sparse(name, source, kind, base=(), level=(), **more):
+def sparse(path, base=(), level=(), **more):
     """A slide and a level of 1024 and 512 rows in strips of 64 rows, of which some are left out."""
-
-    def draw(d):
-        p = d / f"{name}.tif"
-        pages(p, (BASE, dict(STRIPS_OF_64, **RESOLVED)), (LEVELS[1], dict(STRIPS_OF_64, subfiletype=1)))
-        without_strips(p, 0, base)
-        without_strips(p, 1, level)
-        return reads(p, info=whole(levels=2), **more)
-
-    draw.__name__ = name
-    case(source, kind)(draw)
+    strips = dict(STRIPS, rowsperstrip=64, compression="zlib")
+    pages(path, (BASE, dict(strips, **RESOLVED)), (LEVELS[1], dict(strips, subfiletype=1)))
+    without_strips(path, 0, base)
+    without_strips(path, 1, level)
+    return reads(path, info=whole(levels=2), **more)
 
 
-sparse("sparse_level", "GDAL, SPARSE_OK", "strips left out in a coarse level", level=range(1, 8, 2), tissue=True)
-sparse("sparse_whole_level", "GDAL, SPARSE_OK", "a coarse level without any strip", level=range(8), tissue=True)
-HOLED = BASE.copy()
-HOLED[:256] = 255
-sparse(
-    "sparse_base", "GDAL, SPARSE_OK", "strips left out of the slide itself", base=range(4), values=HOLED,
-    words=["level 0: 4 tiles left out, read as white"],
-)
+@case("GDAL, SPARSE_OK", "strips left out in a coarse level")
+def sparse_level(d):
+    note = "level 1: 4 tiles left out, read from the next finer level"
+    return sparse(d / "sparse_level.tif", level=range(1, 8, 2), tissue=True, words=[note], thumbnail=LEVELS[2])
+
+
+@case("GDAL, SPARSE_OK", "a coarse level without any strip")
+def sparse_whole_level(d):
+    return sparse(d / "sparse_whole_level.tif", level=range(8), tissue=True, thumbnail=LEVELS[2])
+
+
+@case("GDAL, SPARSE_OK", "strips left out of the slide itself")
+def sparse_base(d):
+    holed = BASE.copy()
+    holed[:256] = 255
+    note = "level 0: 4 tiles left out, read as white"
+    return sparse(d / "sparse_base.tif", base=range(4), values=holed, words=[note])
 
 
 @case("converters that stop early", "a coarse level that is blank")
@@ -580,20 +581,6 @@ def turned_tiff(d):
     return refuses(p, "orientation 6", remedy=exported)
 
 
-def orientation(value):
-    def draw(d):
-        p = d / f"orientation{value}.tif"
-        pages(p, (BASE, dict(TILED, extratags=[(274, 3, 1, value, True)])))
-        return refuses(p, f"orientation {value}", "upright", remedy=exported)
-
-    draw.__name__ = f"orientation{value}"
-    case("large_image suite", f"orientation {value} of a TIFF")(draw)
-
-
-for other in (2, 3, 4, 5, 7, 8):
-    orientation(other)
-
-
 @case("GIMP, GDAL", "RGBA without declared opacity")
 def rgba(d):
     p = d / "rgba.tif"
@@ -727,30 +714,32 @@ def jpeg2000_ycbcr(d):
     return reads(p, values=np.asarray(stored.convert("RGB")), off=1)
 
 
-def opacity(name, kind, is_associated, **options):
+def opacity(path, is_associated=False, **options):
     """A quarter is clear, a quarter is half opaque: white shows through."""
-
-    def draw(d):
-        p = d / f"{name}.tif"
-        alpha = np.full(LEVELS[1].shape[:2], 255, np.uint8)
-        alpha[:128], alpha[128:256] = 0, 128
-        share = alpha[..., None] / 255
-        colours = (LEVELS[1] * share).round().astype(np.uint8) if is_associated else LEVELS[1]
-        image = np.dstack([colours, alpha])
-        if options.get("planarconfig"):
-            image = np.moveaxis(image, 2, 0).copy()
-        extra = "assocalpha" if is_associated else "unassalpha"
-        with_alpha = dict(TILED, tile=(64, 64), extrasamples=[extra], **options)
-        pages(p, (image, dict(with_alpha, **RESOLVED)))
-        return reads(p, values=(LEVELS[1] * share + 255 * (1 - share)).round().astype(np.uint8), off=1)
-
-    draw.__name__ = name
-    case("tifffile and Pillow suites", kind)(draw)
+    alpha = np.full(LEVELS[1].shape[:2], 255, np.uint8)
+    alpha[:128], alpha[128:256] = 0, 128
+    share = alpha[..., None] / 255
+    image = np.dstack([(LEVELS[1] * share).round().astype(np.uint8) if is_associated else LEVELS[1], alpha])
+    if options:
+        image = np.moveaxis(image, 2, 0).copy()
+    extra = "assocalpha" if is_associated else "unassalpha"
+    pages(path, (image, dict(TILED, extrasamples=[extra], **options, **RESOLVED)))
+    return reads(path, values=(LEVELS[1] * share + 255 * (1 - share)).round().astype(np.uint8), off=1)
 
 
-opacity("alpha_unassociated", "unassociated opacity", False)
-opacity("alpha_associated", "associated opacity", True)
-opacity("alpha_planar", "unassociated opacity in a plane of its own", False, planarconfig="separate")
+@case("tifffile and Pillow suites", "unassociated opacity")
+def alpha_unassociated(d):
+    return opacity(d / "alpha_unassociated.tif")
+
+
+@case("tifffile and Pillow suites", "associated opacity")
+def alpha_associated(d):
+    return opacity(d / "alpha_associated.tif", is_associated=True)
+
+
+@case("tifffile and Pillow suites", "unassociated opacity in a plane of its own")
+def alpha_planar(d):
+    return opacity(d / "alpha_planar.tif", planarconfig="separate")
 
 
 @case("tifffile", "a predictor under PackBits")
@@ -881,19 +870,20 @@ refused_layout("bits_4", "libtiff, image-tiff and Pillow suites", "4 bits per sa
 refused_layout("bits_12", "libtiff, image-tiff and Pillow suites", "12 bits per sample")(few_bits(12))
 
 
-def plain_strip(name, source, words, bits, compression, photometric, *more):
+def plain_strip(bits, compression, photometric, *more):
     """One strip of any bytes: the directory is enough for an answer."""
     fields = [(258, 3, bits), (259, 3, [compression]), (262, 3, [photometric]), (277, 3, [len(bits)]), *more]
-    refused_layout(name, source, words)(lambda p: raw_tiff(p, (512, 512), fields, LEVELS[1].tobytes()))
+    return lambda p: raw_tiff(p, (512, 512), fields, LEVELS[1].tobytes())
 
 
 colours = (320, 3, [k * 4096 for k in range(16)] * 3)
-plain_strip("palette_4", "libtiff and Pillow suites", "4 bits per sample", [4], 1, 3, colours)
-plain_strip("thunderscan", "libtiff suite", "4 bits per sample", [4], 32809, 1)
-plain_strip("next", "libtiff suite", "2 bits per sample", [2], 32766, 1)
-plain_strip("log_luv", "libtiff suite", "16 bits per sample", [16] * 3, 34676, 32845)
-plain_strip("icc_lab", "libtiff suite", "photometric interpretation 9", [8] * 3, 1, 9)
-plain_strip("ycbcr_raw", "libtiff and Pillow suites", "uncompressed YCbCr", [8] * 3, 1, 6, (530, 3, [2, 2]))
+refused_layout("palette_4", "libtiff and Pillow suites", "4 bits per sample")(plain_strip([4], 1, 3, colours))
+refused_layout("thunderscan", "libtiff suite", "4 bits per sample")(plain_strip([4], 32809, 1))
+refused_layout("next", "NeXT computers", "2 bits per sample")(plain_strip([2], 32766, 1))
+refused_layout("log_luv", "libtiff suite", "16 bits per sample")(plain_strip([16] * 3, 34676, 32845))
+refused_layout("icc_lab", "prepress", "photometric interpretation 9")(plain_strip([8] * 3, 1, 9))
+halved = plain_strip([8] * 3, 1, 6, (530, 3, [2, 2]))
+refused_layout("ycbcr_raw", "libtiff and Pillow suites", "uncompressed YCbCr")(halved)
 
 
 @refused_layout("ccitt", "libtiff and Pillow suites", "1 bits per sample")
@@ -926,35 +916,49 @@ def lab(p):
     ImageCms.profileToProfile(Image.fromarray(LEVELS[1]), *profiles, outputMode="LAB").save(p)
 
 
-def refused_coding(name, source, words, codec=None, image=LEVELS[1], **options):
+def coded(codec=None, image=LEVELS[1], **options):
     def write(p):
         has_codec(codec)
         tifffile.imwrite(p, image, **dict(TILED, **options))
 
-    refused_layout(name, source, words)(write)
+    return write
 
 
-TIFFFILE = "libtiff and tifffile suites"
-refused_coding("lzma", TIFFFILE, "compression 34925", "LZMA", compression="lzma")
-refused_coding("zstd", "libtiff suite, GDAL", "compression 50000", "ZSTD", compression="zstd")
-refused_coding("webp", "libtiff and Pillow suites", "compression 50001", "WEBP", compression="webp")
-refused_coding("jpeg_xl", TIFFFILE, "compression 50002", "JPEGXL", compression="jpegxl")
-refused_coding("jpeg_xr", "tifffile suite, CZI", "compression 34934", "JPEGXR", compression="jpegxr")
-refused_coding("lerc", "libtiff suite, GDAL", "compression 34887", "LERC", compression="lerc")
-planes = dict(image=PLANES, planarconfig="separate")
-refused_coding("planar_jpeg", TIFFFILE, "JPEG in separate planes", compression="jpeg", **planes)
-refused_coding("signed", TIFFFILE, "not unsigned", image=(LEVELS[1].astype(int) - 128).astype(np.int8))
-floats = LEVELS[1].astype(np.float32) / 255
-refused_coding("float_predictor", TIFFFILE, "32 bits per sample", image=floats, predictor=3)
+CODECS, FLOATS = "codecs of libtiff, tifffile", LEVELS[1].astype(np.float32) / 255
+refused_layout("lzma", CODECS, "compression 34925")(coded("LZMA", compression="lzma"))
+refused_layout("zstd", CODECS, "compression 50000")(coded("ZSTD", compression="zstd"))
+refused_layout("webp", CODECS, "compression 50001")(coded("WEBP", compression="webp"))
+refused_layout("jpeg_xl", CODECS, "compression 50002")(coded("JPEGXL", compression="jpegxl"))
+refused_layout("jpeg_xr", "tifffile, CZI", "compression 34934")(coded("JPEGXR", compression="jpegxr"))
+refused_layout("lerc", CODECS, "compression 34887")(coded("LERC", compression="lerc"))
+planes = coded(image=PLANES, planarconfig="separate", compression="jpeg")
+refused_layout("planar_jpeg", CODECS, "JPEG in separate planes")(planes)
+signed = (LEVELS[1].astype(int) - 128).astype(np.int8)
+refused_layout("signed", "image-tiff suite", "not unsigned")(coded(image=signed))
+refused_layout("bits_32", "image-tiff suite", "32 bits per sample")(coded(image=LEVELS[1].astype(np.uint32)))
+refused_layout("half_float", "image-tiff suite", "16 bits per sample")(coded(image=FLOATS.astype(np.float16)))
+refused_layout("float_predictor", CODECS, "32 bits per sample")(coded(image=FLOATS, predictor=3))
 
 
-@refused_layout("predictor_3", TIFFFILE, "predictor 3")
+def oriented(value):
+    return lambda p: pages(p, (BASE, dict(TILED, extratags=[(274, 3, 1, value, True)])))
+
+
+refused_layout("orientation_2", "large_image suite", "orientation 2", "upright")(oriented(2))
+refused_layout("orientation_3", "large_image suite", "orientation 3", "upright")(oriented(3))
+refused_layout("orientation_4", "large_image suite", "orientation 4", "upright")(oriented(4))
+refused_layout("orientation_5", "large_image suite", "orientation 5", "upright")(oriented(5))
+refused_layout("orientation_7", "large_image suite", "orientation 7", "upright")(oriented(7))
+refused_layout("orientation_8", "large_image suite", "orientation 8", "upright")(oriented(8))
+
+
+@refused_layout("predictor_3", CODECS, "predictor 3")
 def predictor_3(p):
     pages(p, (LEVELS[1], dict(TILED, predictor=2)))
     with_value(p, 317, 3)
 
 
-@refused_layout("fill_order", "libtiff suite, fax", "FillOrder 2")
+@refused_layout("fill_order", "fax machines", "FillOrder 2")
 def fill_order(p):
     pages(p, (LEVELS[1], dict(TILED, compression="lzw", extratags=[(269, 3, 1, 2, True)])))
     renamed(p, 269, 266)
@@ -1006,56 +1010,54 @@ def turned_mask(d):
     return dict(answer, line=within("--regions-mpp", 8 * MPP), result=regions_of(32 * 16 * (8 * MPP / 1000) ** 2))
 
 
-def qupath(name, kind, **root):
+def qupath(path, outline):
     """Regions of QuPath with one annotation of 256 px below the object of the whole image."""
 
-    def draw(d):
-        p = d / f"{name}.geojson"
-        square = lambda side: [[[0, 0], [side, 0], [side, side], [0, side], [0, 0]]]
-        polygon = lambda side: dict(type="Polygon", coordinates=square(side))
-        about = dict(objectType="annotation", classification=dict(name="Tumor"))
-        child = dict(type="Feature", geometry=polygon(256), properties=about)
-        geometry = polygon(512) if root.get("outlined") else None
-        above = dict(type="Feature", geometry=geometry, properties=dict(objectType="root", childObjects=[child]))
-        p.write_text(json.dumps([above]))
-        return dict(reads(p), line=within(), result=regions_of((256 * MPP / 1000) ** 2))
+    def polygon(side):
+        return dict(type="Polygon", coordinates=[[[0, 0], [side, 0], [side, side], [0, side], [0, 0]]])
 
-    draw.__name__ = name
-    case("QuPath", kind)(draw)
+    about = dict(objectType="annotation", classification=dict(name="Tumor"))
+    child = dict(type="Feature", geometry=polygon(256), properties=about)
+    above = dict(type="Feature", geometry=outline and polygon(outline))
+    path.write_text(json.dumps([dict(above, properties=dict(objectType="root", childObjects=[child]))]))
+    return dict(reads(path), line=within(), result=regions_of((256 * MPP / 1000) ** 2))
 
 
-qupath("below_root", "an annotation below a root object")
-qupath("below_outlined_root", "an annotation below a root object with an outline", outlined=True)
+@case("QuPath", "an annotation below a root object")
+def below_root(d):
+    return qupath(d / "below_root.geojson", None)
+
+
+@case("QuPath", "an annotation below a root object with an outline")
+def below_outlined_root(d):
+    return qupath(d / "below_outlined_root.geojson", 512)
 
 
 def km(path, out):
     return ["survival", "km", "--table", path, "--time", "months", "--event", "died"]
 
 
-def open_marks(name, kind, text):
-    def draw(d):
-        p = d / f"{name}.csv"
-        p.write_text(text)
+def open_marks(path, text):
+    path.write_text(text)
 
-        def closed(out):
-            out = out.with_suffix(".csv")
-            out.write_text(text.replace('"', ""))
-            return out
+    def closed(out):
+        out = out.with_suffix(".csv")
+        out.write_text(text.replace('"', ""))
+        return out
 
-        words = f"{name}.csv: line 2: a cell in quotation marks takes the next line"
-        return dict(refuses(p, words, "close the mark", remedy=closed), line=km)
-
-    draw.__name__ = name
-    case("notes typed by hand", kind)(draw)
+    words = f"{path.name}: line 2: a cell in quotation marks takes the next line"
+    return dict(refuses(path, words, "close the mark", remedy=closed), line=km)
 
 
-open_marks(
-    "open_marks", "two open quotation marks in rows of two columns", 'months,died\n12,"1\n5,0"\n3,1\n9,0\n'
-)
-open_marks(
-    "open_marks_blank", "two open quotation marks and a blank behind each comma",
-    'months, died, note\n12, 1, "near the edge\n5, 0, out of focus"\n3, 1, sound\n',
-)
+@case("notes typed by hand", "open quotation marks in rows of two columns")
+def open_marks_of_two(d):
+    return open_marks(d / "open_marks.csv", 'months,died\n12,"1\n5,0"\n3,1\n9,0\n')
+
+
+@case("notes typed by hand", "open marks, a blank behind each comma")
+def open_marks_blank(d):
+    text = 'months, died, note\n12, 1, "near the edge\n5, 0, out of focus"\n3, 1, sound\n'
+    return open_marks(d / "open_marks_blank.csv", text)
 
 
 # Personal data in files.
@@ -1117,23 +1119,23 @@ def says_twice(d):
     return reads(p, info=whole(mpp=MPP), values=BASE, names=["tiff.ImageDescription"])
 
 
-def bare_label(name, kind, options, found):
+def bare_label(path, options, found):
     """A label of the slide's shape, which nothing names, in front of its level."""
-
-    def draw(d):
-        p = d / f"{name}.svs"
-        y, x = np.mgrid[0:256, 0:256]
-        label = np.where(((x // 24 + y // 24) % 4 == 0)[..., None], 30, 250).astype(np.uint8).repeat(3, 2)
-        level = dict(TILED, description=SVS)
-        pages(p, (BASE, level), (label, options), (LEVELS[1], level))
-        return reads(p, values=BASE, names=[found])
-
-    draw.__name__ = name
-    case("de-identification", kind)(draw)
+    y, x = np.mgrid[0:256, 0:256]
+    label = np.where(((x // 24 + y // 24) % 4 == 0)[..., None], 30, 250).astype(np.uint8).repeat(3, 2)
+    level = dict(TILED, description=SVS)
+    pages(path, (BASE, level), (label, options), (LEVELS[1], level))
+    return reads(path, values=BASE, names=[found])
 
 
-bare_label("bare_label", "an unnamed label of the slide's shape", STRIPS, "image image-1")
-bare_label("bare_tiled_label", "an unnamed label of the slide's shape in tiles", TILED, "level 2")
+@case("de-identification", "an unnamed label of the slide's shape")
+def bare_square_label(d):
+    return bare_label(d / "bare_label.svs", STRIPS, "image image-1")
+
+
+@case("de-identification", "an unnamed label of the slide's shape in tiles")
+def bare_tiled_label(d):
+    return bare_label(d / "bare_tiled_label.svs", TILED, "level 2")
 
 
 @case("de-identification", "comment of a JPEG")
@@ -1317,7 +1319,7 @@ def dicom_scenes(d):
     return in_folder(p, refuses(p, "several scenes", "400 x 300", remedy=alone(p)))
 
 
-@dicom_case("rescans in one series", "two scenes of one shape and one spacing in a DICOM series")
+@dicom_case("rescans in one series", "two scenes of one spacing in DICOM")
 def dicom_one_spacing(d):
     p = d / "dicom_one_spacing/first.dcm"
     dicom(p)
