@@ -371,10 +371,9 @@ fn a_slide_that_nobody_has_begun_is_named_by_every_verb() {
     let slides = ["one", "three"].map(|name| serde_json::json!({"name": name, "columns": []}));
     let list = serde_json::json!({"schema": "mithras.list/1", "slides": slides});
     fs::write(at.join("run/.runs/list-0123456789abcdef.json"), list.to_string()).unwrap();
-    for verb in [
-        &["recount", "run", "--reviews", "anna"][..],
-        &["export", "qupath", "run", "--out", "q"],
-    ] {
+    for verb in
+        [&["recount", "run", "--reviews", "anna"][..], &["export", "qupath", "run", "--out", "q"]]
+    {
         let printed = ends(at, 3, verb);
         assert!(printed.contains("three: detection has not begun"), "{verb:?}: {printed}");
     }

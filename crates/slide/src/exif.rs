@@ -34,6 +34,14 @@ pub(crate) fn orientation(block: &[u8]) -> Option<u64> {
     Some(value.max(1))
 }
 
+/// The orientation that an XMP packet states, as an attribute or an element (XMP, part 2, TIFF namespace).
+pub(crate) fn orientation_of_xmp(packet: &[u8]) -> Option<u64> {
+    const NAME: &[u8] = b"tiff:Orientation";
+    let at = packet.windows(NAME.len()).position(|w| w == NAME)? + NAME.len();
+    let mut value = packet[at..].iter().skip_while(|b| b"=\"'> \t\r\n".contains(b));
+    value.next().filter(|b| b.is_ascii_digit()).map(|b| u64::from(b - b'0').max(1))
+}
+
 /// What to do about an image that [`refused`] names.
 pub(crate) const UPRIGHT: &str = "save it upright, with orientation 1";
 
@@ -144,6 +152,14 @@ mod tests {
             assert_eq!(orientation(&long), Some(6));
         }
         assert_eq!(orientation(b"nothing"), None);
+        for (packet, stated) in [
+            ("<rdf:Description tiff:Orientation=\"6\"/>", Some(6)),
+            ("<tiff:Orientation>3</tiff:Orientation>", Some(3)),
+            ("<tiff:Orientation/>", None),
+            ("<tiff:ImageWidth>3</tiff:ImageWidth>", None),
+        ] {
+            assert_eq!(orientation_of_xmp(packet.as_bytes()), stated, "{packet}");
+        }
     }
 
     #[test]

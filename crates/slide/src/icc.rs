@@ -1,7 +1,7 @@
 //! Texts of an ICC colour profile (ICC.1:2022, sections 7.2, 9.2 and 10): descriptions of profile, device and maker,
 //! and whatever else is in it that is not numbers.
 
-use crate::privacy::{holds_words, is_of_known_words};
+use crate::privacy::{holds_date, holds_words, is_of_known_words};
 use std::ops::Range;
 
 /// Types of values that are numbers alone; the last are Apple's.
@@ -143,7 +143,8 @@ pub(crate) fn is_technical(text: &str) -> bool {
 /// Whether a text holds a word, and not only those of devices and colour spaces.
 fn is_personal(text: &str) -> bool {
     let is_foreign = text.chars().any(|c| !c.is_ascii() && c.is_alphabetic());
-    (is_foreign || holds_words(text.as_bytes())) && !is_technical(text)
+    let is_text = is_foreign || holds_words(text.as_bytes()) || holds_date(text);
+    is_text && !is_technical(text)
 }
 
 /// The texts that describe neither a known device nor a colour space, by the name of their tag.
@@ -222,6 +223,7 @@ mod tests {
             "sRGB, Jane Doe",
             "Aperio of Jane",
             "Carl Gray",
+            "2021-03-04",
             "Иванов",
             "李伟",
         ] {

@@ -146,6 +146,34 @@ mod tests {
         }
     }
 
+    /// Behind the size of a JPEG, with the mark of a JPEG in a PNG, and in XMP alone.
+    #[test]
+    fn an_orientation_counts_wherever_it_is_stated() {
+        let picture = image::RgbImage::from_pixel(4, 4, image::Rgb([9, 8, 7]));
+        let jpeg = encoded(picture.clone(), ImageFormat::Jpeg);
+        let scan = jpeg.windows(2).position(|w| w == [0xFF, 0xDA]).unwrap();
+        let segment = |body: &[u8]| {
+            let length = (body.len() as u16 + 2).to_be_bytes();
+            [&jpeg[..scan], &[0xFF, 0xE1], &length, body, &jpeg[scan..]].concat()
+        };
+        let xmp = b"http://ns.adobe.com/xap/1.0/\0<a tiff:Orientation=\"6\"/>";
+        let png = encoded(picture, ImageFormat::Png);
+        let chunk = |kind: &[u8], body: &[u8]| {
+            let length = (body.len() as u32).to_be_bytes();
+            let mut crc = flate2::Crc::new();
+            crc.update(&[kind, body].concat());
+            [&png[..33], &length, kind, body, &crc.sum().to_be_bytes(), &png[33..]].concat()
+        };
+        let marked = [&b"Exif\0\0"[..], &exif_block(6)].concat();
+        let packet = b"XML:com.adobe.xmp\0\0\0\0\0<tiff:Orientation>6</tiff:Orientation>";
+        for turned in
+            [segment(&marked), segment(xmp), chunk(b"eXIf", &marked), chunk(b"iTXt", packet)]
+        {
+            let refused = read_picture(&turned).unwrap_err().to_string();
+            assert!(refused.contains("orientation 6"), "{refused}");
+        }
+    }
+
     #[test]
     fn what_is_not_opaque_is_on_white() {
         let picture =

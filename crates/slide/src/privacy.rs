@@ -424,7 +424,7 @@ pub(crate) fn is_of_known_words(text: &str, more: &[&str]) -> bool {
 
 /// Whether three numbers in a row can be a day, a month and a year: one of four digits, first or last, whatever parts
 /// them, or one of two between strokes. Versions have points between short numbers.
-fn holds_date(text: &str) -> bool {
+pub(crate) fn holds_date(text: &str) -> bool {
     let number = |s: &str, digits: usize| {
         let all = (1..=digits).contains(&s.len()) && s.chars().all(|c| c.is_ascii_digit());
         s.parse::<u32>().ok().filter(|_| all)

@@ -283,16 +283,26 @@ fn png_header(b: &[u8]) -> Result<Header, String> {
     };
     header.density =
         png::png_pixels_per_metre(b).map(|[x, y]| ("png.pHYs", f64::from(x), f64::from(y)));
+    let (mut block, mut packet) = (None, None);
     for chunk in png::chunks(b).take_while(|c| c.kind != b"IEND") {
-        if chunk.kind == b"eXIf" && chunk.whole.is_some() {
-            header.orientation = exif::orientation(chunk.body).unwrap_or(1);
+        match chunk.kind {
+            b"eXIf" if chunk.whole.is_some() => {
+                // Some write the mark of a JPEG in front.
+                let body = chunk.body.strip_prefix(b"Exif\0\0").unwrap_or(chunk.body);
+                block = exif::orientation(body);
+            }
+            b"iTXt" if chunk.body.starts_with(b"XML:com.adobe.xmp\0") => {
+                packet = exif::orientation_of_xmp(chunk.body);
+            }
+            _ => {}
         }
     }
+    header.orientation = block.or(packet).unwrap_or(1);
     Ok(header)
 }
 
 fn jpeg_header(b: &[u8]) -> Result<Header, String> {
-    let (mut density, mut orientation) = (None, 1);
+    let (mut frame, mut density, mut block, mut packet) = (None, None, None, None);
     for segment in jpeg::Segments::before_scans(b) {
         let (marker, body) = (segment.marker, &b[segment.body]);
         match marker {
@@ -309,7 +319,7 @@ fn jpeg_header(b: &[u8]) -> Result<Header, String> {
                 };
                 let (height, width) = (be32(&f[1..3]), be32(&f[3..5]));
                 let grey = body.get(5) == Some(&1);
-                return Ok(Header { height, width, unread, grey, orientation, density });
+                frame.get_or_insert((height, width, unread, grey));
             }
             0xE0 if body.starts_with(b"JFIF\0") && body.len() >= 12 => {
                 let per_metre = match body[7] {
@@ -321,10 +331,16 @@ fn jpeg_header(b: &[u8]) -> Result<Header, String> {
                 density = (per_metre > 0.0).then(|| ("jfif.density", of(8), of(10)));
             }
             0xE1 if body.starts_with(b"Exif\0\0") => {
-                orientation = exif::orientation(&body[6..]).unwrap_or(orientation);
+                block = exif::orientation(&body[6..]).or(block);
+            }
+            0xE1 if body.starts_with(b"http://ns.adobe.com/xap/1.0/\0") => {
+                packet = exif::orientation_of_xmp(body).or(packet);
             }
             _ => {}
         }
     }
-    Err("JPEG without a whole frame header before its image data".into())
+    let none = "JPEG without a whole frame header before its image data";
+    let (height, width, unread, grey) = frame.ok_or(none)?;
+    let orientation = block.or(packet).unwrap_or(1);
+    Ok(Header { height, width, unread, grey, orientation, density })
 }

@@ -294,7 +294,8 @@ pub(crate) fn rows<'a>(
         }
         sink(&rgb)?;
     }
-    Ok(())
+    let left = (stored.1.saturating_sub(size.1) * stored.0 * per_plane) as u64;
+    readers.into_iter().try_for_each(|reader| unpack::check_sum(c.compression, reader, left))
 }
 
 /// The upper left part of a picture.

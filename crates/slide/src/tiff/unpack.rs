@@ -31,6 +31,22 @@ pub(crate) fn reader<'a>(scheme: Compression, bytes: Box<dyn BufRead + 'a>) -> B
     }
 }
 
+/// Checks the sum at the end of a stream that has one, `left` bytes behind what was read: of damaged data it is the only
+/// sign. A stream that is cut before its sum, or that has more samples, is taken, as libtiff takes it.
+pub(crate) fn check_sum(
+    scheme: Compression,
+    reader: Box<dyn Read + '_>,
+    left: u64,
+) -> Result<(), Fault> {
+    if scheme != Compression::Deflate {
+        return Ok(());
+    }
+    match io::copy(&mut reader.take(left + 1), &mut io::sink()) {
+        Err(e) if e.kind() != io::ErrorKind::UnexpectedEof => Err(fault(scheme, &e)),
+        _ => Ok(()),
+    }
+}
+
 /// Fills `out` with the bytes that runs represent.
 pub(crate) fn packbits(bytes: &[u8], out: &mut [u8]) -> Result<(), String> {
     let mut runs = PackBits { bytes, left: 0, repeat: None };
@@ -146,6 +162,25 @@ mod tests {
             let half = Box::new(Cursor::new(&bytes[..bytes.len() / 2]));
             let e = reader(scheme, half).read_exact(&mut out).unwrap_err();
             assert!(describe(scheme, &e).contains("cut short"), "{scheme:?}: {e}");
+        }
+        // A changed byte of zlib's sum, a sum that is cut off, and one row more than are read.
+        let mut deflate = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+        deflate.write_all(&plain).unwrap();
+        let sound = deflate.finish().unwrap();
+        let mut changed = sound.clone();
+        *changed.last_mut().unwrap() ^= 1;
+        let cut = sound[..sound.len() - 4].to_vec();
+        for (bytes, read, holds) in [
+            (&sound, plain.len(), true),
+            (&sound, plain.len() - 100, true),
+            (&changed, plain.len(), false),
+            (&changed, plain.len() - 100, false),
+            (&cut, plain.len(), true),
+        ] {
+            let mut r = reader(Compression::Deflate, Box::new(Cursor::new(bytes)));
+            r.read_exact(&mut vec![0; read]).unwrap();
+            let sum = check_sum(Compression::Deflate, r, (plain.len() - read) as u64);
+            assert_eq!(sum.is_ok(), holds, "{sum:?}");
         }
         let mut run = reader(Compression::PackBits, Box::new(Cursor::new([128u8, 254, 9])));
         let mut out = [0; 3];
