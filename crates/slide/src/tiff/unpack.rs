@@ -31,8 +31,8 @@ pub(crate) fn reader<'a>(scheme: Compression, bytes: Box<dyn BufRead + 'a>) -> B
     }
 }
 
-/// Checks the sum at the end of a stream that has one, `left` bytes behind what was read: of damaged data it is the only
-/// sign. A stream that is cut before its sum, or that has more samples, is taken, as libtiff takes it.
+/// Checks the sum at the end of a stream that has one, `left` bytes behind what was read: of damaged data it is often
+/// the only sign. A stream that is cut before its sum, or that has more samples, is taken, as libtiff takes it.
 pub(crate) fn check_sum(
     scheme: Compression,
     reader: Box<dyn Read + '_>,
