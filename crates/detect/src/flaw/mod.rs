@@ -252,30 +252,38 @@ fn colour([r, g, b]: [u8; 3]) -> [bool; 2] {
 struct Luma {
     width: usize,
     height: usize,
-    data: Vec<i32>,
+    data: Vec<i16>,
 }
 
 impl Luma {
     fn from_tile(tile: &RgbTile, inside: (usize, usize), pool: usize) -> Self {
         let (width, height) = (inside.0 / pool, inside.1 / pool);
         let mut data = vec![0; width * height];
+        let mut sums = vec![0_i32; width];
+        let luma = |[r, g, b]: [i32; 3]| 77 * r + 150 * g + 29 * b;
         for (y, row) in data.chunks_exact_mut(width.max(1)).enumerate() {
+            sums.fill(0);
             for line in 0..pool {
                 let start = 3 * (y * pool + line) * tile.width;
                 let pixels = tile.data[start..start + 3 * width * pool].as_chunks::<3>().0;
-                for (sum, part) in row.iter_mut().zip(pixels.chunks_exact(pool)) {
-                    for [r, g, b] in part {
-                        *sum += 77 * i32::from(*r) + 150 * i32::from(*g) + 29 * i32::from(*b);
+                // At 0.25 um/px, where the number of pixels is known beforehand.
+                if pool == 2 {
+                    for (sum, [p, q]) in sums.iter_mut().zip(pixels.as_chunks().0) {
+                        *sum += luma([0, 1, 2].map(|c| i32::from(p[c]) + i32::from(q[c])));
                     }
+                    continue;
+                }
+                for (sum, part) in sums.iter_mut().zip(pixels.chunks_exact(pool)) {
+                    *sum += part.iter().map(|p| luma(p.map(i32::from))).sum::<i32>();
                 }
             }
             let whole = 16 * (pool * pool) as i32;
-            row.iter_mut().for_each(|v| *v /= whole);
+            row.iter_mut().zip(&sums).for_each(|(v, sum)| *v = (sum / whole) as i16);
         }
         Self { width, height, data }
     }
 
-    fn row(&self, y: usize) -> &[i32] {
+    fn row(&self, y: usize) -> &[i16] {
         &self.data[y * self.width..][..self.width]
     }
 }
@@ -289,9 +297,13 @@ struct Steps {
 
 impl Steps {
     /// Pairs up to the end of the shorter side.
-    fn add(&mut self, a: &[i32], b: &[i32]) {
-        let square = |(a, b): (&i32, &i32)| u64::from((a - b).unsigned_abs().pow(2));
-        self.sum += a.iter().zip(b).map(square).sum::<u64>();
+    fn add(&mut self, a: &[i16], b: &[i16]) {
+        // The square of the largest step, 4,080, so often, is below 2^31.
+        const MOST: usize = 128;
+        let square = |(a, b): (&i16, &i16)| i32::from(a - b).pow(2);
+        for (a, b) in a.chunks(MOST).zip(b.chunks(MOST)) {
+            self.sum += u64::from(a.iter().zip(b).map(square).sum::<i32>().unsigned_abs());
+        }
         self.pairs += a.len().min(b.len()) as u64;
     }
 
