@@ -51,6 +51,8 @@ TUPLE_LIMIT = 0
 VAGUE = ("of", "on", "one", "told", "said", "asked", "judge", "judged", "keep", "ask", "found", "said_once")
 #: Type names that do not say what the type is.
 VAGUE_TYPES = ("Found", "Said", "Standing", "Asked", "Voices", "Told")
+#: Names of modules that do not say what is in the file.
+VAGUE_MODULES = ("apart", "ahead", "crowd", "guard", "words", "found", "pace", "desk", "weigh", "within")
 #: A type with two versions for two builds, of which one is compiled.
 TWO_BUILDS = {("remote", "Object")}
 
@@ -135,6 +137,8 @@ def public_names(sources):
         functions += [f"{name}: {w}" for w in re.findall(r"^ *[\w() ]*\bfn (\w+)", code, re.M) if w in VAGUE]
         names = re.findall(r"^ *[\w() ]*\b(?:struct|enum|trait|type) (\w+)", code, re.M)
         functions += [f"{name}: {w}" for w in names if w in VAGUE_TYPES]
+        modules = re.findall(r"^ *(?:pub(?:\([\w ]+\))? )?mod (\w+);", code, re.M)
+        functions += [f"{name}: module {w}" for w in modules if w in VAGUE_MODULES]
     twice = [f"{c}: {w} in {', '.join(sorted(at))}" for (c, w), at in sorted(places.items()) if len(at) > 1]
     return twice, functions
 
