@@ -162,7 +162,7 @@ impl Packed {
         let panel = self.panels[i];
         let within = column - panel.column;
         let columns = (panel.wide / panel.registers).min(panel.columns - within);
-        // Without depth there are none.
+        // A matrix without depth is empty.
         let values = self.values.get_mut(panel.at + within..).unwrap_or_default();
         Register { values, wide: panel.wide, columns }
     }

@@ -197,7 +197,7 @@ fn apply_avx2(source: &[u8], tx: &Taps, ty: &Taps, background: u8) -> Vec<u8> {
     body(source, tx, ty, background)
 }
 
-/// The same for few taps a pixel: three times as fast. `width`: source pixels of a row.
+/// The same, faster, for few taps a pixel. `width`: source pixels of a row.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn few_avx2(source: &[u8], tx: &[Few], ty: &[Few], width: usize, background: u8) -> Vec<u8> {
@@ -237,7 +237,7 @@ fn horizontal_avx2(mid: &[i16], tx: &[Few], line: &mut [u8]) {
     for (pixel, x) in line.as_chunks_mut::<3>().0.iter_mut().zip(tx) {
         let from = &mid[3 * x.at..];
         let (Some(first), Some(next)) = (from.first_chunk(), from[1..].first_chunk()) else {
-            return;
+            unreachable!("three pixels of a row are nine words")
         };
         let [a, b, c] = x.weights;
         let sum = _mm_add_epi32(

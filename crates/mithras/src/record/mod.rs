@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// Version 2: which image of a file is the slide, tiles that a level leaves out, levels that contradict finer ones and
 /// undeclared opacity are settled by the rules of the crate `slide`.
-/// Version 3: black parts and dark frames are neither tissue nor glass.
+/// Version 3: black parts and dark frames are neither tissue nor glass; regions below other objects count.
 pub const RESULTS_VERSION: u32 = 3;
 
 /// SHA-256 of the detections of two drawn slides by this version, one of them with tiles left out: the test
