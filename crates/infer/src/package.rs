@@ -2,7 +2,7 @@
 
 use crate::card::{CardError, ModelCard};
 use base::digest::{sha256, sha256_parts};
-use std::borrow::Cow;
+use prost::bytes::Bytes;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -23,16 +23,32 @@ pub fn weights_in(folder: PathBuf) {
 }
 
 /// A file of a bundled package that is not built in, by its place in the folder of weights.
-fn external_weights(place: &str) -> Option<Cow<'static, [u8]>> {
+fn external_weights(place: &str) -> Option<Bytes> {
     let folder = WEIGHTS_IN.get().cloned().or_else(|| {
         let program = std::env::current_exe().ok()?;
         Some(program.parent()?.parent()?.join(WEIGHTS))
     })?;
-    base::file::read_whole(folder.join(place)).ok().map(Cow::Owned)
+    base::file::read_whole(folder.join(place)).ok().map(Bytes::from)
 }
+
+/// What the origin of a bundled package begins with.
+const BUNDLED_ORIGIN: &str = "bundled:";
 
 /// Largest card, bytes.
 const LARGEST_CARD: u64 = 16 << 20;
+
+/// A network's bytes.
+struct File {
+    bytes: Bytes,
+    /// Part of this binary: a test compares its digest with the card's, so that no start has to.
+    built_in: bool,
+}
+
+impl File {
+    fn read(bytes: impl Into<Bytes>) -> Self {
+        Self { bytes: bytes.into(), built_in: false }
+    }
+}
 
 /// A card with its networks, each equal to the card's SHA-256.
 #[derive(Clone)]
@@ -41,11 +57,11 @@ pub struct ModelPackage {
     pub card: ModelCard,
     /// Folder, or `bundled:<name>`.
     pub origin: String,
-    segmenter: Option<Cow<'static, [u8]>>,
-    classifier: Option<Cow<'static, [u8]>>,
-    screen: Option<Cow<'static, [u8]>>,
+    pub(crate) segmenter: Option<Bytes>,
+    pub(crate) classifier: Option<Bytes>,
+    pub(crate) screen: Option<Bytes>,
     /// In the order in which they run; empty where absent.
-    encoder: Vec<Cow<'static, [u8]>>,
+    pub(crate) encoder: Vec<Bytes>,
 }
 
 impl std::fmt::Debug for ModelPackage {
@@ -130,7 +146,7 @@ impl ModelPackage {
             .map_err(|e| PackageError::Read { path: e.path, source: e.source })?;
         let text = String::from_utf8_lossy(&text).into_owned();
         Self::assemble(&path.display().to_string(), &text, |file| {
-            read(dir.join(file)).map(Cow::Owned)
+            read(dir.join(file)).map(File::read)
         })
         .map(|p| Self { origin: dir.display().to_string(), ..p })
     }
@@ -153,15 +169,16 @@ impl ModelPackage {
             .iter()
             .find(|(n, _)| *n == name || n.strip_prefix("mithras-") == Some(name))
             .ok_or_else(|| PackageError::Unknown { name: name.into(), known: known() })?;
-        let bytes = |file: &str| {
+        let find = |file: &str| {
             let (_, place, built_in) = files.iter().find(|(f, ..)| *f == file)?;
-            built_in.map(Cow::Borrowed).or_else(|| external_weights(place))
+            let built_in = built_in.map(|b| File { bytes: Bytes::from_static(b), built_in: true });
+            built_in.or_else(|| external_weights(place).map(File::read))
         };
-        let origin = format!("bundled:{name}");
-        let card = bytes("card.toml").unwrap_or_default();
+        let origin = format!("{BUNDLED_ORIGIN}{name}");
+        let card = find("card.toml").map(|f| f.bytes).unwrap_or_default();
         let text = String::from_utf8_lossy(&card);
         Self::assemble(&origin, &text, |file| {
-            bytes(file)
+            find(file)
                 .ok_or_else(|| PackageError::NoWeights { name: name.into(), file: file.into() })
         })
     }
@@ -183,12 +200,17 @@ impl ModelPackage {
         let text = card
             .to_toml()
             .map_err(|source| PackageError::Card { origin: origin.into(), source })?;
-        let mut parts = parts.into_iter().map(Cow::Owned);
+        let mut parts = parts.into_iter().map(File::read);
         Self::assemble(origin, &text, |file| {
             parts
                 .next()
                 .ok_or_else(|| PackageError::NoWeights { name: origin.into(), file: file.into() })
         })
+    }
+
+    /// Whether it belongs to this program.
+    pub(crate) fn is_bundled(&self) -> bool {
+        self.origin.starts_with(BUNDLED_ORIGIN)
     }
 
     /// Names of the packages built in.
@@ -259,18 +281,21 @@ impl ModelPackage {
 
     /// The same bytes, without a copy of them.
     pub(crate) fn into_encoder(self) -> Vec<Vec<u8>> {
-        self.encoder.into_iter().map(Cow::into_owned).collect()
+        self.encoder.into_iter().map(Vec::from).collect()
     }
 
     fn assemble(
         origin: &str,
         card: &str,
-        mut load: impl FnMut(&str) -> Result<Cow<'static, [u8]>, PackageError>,
+        mut load: impl FnMut(&str) -> Result<File, PackageError>,
     ) -> Result<Self, PackageError> {
         let card = ModelCard::parse(card)
             .map_err(|source| PackageError::Card { origin: origin.into(), source })?;
         let mut network = |file: &str, expected: &str| {
-            let bytes = load(file)?;
+            let File { bytes, built_in } = load(file)?;
+            if built_in {
+                return Ok(bytes);
+            }
             let actual = sha256(&bytes);
             if actual == expected {
                 Ok(bytes)

@@ -275,8 +275,19 @@ fn a_network_of_another_card_is_refused_with_both_digests() {
 fn what_is_not_bundled_is_said() {
     let e = ModelPackage::bundled_named("no-such").unwrap_err().to_string();
     assert!(e.contains("no-such") && e.contains("give a package folder"), "{e}");
+}
+
+/// No start computes these digests.
+#[test]
+fn bundled_networks_are_those_of_their_cards() {
     for name in ModelPackage::bundled_names() {
-        ModelPackage::bundled_named(name).unwrap();
+        let package = ModelPackage::bundled_named(name).unwrap();
+        let c = &package.card;
+        let stated = c.segmenter.iter().map(|s| &s.sha256);
+        let stated = stated.chain(c.classifier.iter().map(|c| &c.sha256));
+        let stated: Vec<_> = stated.chain(c.screen.iter().map(|s| &s.sha256)).collect();
+        let found: Vec<_> = package.files().map(|(_, bytes)| base::digest::sha256(bytes)).collect();
+        assert!(!found.is_empty() && stated.into_iter().eq(&found), "{name}");
     }
 }
 

@@ -39,6 +39,7 @@ use base::panics;
 use loader::{Backend, Loader};
 use mitosis::{Classifier, Encoder, PortError, RgbTile, Scaled, Screened, Segmenter, Symmetric};
 use part::{Part, f32_network};
+use prost::bytes::Bytes;
 use std::fmt;
 
 /// The networks of a package, ready to run, and what runs them.
@@ -182,7 +183,7 @@ fn open_on(
         |network, reason| EngineError::Model { origin: package.origin.clone(), network, reason };
 
     let mut first = None;
-    if let (Some(card), Some(bytes)) = (&package.card.segmenter, package.segmenter()) {
+    if let (Some(card), Some(bytes)) = (&package.card.segmenter, &package.segmenter) {
         let boxes = card.boxes.as_ref().map(BoxesCard::sides);
         let output = match &boxes {
             None => Output { name: OUTPUT, shape: &[1, card.window, card.window] },
@@ -200,8 +201,8 @@ fn open_on(
     }
     // The classifier, and behind it the screen that decides what it sees.
     let mut second = vec![];
-    if let (Some(card), Some(bytes)) = (&package.card.classifier, package.classifier()) {
-        let screen = package.card.screen.as_ref().zip(package.screen());
+    if let (Some(card), Some(bytes)) = (&package.card.classifier, &package.classifier) {
+        let screen = package.card.screen.as_ref().zip(package.screen.as_ref());
         let screen = screen.map(|(s, bytes)| (s.as_classifier(card), bytes, "screen"));
         for (card, bytes, name) in [(card.clone(), bytes, "classifier")].into_iter().chain(screen) {
             let output = Output { name: OUTPUT, shape: &[card.width()] };
@@ -219,16 +220,19 @@ fn open_on(
     let mut classifier_batch = second.first().map_or(0, |(_, part)| part.batch());
     let parts = first.iter().map(|(_, part)| part).chain(second.iter().map(|(_, part)| part));
     let engine = loader.report.engine.clone();
+    // Tests run the bundled networks on it.
+    let trial = !(backend == Backend::Native && package.is_bundled());
     let stages = loader.load_all(
         &parts.map(Part::network).collect::<Vec<_>>(),
         &|i, session| match (&first, i) {
             (Some((card, part)), 0) => {
-                Stage::first(OnnxSegmenter::new(session, engine.clone(), card, part.batch()), card)
+                let network = OnnxSegmenter::new(session, engine.clone(), card, part.batch());
+                Stage::first(network, trial.then_some(card))
             }
             _ => {
                 let (card, part) = &second[i - usize::from(first.is_some())];
                 let network = OnnxClassifier::new(session, engine.clone(), card, part.batch());
-                Stage::second(network, card)
+                Stage::second(network, trial.then_some(card))
             }
         },
     )?;
@@ -261,8 +265,8 @@ fn open_on(
     let mut encoder = None;
     if let Some(card) = &package.card.encoder {
         let output = Output { name: EMBEDDING, shape: &[card.width] };
-        let files: Vec<&[u8]> = package.encoder().collect();
-        let chained = onnx::chain(&files, card.input, output).map_err(|(i, e)| {
+        let files = &package.encoder;
+        let chained = onnx::chain(files, card.input, output).map_err(|(i, e)| {
             let file = card.files().nth(i).filter(|_| files.len() > 1);
             misfit("encoder", file.map_or_else(|| e.clone(), |(file, _)| format!("`{file}`: {e}")))
         })?;
@@ -275,7 +279,7 @@ fn open_on(
         let shape = |link: &onnx::Link| [&[classifier_batch], &*link.sides].concat();
         let shapes: Vec<_> = chained.links.iter().map(shape).collect();
         let networks =
-            chained.links.iter().zip(&shapes).zip(&files).map(|((link, shape), onnx)| Network {
+            chained.links.iter().zip(&shapes).zip(files).map(|((link, shape), onnx)| Network {
                 input: &link.input,
                 bf16_from: bf16.then_some(&link.input),
                 ..f32_network(onnx, shape, &link.output, &link.symbols)
@@ -327,7 +331,8 @@ pub(crate) fn given(
     options: &EngineOptions,
 ) -> Result<Vec<f32>, EngineError> {
     let misfit = |reason| EngineError::Model { origin: "the file".into(), network, reason };
-    let part = Part::read(onnx, side, output, 1).map_err(misfit)?;
+    let onnx = Bytes::copy_from_slice(onnx);
+    let part = Part::read(&onnx, side, output, 1).map_err(misfit)?;
     let options = EngineOptions { threads: 1, ..options.clone() };
     Ok(outputs(&part.network(), images, &options, &misfit)?.1)
 }
@@ -373,21 +378,28 @@ pub(crate) fn outputs(
     Err(last)
 }
 
-/// A stage whose network was loaded, and run once on a grey tile: an engine that loads a network but cannot run it (a
-/// missing kernel, a provider without its device) must show before the work starts.
+/// A stage whose network was loaded, and on trial run once on a grey tile: an engine that loads a network but cannot run
+/// it (a missing kernel, a provider without its device) must show before the work starts.
 enum Stage {
     First(OnnxSegmenter),
     Second(Box<OnnxClassifier>),
 }
 
 impl Stage {
-    fn first(mut network: OnnxSegmenter, card: &SegmenterCard) -> Result<Self, PortError> {
-        network.probabilities(&[grey(card.window)])?;
+    fn first(mut network: OnnxSegmenter, trial: Option<&SegmenterCard>) -> Result<Self, PortError> {
+        if let Some(card) = trial {
+            network.probabilities(&[grey(card.window)])?;
+        }
         Ok(Self::First(network))
     }
 
-    fn second(mut network: OnnxClassifier, card: &ClassifierCard) -> Result<Self, PortError> {
-        network.classes(&[grey(card.crop)])?;
+    fn second(
+        mut network: OnnxClassifier,
+        trial: Option<&ClassifierCard>,
+    ) -> Result<Self, PortError> {
+        if let Some(card) = trial {
+            network.classes(&[grey(card.crop)])?;
+        }
         Ok(Self::Second(Box::new(network)))
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::onnx::{self, INPUT, Output};
 use crate::session::Network;
+use prost::bytes::Bytes;
 
 /// A network of images that is f32 throughout.
 pub(super) fn f32_network<'a>(
@@ -30,7 +31,7 @@ impl<'a> Part<'a> {
     /// # Errors
     /// A sentence on what the file does otherwise.
     pub(super) fn read(
-        onnx: &'a [u8],
+        onnx: &'a Bytes,
         side: usize,
         output: Output<'_>,
         batch: usize,

@@ -462,7 +462,7 @@ mod tests {
         assert_eq!(ops, ["Identity", "MatMul", "Identity"]);
         assert!(made.onnx.windows(3).any(|w| w == b"abc"), "fields that are not read are kept");
         let signature = super::super::signature(
-            &made.onnx,
+            &made.onnx.clone().into(),
             32,
             super::super::Output { name: EMBEDDING, shape: &[6] },
         )

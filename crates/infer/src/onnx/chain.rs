@@ -1,8 +1,10 @@
 //! What the files of one network must be: each takes the one value that the one before gives.
 
+use prost::bytes::Bytes;
+
 use super::{
-    Dimension, Graph, INPUT, MOST_VALUES, Output, Signature, Size, bounded, decode, dims_of, fixed,
-    gives, signature, takes, volume,
+    Dimension, Graph, INPUT, MOST_VALUES, Output, Signature, Size, bounded, dims_of, fixed, gives,
+    shared, signature, takes, volume,
 };
 
 /// What one file takes and gives.
@@ -33,7 +35,7 @@ pub(crate) struct Chained {
 /// # Errors
 /// The number of a file, and a sentence stating what it lacks.
 pub(crate) fn chain(
-    files: &[&[u8]],
+    files: &[Bytes],
     side: usize,
     output: Output<'_>,
 ) -> Result<Chained, (usize, String)> {
@@ -55,7 +57,7 @@ pub(crate) fn chain(
     let mut handed: Option<Value> = None;
     for (i, bytes) in files.iter().enumerate() {
         let fail = |e| (i, e);
-        let (_, graph) = decode(bytes).map_err(fail)?;
+        let (_, graph) = shared(bytes).map_err(fail)?;
         bounded(&graph, bytes.len()).map_err(fail)?;
         let link = match handed.take() {
             None => {

@@ -56,8 +56,12 @@ pub(crate) struct Output<'a> {
 ///
 /// # Errors
 /// A sentence on what differs.
-pub(crate) fn signature(onnx: &[u8], side: usize, output: Output<'_>) -> Result<Signature, String> {
-    let (_, graph) = decode(onnx)?;
+pub(crate) fn signature(
+    onnx: &Bytes,
+    side: usize,
+    output: Output<'_>,
+) -> Result<Signature, String> {
+    let (_, graph) = shared(onnx)?;
     bounded(&graph, onnx.len())?;
     let signature = takes(&graph, side)?;
     gives(&graph, output)?;
@@ -198,9 +202,13 @@ impl Values {
 }
 
 fn decode(onnx: &[u8]) -> Result<(Model, Graph), String> {
+    shared(&Bytes::copy_from_slice(onnx))
+}
+
+/// As [`decode`], without a copy of the file.
+fn shared(onnx: &Bytes) -> Result<(Model, Graph), String> {
     limits::limited(onnx)?;
-    let mut model = Model::decode(Bytes::copy_from_slice(onnx))
-        .map_err(|e| format!("not an ONNX file: {e}"))?;
+    let mut model = Model::decode(onnx.clone()).map_err(|e| format!("not an ONNX file: {e}"))?;
     let graph = model.graph.take().ok_or("not an ONNX file: it holds no graph")?;
     Ok((model, graph))
 }
