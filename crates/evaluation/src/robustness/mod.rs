@@ -4,6 +4,7 @@
 mod areas;
 mod card;
 mod chart;
+mod choose;
 pub mod crops;
 mod display;
 pub mod fold;

@@ -153,6 +153,13 @@ pub(super) struct Foreign {
     pub(super) mm2: f64,
 }
 
+impl Foreign {
+    /// Of both.
+    pub(super) fn with(self, other: Self) -> Self {
+        Self { accepted: self.accepted + other.accepted, mm2: self.mm2 + other.mm2 }
+    }
+}
+
 impl<'a> Prepared<'a> {
     pub(super) fn new(&OnScale { fold, shift }: &OnScale<'a>, platt: &Platt) -> Self {
         let scaled = |f: &ScoredCandidate| {
