@@ -12,7 +12,8 @@ mkdir -p "$logs"
 # Mostly run once, on a machine that has built nothing.
 export CARGO_INCREMENTAL=0
 
-step() { printf '\n== %s\n' "$*"; }
+# Seconds since the start, so that a log shows what the time goes into.
+step() { printf '\n== %s (%s s)\n' "$*" "$SECONDS"; }
 
 # in_background NAME COMMAND...: starts a step that runs while others do; ended NAME waits for it and prints its log.
 declare -A running
