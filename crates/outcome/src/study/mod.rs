@@ -59,23 +59,27 @@ pub fn study(clinical: &Table, plan: &StudyPlan) -> Result<Study> {
     analyse(clinical, plan, joined).map_err(|e| apart.unwrap_or(e))
 }
 
-fn roles(plan: &StudyPlan, covariates: Vec<String>) -> Roles {
+/// The parts of columns in models of `covariates` and both counts.
+fn roles(plan: &StudyPlan, covariates: &[String]) -> Roles {
+    let counts = FEATURES.map(|(key, _)| key.to_owned());
     Roles {
         time: plan.time.clone(),
         event: plan.event.clone(),
         event_value: plan.event_value.clone(),
         categorical: plan.categorical.clone(),
         cluster: Some(PATIENT.into()),
-        covariates,
+        covariates: [covariates, &counts].concat(),
         ..Roles::default()
     }
 }
 
 /// A frame of these covariates and both counts, with times in the reported unit.
 fn frame(plan: &StudyPlan, table: &Table, covariates: &[String]) -> Result<Frame> {
-    let mut all = covariates.to_vec();
-    all.extend(FEATURES.map(|(key, _)| key.to_owned()));
-    let mut frame = Frame::read(table, &roles(plan, all))?;
+    reported(plan, table, Frame::read(table, &roles(plan, covariates))?)
+}
+
+/// A frame with times in the reported unit, and with columns in its notes as the user calls them.
+fn reported(plan: &StudyPlan, table: &Table, mut frame: Frame) -> Result<Frame> {
     // A model has one of the counts.
     frame.allows(table, frame.names.len() - 1)?;
     let patient = plan.patient.as_deref().unwrap_or(&plan.join.1);
@@ -88,11 +92,15 @@ fn frame(plan: &StudyPlan, table: &Table, covariates: &[String]) -> Result<Frame
 }
 
 impl Cases {
+    /// Every number is read once: models with covariates have the outcomes and counts of those without.
     fn of_slides(plan: &StudyPlan, table: Table) -> Result<Self> {
         let counts = frame(plan, &table, &[])?;
         let adjusted = match plan.covariates.as_slice() {
             [] => None,
-            covariates => Some(frame(plan, &table, covariates)?),
+            covariates => {
+                let all = counts.with_covariates(&table, &roles(plan, &[]), covariates)?;
+                Some(reported(plan, &table, all)?)
+            }
         };
         Ok(Self { unit: SLIDES, table, counts, adjusted })
     }
