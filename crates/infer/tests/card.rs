@@ -27,6 +27,20 @@ fn a_card_is_read_as_written() {
 }
 
 #[test]
+fn a_card_with_the_earlier_name_of_a_key_is_read() {
+    let with = |key: &str| {
+        let (after, text) = ("opening_radius = 1\n", text());
+        assert!(text.contains(after));
+        ModelCard::parse(&text.replacen(after, &format!("{after}{key} = 12.0\n"), 1)).unwrap()
+    };
+    let (earlier, now) = (with("apart_um"), with("min_separation_um"));
+    assert_eq!(earlier.detector().unwrap().candidates.min_separation_um, Some(12.0));
+    assert_eq!(earlier, now);
+    let written = earlier.to_toml().unwrap();
+    assert!(written.contains("min_separation_um = 12.0") && !written.contains("apart_um"));
+}
+
+#[test]
 fn unknown_and_missing_keys_are_errors() {
     let e = refused("opening_radius = 1", "opening_radius = 1\nopenning = 2");
     assert!(e.contains("openning") && e.contains("opening_radius"), "{e}");

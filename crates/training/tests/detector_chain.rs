@@ -187,6 +187,30 @@ fn options(out: PathBuf) -> ChainOptions {
     }
 }
 
+/// Presets of runs from before the separation of candidates had its name: a run is resumed, and its first stage taken,
+/// where both presets are equal and have one digest.
+#[test]
+fn a_preset_with_the_earlier_name_of_a_key_is_the_same() {
+    let file = testkit::workspace().join("presets/detector-public.toml");
+    let text = fs::read_to_string(file).unwrap();
+    let earlier = |text: &str| {
+        let key = "\nmin_separation_um = ";
+        assert!(text.contains(key), "{text}");
+        text.replace(key, "\napart_um = ")
+    };
+    let read = |text: &str, set: &[String]| DetectorPreset::parse(text, set).unwrap();
+    let (now, before) = (read(&text, &[]), read(&earlier(&text), &[]));
+    assert_eq!((before.candidates.min_separation_um, &before), (Some(12.0), &now));
+    assert_eq!(before.digest(), now.digest());
+    assert_eq!(now.digest(), base::digest::sha256(earlier(&now.to_toml())), "as it was then");
+    for key in ["apart_um", "min_separation_um"] {
+        let set = [format!("candidates.{key}=9.0")];
+        for text in [&text, &earlier(&text)] {
+            assert_eq!(read(text, &set).candidates.min_separation_um, Some(9.0));
+        }
+    }
+}
+
 #[test]
 fn every_preset_of_a_detector_parses_and_says_how_it_is_run() {
     let mut seen = 0;

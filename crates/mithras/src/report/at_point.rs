@@ -6,7 +6,7 @@ use super::gather::{check_alike, gather};
 use super::record::{records, write_record};
 use super::run_file::RunFile;
 use super::slide_folder::{OWN, run_settings};
-use crate::batch::state::Status;
+use crate::batch::state::{Status, alike};
 use crate::batch::{self, DetectionState, Results, ResultsError, finished_results as results};
 use crate::batch::{RECORDS, lists};
 use crate::detector::{Thresholds, settings};
@@ -15,9 +15,10 @@ use crate::file::{self, Lock, LockError, MOST_BYTES, ReadError, Unfinished, Writ
 use crate::input::InputDigest;
 use crate::record::{GIVEN_POINT, NamedPoint, OWN_POINT, SlideRecord};
 use crate::regions;
-use base::digest::{Digest, Sha256, hex, sha256};
+use base::digest::{Digest, Sha256, hex};
 use base::json::JsonError;
 use base::remedy::{Remedied, Remedy};
+use base::renamed;
 use base::sealed::Sealed;
 use base::table::TableError;
 use base::text::Shown;
@@ -300,7 +301,8 @@ fn moved_state(
     let own: Vec<(String, String)> = OWN.iter().filter_map(value).collect();
     let run = run_settings(&state);
     let mut hash = Sha256::new();
-    if let Some(MovedConfig { after: config, .. }) = configs.iter().find(|c| c.before == run) {
+    if let Some(MovedConfig { after: config, .. }) = configs.iter().find(|c| alike(&c.before, &run))
+    {
         hash.update(digest(config));
         state.settings = settings(config);
     } else {
@@ -317,7 +319,7 @@ fn moved_state(
 
 /// Digest of a configuration.
 fn digest(config: &Value) -> String {
-    sha256(serde_json::to_vec(config).expect("JSON as it was read"))
+    renamed::digest(&serde_json::to_string(config).expect("JSON as it was read"))
 }
 
 /// The pictures of the figures: those of the run where they are the same, else cut from the slide.
