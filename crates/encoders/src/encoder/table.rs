@@ -8,13 +8,18 @@ use crate::efficientnet::Variant;
 use crate::vit::{Pool, Size, VitConfig};
 use crate::{resnet, swin};
 
-const HALF: Norm = ([0.5; 3], [0.5; 3]);
-const OPENAI: Norm =
-    ([0.481_454_66, 0.457_827_5, 0.408_210_73], [0.268_629_54, 0.261_302_6, 0.275_777_1]);
-const LUNIT: Norm =
-    ([0.703_229_9, 0.536_064_9, 0.660_966_3], [0.217_165_36, 0.260_815_74, 0.207_234_64]);
-const OPTIMUS: Norm = ([0.707_223, 0.578_729, 0.703_617], [0.211_883, 0.230_117, 0.177_517]);
-const HIBOU: Norm = ([0.7068, 0.5755, 0.722], [0.195, 0.2316, 0.1816]);
+const HALF: Norm = Norm { mean: [0.5; 3], std: [0.5; 3] };
+const OPENAI: Norm = Norm {
+    mean: [0.481_454_66, 0.457_827_5, 0.408_210_73],
+    std: [0.268_629_54, 0.261_302_6, 0.275_777_1],
+};
+const LUNIT: Norm = Norm {
+    mean: [0.703_229_9, 0.536_064_9, 0.660_966_3],
+    std: [0.217_165_36, 0.260_815_74, 0.207_234_64],
+};
+const OPTIMUS: Norm =
+    Norm { mean: [0.707_223, 0.578_729, 0.703_617], std: [0.211_883, 0.230_117, 0.177_517] };
+const HIBOU: Norm = Norm { mean: [0.7068, 0.5755, 0.722], std: [0.195, 0.2316, 0.1816] };
 
 /// SwiGLU of two thirds of four times the width, both halves together, as timm writes it.
 const SWIGLU: f64 = 2.666_67 * 2.0;

@@ -103,8 +103,8 @@ impl Node {
 pub(crate) fn adapt(onnx: &[u8], wanted: &Wanted<'_>) -> Result<Adapted, String> {
     let (model, graph) = decode(onnx)?;
     bounded(&graph, onnx.len())?;
-    let (input, batch) = input_of(&graph, wanted.image)?;
-    let (output, width, second) = output_of(&graph, wanted)?;
+    let GraphInput { name: input, batch } = read_input(&graph, wanted.image)?;
+    let GraphOutput { name: output, width, second } = read_output(&graph, wanted)?;
     let free = |old: &str, new: &str| -> Result<(), String> {
         let made = nodes(&graph)?.iter().any(|n| n.output.iter().any(|o| o == new));
         match made && old != new {
@@ -173,8 +173,13 @@ pub(crate) fn adapt(onnx: &[u8], wanted: &Wanted<'_>) -> Result<Adapted, String>
     Ok(Adapted { onnx: whole, width, second })
 }
 
-/// The name of the one input, and its batch dimension.
-fn input_of(graph: &Graph, side: usize) -> Result<(String, Dimension), String> {
+/// The one input.
+struct GraphInput {
+    name: String,
+    batch: Dimension,
+}
+
+fn read_input(graph: &Graph, side: usize) -> Result<GraphInput, String> {
     let mut weights = HashSet::new();
     for bytes in &graph.initializer {
         let named = Named::decode(bytes.clone()).map_err(|e| format!("a damaged weight: {e}"))?;
@@ -203,13 +208,19 @@ fn input_of(graph: &Graph, side: usize) -> Result<(String, Dimension), String> {
         Some(Size::Value(n)) if n > 0 => number(n),
         _ => Dimension { size: Some(Size::Param("N".into())) },
     };
-    Ok((input.name.clone(), batch))
+    Ok(GraphInput { name: input.name.clone(), batch })
 }
 
-/// The name of the output that is taken, and its width where it is known.
-type Output = (String, Option<usize>, Option<usize>);
+/// The output that is taken.
+struct GraphOutput {
+    name: String,
+    /// Its second dimension, where it is known.
+    width: Option<usize>,
+    /// The third, where there is one.
+    second: Option<usize>,
+}
 
-fn output_of(graph: &Graph, wanted: &Wanted<'_>) -> Result<Output, String> {
+fn read_output(graph: &Graph, wanted: &Wanted<'_>) -> Result<GraphOutput, String> {
     let names = || graph.output.iter().map(|v| v.name.as_str()).collect::<Vec<_>>();
     let output = match wanted.output {
         Some(name) => graph.output.iter().find(|v| v.name == name),
@@ -243,7 +254,9 @@ fn output_of(graph: &Graph, wanted: &Wanted<'_>) -> Result<Output, String> {
         (Some(n), Some(want)) if n != want => {
             Err(format!("output `{}` has a width of {n}, not {want}", output.name))
         }
-        (stated, given) => Ok((output.name.clone(), stated.or(given), second)),
+        (stated, given) => {
+            Ok(GraphOutput { name: output.name.clone(), width: stated.or(given), second })
+        }
     }
 }
 

@@ -372,8 +372,9 @@ fn process_slide<T: Task>(
     let mut stored = if existing == Existing::Resume { kept(task) } else { None };
     // Cells of a later list, and where the slide is now, are written under the lock.
     let same = |s: &State<_>| input.columns.is_empty() || s.columns == input.columns;
-    let alike = |(s, seen): &mut Stored<_>| key.fits(s) && same(s) && seen.is_as(&s.input);
-    if let Some((state, seen)) = stored.take_if(alike) {
+    let alike =
+        |s: &mut Stored<_>| key.fits(&s.state) && same(&s.state) && s.seen.is_as(&s.state.input);
+    if let Some(Stored { state, seen }) = stored.take_if(alike) {
         note(&seen, progress.listener);
         base::file::remove_leftovers(&folder);
         task.tidy(&folder);
@@ -387,8 +388,9 @@ fn process_slide<T: Task>(
     if existing != Existing::Overwrite && busy.is_none() {
         stored = kept(task);
     }
-    if let Some((state, _)) = stored.as_ref().filter(|(s, _)| !key.fits(s) && key.is_former(s))
-        && let Some(why) = task.outdated(&input, &folder, state)
+    let former = |s: &&Stored<_>| !key.fits(&s.state) && key.is_former(&s.state);
+    if let Some(earlier) = stored.as_ref().filter(former)
+        && let Some(why) = task.outdated(&input, &folder, &earlier.state)
     {
         damage = Some(format!("its numbers are of an earlier version ({why})"));
         stored = None;
@@ -399,7 +401,7 @@ fn process_slide<T: Task>(
     let result = match (checked, busy, stored) {
         (Err(reason), Some(_), _) | (Err(reason), _, None) => Err(Failure::Work(reason)),
         (_, Some(busy), _) => Err(busy.into()),
-        (_, _, Some((state, seen))) => {
+        (_, _, Some(Stored { state, seen })) => {
             note(&seen, progress.listener);
             match reuse(state, seen, &key, &input, &folder) {
                 Ok(state) => {
@@ -429,8 +431,12 @@ fn process_slide<T: Task>(
     outcome
 }
 
-/// The state of results, with how their slide's file is now.
-type Stored<W> = (State<W>, Seen);
+/// Results that are there.
+struct Stored<W> {
+    state: State<W>,
+    /// How their slide's file is now.
+    seen: Seen,
+}
 
 /// The results of a slide that are there and good, with how its file is now; none without any, and a reason for those
 /// that must be made again.
@@ -445,7 +451,7 @@ fn stored<T: Task>(
     if matches!(seen, Seen::Other) {
         return Err("its slide has changed since".into());
     }
-    Ok(task.keeps(input, folder, &state).then_some((state, seen)))
+    Ok(task.keeps(input, folder, &state).then_some(Stored { state, seen }))
 }
 
 /// The file of a slide that is done, as it is now.
