@@ -88,7 +88,7 @@ pub fn convert(
         width: None,
         half: false,
     };
-    let adapted = onnx::adapt(file, &wanted).map_err(ConvertError::File)?;
+    let adapted = onnx::adapt(file, &wanted)?;
     let classes = match draft.classes.is_empty() {
         false => draft.classes.clone(),
         true => onnx::metadata(file, "names")

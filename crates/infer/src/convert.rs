@@ -5,7 +5,7 @@ use crate::engine::{
     self, EngineChoice, EngineError, EngineOptions, Models, Network, Provider, find_onnxruntime,
     find_openvino, open,
 };
-use crate::onnx::{self, Gives, Wanted};
+use crate::onnx::{self, Gives, Misfit, Wanted};
 use crate::package::{ModelPackage, PackageError};
 use base::digest::sha256;
 use base::remedy::{Remedied, Remedy};
@@ -70,6 +70,9 @@ pub enum ConvertError {
     /// It is not an encoder of this shape.
     #[error("it cannot be used: {0}")]
     File(String),
+    /// It has several outputs, or not the one that was named.
+    #[error("it cannot be used: {0}")]
+    Output(String),
     /// The card or the network is refused.
     #[error(transparent)]
     Package(#[from] PackageError),
@@ -127,6 +130,15 @@ pub enum ConvertError {
     Constant,
 }
 
+impl From<Misfit> for ConvertError {
+    fn from(misfit: Misfit) -> Self {
+        match misfit {
+            Misfit::Output(reason) => Self::Output(reason),
+            Misfit::Other(reason) => Self::File(reason),
+        }
+    }
+}
+
 /// A package before it is written.
 #[derive(Clone, Debug)]
 pub struct Converted {
@@ -169,7 +181,7 @@ pub fn convert(
         let output = draft.output.as_deref();
         let gives = Gives::Features;
         let wanted = Wanted { image: draft.image, gives, output, width, half };
-        onnx::adapt(file, &wanted).map_err(ConvertError::File)
+        onnx::adapt(file, &wanted).map_err(ConvertError::from)
     };
     let mut whole = adapted(draft.width, false)?;
     let width = match whole.width {
@@ -529,6 +541,7 @@ impl Remedied for ConvertError {
     fn remedy(&self) -> Option<Remedy> {
         match self {
             Self::Engine(e) => e.remedy(),
+            Self::Output(_) => Some(Remedy::NetworkOutput),
             _ => None,
         }
     }

@@ -1,6 +1,7 @@
 //! A card is complete and consistent, or it is refused with the key.
 
 use crate::common;
+use base::remedy::{Remedied as _, Remedy};
 use infer::card::{CandidateMethod, CardError, Interpolation};
 use infer::{ModelCard, ModelPackage, PackageError};
 
@@ -38,6 +39,15 @@ fn a_card_with_the_earlier_name_of_a_key_is_read() {
     assert_eq!(earlier, now);
     let written = earlier.to_toml().unwrap();
     assert!(written.contains("min_separation_um = 12.0") && !written.contains("apart_um"));
+}
+
+#[test]
+fn another_operating_point_is_the_remedy_of_one_that_is_not_there() {
+    let e = ModelCard::parse(&text()).unwrap().point("no such point").unwrap_err();
+    assert!(e.to_string().contains("no operating point `no such point`"), "{e}");
+    assert_eq!(e.remedy(), Some(Remedy::OperatingPoint));
+    let e = ModelCard::parse("").unwrap_err();
+    assert_eq!(e.remedy(), None);
 }
 
 #[test]

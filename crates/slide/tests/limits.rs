@@ -1,6 +1,7 @@
 //! What a file may ask for, what is reported of formats that are not read, and of pixels that are not
 //! there or not sound.
 
+use base::remedy::{Remedied as _, Remedy};
 use mitosis::Mpp;
 use slide::{Limits, MppRule, OpenOptions, Rect, Slide, SlideError, TissueMask};
 use std::path::{Path, PathBuf};
@@ -172,6 +173,7 @@ fn every_limit_is_an_error_with_its_number() {
     std::fs::write(&path, bytes).unwrap();
     let e = open(&path, "memory=256M,expansion=1e9").unwrap_err();
     assert!(matches!(e, SlideError::Limit { limit: "memory", .. }), "{e}");
+    assert_eq!(e.remedy(), Some(Remedy::Limit));
 }
 
 #[test]

@@ -129,14 +129,11 @@ pub fn open(package: &ModelPackage, options: &EngineOptions) -> Result<Models, E
     // The wanted engine's own error; where several were tried, each with its reason.
     match failures.len() {
         1 => Err(failures.swap_remove(0).error),
-        _ => Err(EngineError::Unavailable {
-            what: "no engine runs".into(),
+        _ => Err(EngineError::None {
             reason: reasons(&failures),
-            remedy: if failures.iter().any(|f| matches!(f.backend, Backend::Rten)) {
-                "`mithras doctor` shows what is missing; each engine's own remedy is above".into()
-            } else {
-                "take the engine rten, which needs nothing; `mithras doctor` shows what is missing"
-                    .into()
+            remedy: match failures.iter().any(|f| matches!(f.backend, Backend::Rten)) {
+                true => "each engine's own remedy is above",
+                false => "take the engine rten, which needs nothing",
             },
         }),
     }

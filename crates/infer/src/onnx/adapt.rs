@@ -99,8 +99,8 @@ impl Node {
 /// Brings a network to `image` f32 `[N,3,S,S]`, and `embedding` f32 `[N,D]` or `boxes` f32 `[N,A,B]`.
 ///
 /// # Errors
-/// A sentence on what the file lacks, or what it has otherwise.
-pub(crate) fn adapt(onnx: &[u8], wanted: &Wanted<'_>) -> Result<Adapted, String> {
+/// What the file lacks, or has otherwise.
+pub(crate) fn adapt(onnx: &[u8], wanted: &Wanted<'_>) -> Result<Adapted, Misfit> {
     let (model, graph) = decode(onnx)?;
     bounded(&graph, onnx.len())?;
     let GraphInput { name: input, batch } = read_input(&graph, wanted.image)?;
@@ -173,6 +173,21 @@ pub(crate) fn adapt(onnx: &[u8], wanted: &Wanted<'_>) -> Result<Adapted, String>
     Ok(Adapted { onnx: whole, width, second })
 }
 
+/// Why a file cannot be used, as a sentence.
+#[derive(Debug)]
+pub(crate) enum Misfit {
+    /// It has several outputs, or not the one that was named.
+    Output(String),
+    /// Anything else.
+    Other(String),
+}
+
+impl From<String> for Misfit {
+    fn from(reason: String) -> Self {
+        Self::Other(reason)
+    }
+}
+
 /// The one input.
 struct GraphInput {
     name: String,
@@ -220,23 +235,24 @@ struct GraphOutput {
     second: Option<usize>,
 }
 
-fn read_output(graph: &Graph, wanted: &Wanted<'_>) -> Result<GraphOutput, String> {
+fn read_output(graph: &Graph, wanted: &Wanted<'_>) -> Result<GraphOutput, Misfit> {
     let names = || graph.output.iter().map(|v| v.name.as_str()).collect::<Vec<_>>();
     let output = match wanted.output {
         Some(name) => graph.output.iter().find(|v| v.name == name),
         None if graph.output.len() == 1 => graph.output.first(),
-        None => return Err(format!("it has several outputs; name one of {:?}", names())),
+        None => {
+            let reason = format!("it has several outputs; name one of {:?}", names());
+            return Err(Misfit::Output(reason));
+        }
     };
-    let output = output.ok_or_else(|| format!("no such output; there is {:?}", names()))?;
+    let missing = || Misfit::Output(format!("no such output; there is {:?}", names()));
+    let output = output.ok_or_else(missing)?;
     let dims = shape_of(output, "output")?;
     let refused = |wants: &str| {
         let sides: Vec<String> = dims.iter().map(describe).collect();
-        Err(format!(
-            "output `{}` has {} dimensions, [{}]; {wants}",
-            output.name,
-            dims.len(),
-            sides.join(",")
-        ))
+        let (name, n) = (&output.name, dims.len());
+        let reason = format!("output `{name}` has {n} dimensions, [{}]; {wants}", sides.join(","));
+        Err(Misfit::Other(reason))
     };
     match wanted.gives {
         Gives::Features if dims.len() != 2 => {
@@ -252,7 +268,7 @@ fn read_output(graph: &Graph, wanted: &Wanted<'_>) -> Result<GraphOutput, String
     let second = dims.get(2).and_then(stated);
     match (stated(&dims[1]), wanted.width) {
         (Some(n), Some(want)) if n != want => {
-            Err(format!("output `{}` has a width of {n}, not {want}", output.name))
+            Err(format!("output `{}` has a width of {n}, not {want}", output.name).into())
         }
         (stated, given) => {
             Ok(GraphOutput { name: output.name.clone(), width: stated.or(given), second })
@@ -499,12 +515,15 @@ mod tests {
     #[test]
     fn what_is_no_encoder_is_refused() {
         let six = || net([number(1), number(6)]);
-        let e = |bytes: &[u8], w| adapt(bytes, &w).unwrap_err();
+        let e = |bytes: &[u8], w| match adapt(bytes, &w).unwrap_err() {
+            Misfit::Other(reason) | Misfit::Output(reason) => reason,
+        };
         assert!(e(&six(), wanted(Some(7), false)).contains("width of 6, not 7"));
         let open = Dimension { size: None };
         let unknown = adapt(&net([number(1), open]), &wanted(None, false)).unwrap();
         assert_eq!(unknown.width, None, "found by running it");
         let other = Wanted { output: Some("z"), ..wanted(None, false) };
+        assert!(matches!(adapt(&six(), &other), Err(Misfit::Output(_))), "a flag helps");
         assert!(e(&six(), other).contains("there is [\"y\"]"));
         assert!(adapt(b"\xff\xff", &wanted(None, false)).is_err());
         let cut = six();

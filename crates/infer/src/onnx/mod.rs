@@ -10,7 +10,7 @@ mod limits;
 mod mean;
 mod messages;
 
-pub(crate) use adapt::{Gives, Wanted, adapt, metadata, side};
+pub(crate) use adapt::{Gives, Misfit, Wanted, adapt, metadata, side};
 pub(crate) use chain::{Link, chain};
 pub(crate) use embedded::for_rten;
 pub(crate) use limits::has_functions;

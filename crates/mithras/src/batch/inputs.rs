@@ -420,9 +420,7 @@ pub fn read_mpp_table(path: &Path) -> Result<BTreeMap<String, Mpp>, InputError> 
 impl Remedied for InputError {
     fn remedy(&self) -> Option<Remedy> {
         match self {
-            Self::Address(AddressError::NoObject(_) | AddressError::Pattern(_)) => {
-                Some(Remedy::ListSlides)
-            }
+            Self::Address(e) => e.remedy(),
             Self::SameName { .. } => Some(Remedy::FolderPerRun),
             _ => None,
         }

@@ -365,6 +365,7 @@ impl Remedied for PointError {
         match self {
             Self::Report(e) => e.remedy(),
             Self::Export(e) => e.remedy(),
+            Self::Card(e) => e.remedy(),
             Self::OtherWeights { .. } => Some(Remedy::PackageOrThresholds),
             Self::Slide { .. } => Some(Remedy::SlideFolder),
             _ => None,
