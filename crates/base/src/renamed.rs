@@ -2,6 +2,7 @@
 //! with the earlier names: so the digests of finished runs stay those of the same work.
 
 use crate::digest::sha256;
+use serde::Serialize;
 
 /// A key's name now, and its earlier one.
 const KEYS: [[&str; 2]; 1] = [["min_separation_um", "apart_um"]];
@@ -22,6 +23,15 @@ pub fn digest(text: &str) -> String {
         json.replace(&format!("\n{now} = "), &format!("\n{earlier} = "))
     };
     sha256(KEYS.iter().fold(text.to_owned(), earlier))
+}
+
+/// [`digest`] of a value as JSON.
+///
+/// # Panics
+/// For what JSON cannot hold, as a map whose keys are not text.
+#[must_use]
+pub fn json_digest<T: Serialize + ?Sized>(value: &T) -> String {
+    digest(&serde_json::to_string(value).expect("plain data becomes JSON"))
 }
 
 #[cfg(test)]

@@ -146,9 +146,7 @@ pub(crate) fn run_digest(
     windows: &[WindowAt],
     size: (u64, u64),
 ) -> String {
-    let text = serde_json::to_string(&(recipe, &job.identity, windows, size))
-        .expect("plain data becomes JSON");
-    renamed::digest(&text)
+    renamed::json_digest(&(recipe, &job.identity, windows, size))
 }
 
 #[cfg(test)]

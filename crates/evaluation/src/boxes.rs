@@ -74,7 +74,7 @@ pub fn import(
     if let Some(path) = points {
         let bad = |reason: String| ImportError::Points { path: path.to_owned(), reason };
         let chosen: Chosen = base::json::read(path).map_err(|e| bad(e.to_string()))?;
-        let card = chosen.scale_of(None).and_then(|scale| chosen.for_card(&scale));
+        let card = chosen.calibrated_scale(None).and_then(|scale| chosen.for_card(&scale));
         let (named, results) = card.map_err(|e| bad(e.to_string()))?;
         if let Some(p) = named.get("balanced") {
             let provenance = p.provenance.clone();

@@ -201,7 +201,7 @@ fn logit(p: f32) -> f64 {
 }
 
 /// The package's threshold pair of a name, its own point where it has none of that name.
-fn seg_of(package: &ModelPackage, name: &str, own: &OperatingPoint) -> Score {
+fn first_threshold(package: &ModelPackage, name: &str, own: &OperatingPoint) -> Score {
     package.card.operating_points.get(name).map_or(own.seg, |p| p.seg)
 }
 
@@ -314,7 +314,7 @@ pub fn calibrate(package: &ModelPackage, slides: &[Slide]) -> Result<Calibration
     let kept = after.log_loss < before.log_loss;
     let scale = if kept { fit(&labelled)? } else { Platt::IDENTITY };
     let points = AIMS.map(|(name, beta)| {
-        (name.to_owned(), best(&items, scale, seg_of(package, name, own), beta))
+        (name.to_owned(), best(&items, scale, first_threshold(package, name, own), beta))
     });
     Ok(Calibration {
         model: package.card.name.clone(),

@@ -39,7 +39,7 @@ impl Source {
         let labels = |dir: &Path| dir.join("labels.csv").is_file() && dir.join("Atypical").is_dir();
         if path.join("manifest.json").is_file() {
             Self::Corpus(own)
-        } else if Dataset::is_at(path) {
+        } else if Dataset::is_dataset(path) {
             Self::Regions(own)
         } else if labels(path) || labels(&path.join("ami_br")) {
             Self::Ami(own)

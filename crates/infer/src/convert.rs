@@ -332,7 +332,7 @@ pub fn vectors(
     let misfit =
         |reason| EngineError::Model { origin: "the file".into(), network: "text tower", reason };
     let mut runs = Runs::default();
-    for (engine, provider) in at_hand(options) {
+    for (engine, provider) in available_engines(options) {
         let options = EngineOptions { engine, provider, ..options.clone() };
         match engine::outputs(network, rows, &options, &misfit) {
             Ok((engine, given)) => match given.iter().find(|v| !v.is_finite()) {
@@ -348,7 +348,7 @@ pub fn vectors(
 /// Numbers per vector, by the first engine that runs the file.
 fn measured(onnx: &[u8], side: usize, options: &EngineOptions) -> Result<usize, ConvertError> {
     let mut refused = Vec::new();
-    for (engine, provider) in at_hand(options) {
+    for (engine, provider) in available_engines(options) {
         match engine::width(onnx, side, &EngineOptions { engine, provider, ..options.clone() }) {
             Ok(width) => return Ok(width),
             Err(e) => refused.push(e.to_string().replace("\n  ", "; ")),
@@ -391,7 +391,7 @@ fn on_every_engine(
     mut run: impl FnMut(&mut Models) -> Result<Vec<f32>, ConvertError>,
 ) -> Result<Runs, ConvertError> {
     let mut runs = Runs::default();
-    for (engine, provider) in at_hand(options) {
+    for (engine, provider) in available_engines(options) {
         match open(package, &EngineOptions { engine, provider, ..options.clone() }) {
             Ok(mut models) => {
                 let named = format!("{} {}", models.report.engine, models.report.version);
@@ -454,7 +454,7 @@ fn card(draft: &Draft, files: &[Vec<u8>], width: usize) -> ModelCard {
 }
 
 /// The engines that are on this machine, the embedded ones first.
-pub(crate) fn at_hand(options: &EngineOptions) -> Vec<(EngineChoice, Provider)> {
+pub(crate) fn available_engines(options: &EngineOptions) -> Vec<(EngineChoice, Provider)> {
     let mut all =
         vec![(EngineChoice::Rten, Provider::Auto), (EngineChoice::Native, Provider::Auto)];
     if options.library.is_some() || !find_onnxruntime().is_empty() {

@@ -267,7 +267,7 @@ pub fn stain(tile: &mut RgbTile, scale: [f32; 3], shift: [f32; 3]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng_of;
+    use crate::sample_rng;
 
     fn picture() -> RgbTile {
         let data = (0..48 * 40)
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(sharpen(&t, 0.0), t);
         assert_eq!(coarser(&t, 1.0), t);
         let mut u = t.clone();
-        noise(&mut u, 0.0, &mut rng_of(1, 1));
+        noise(&mut u, 0.0, &mut sample_rng(1, 1));
         through(&mut u, |v| v);
         colours(&mut u, &[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]);
         stain(&mut u, [1.0; 3], [0.0; 3]);
@@ -355,7 +355,7 @@ mod tests {
     #[test]
     fn noise_has_its_deviation() {
         let mut t = RgbTile::filled(64, 64, [128; 3]);
-        noise(&mut t, 6.0, &mut rng_of(2, 3));
+        noise(&mut t, 6.0, &mut sample_rng(2, 3));
         let ss: f64 = t.data.iter().map(|&v| (f64::from(v) - 128.0).powi(2)).sum();
         let sd = (ss / t.data.len() as f64).sqrt();
         assert!((5.6..6.4).contains(&sd), "{sd}");

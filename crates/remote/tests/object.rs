@@ -28,7 +28,7 @@ fn address(text: &str) -> Address {
 }
 
 fn open(client: &Arc<Client>, text: &str) -> Result<Object, RemoteError> {
-    Object::open_by(client, &address(text))
+    Object::open_with(client, &address(text))
 }
 
 fn read(object: &Object, at: u64, n: usize) -> Result<Vec<u8>, RemoteError> {

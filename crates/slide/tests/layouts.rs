@@ -438,9 +438,9 @@ fn a_blank_patch_of_a_coarse_tile_comes_from_the_finer_level() {
         assert!(slide.read_reduced(4.0, all).unwrap() == whole.read_reduced(4.0, all).unwrap());
         let notes = slide.level_notes().join("; ");
         assert!(notes.contains("of level 1 with a blank part"), "{colour:?}: {notes}");
-        let older = slide.read_otherwise_by(1).unwrap();
+        let older = slide.differences_since(1).unwrap();
         assert!(older.iter().all(|w| w.contains("blank part")), "{older:?}");
-        assert_eq!(slide.read_otherwise_by(2).unwrap(), [""; 0]);
+        assert_eq!(slide.differences_since(2).unwrap(), [""; 0]);
     }
     // Glass is blank in both.
     let [base, level] = levels();

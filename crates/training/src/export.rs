@@ -147,7 +147,7 @@ fn settle(choice: &Choice) -> Result<Settled> {
         }
         Choice::Points { chosen, tissue, candidates, crop, symmetries } => {
             let invalid = |e: RobustnessError| TrainingError::Invalid(e.to_string());
-            let scale = chosen.as_ref().map(|c| c.scale_of(tissue.as_deref())).transpose();
+            let scale = chosen.as_ref().map(|c| c.calibrated_scale(tissue.as_deref())).transpose();
             let scale = scale.map_err(invalid)?;
             let (points, results) = match chosen.as_ref().zip(scale.as_ref()) {
                 Some((c, scale)) => {

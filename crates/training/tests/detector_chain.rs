@@ -432,7 +432,7 @@ fn a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on() {
     own.classifiers[0].1.reverse();
     calibrate(&source, &own, &out, &mut Silent).unwrap();
     // Weights without a list, as older versions left them.
-    let list = |k: usize| checkpoint::trained_on(&second(k)).unwrap().unwrap();
+    let list = |k: usize| checkpoint::read_trained_on(&second(k)).unwrap().unwrap();
     assert_eq!(
         (list(0).slides.len(), list(0).slides.intersection(&list(1).slides).count()),
         (3, 0)

@@ -155,7 +155,7 @@ impl VitConfig {
         Self { image, ..self }
     }
 
-    pub(super) const fn pooled_by(self, pool: Pool) -> Self {
+    pub(super) const fn with_pooling(self, pool: Pool) -> Self {
         Self { pool, ..self }
     }
 

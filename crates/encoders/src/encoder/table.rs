@@ -55,7 +55,7 @@ const H14: VitConfig = VitConfig::from_size(Size::Huge, 14);
 const G14: VitConfig = VitConfig::from_size(Size::Giant, 14).scaled().swiglu(SWIGLU);
 const G16: VitConfig = VitConfig::from_size(Size::Giant, 16).scaled().swiglu(SWIGLU);
 const UNI2: VitConfig = VitConfig { depth: 24, ..G14.free_registers(8) };
-const VIRCHOW: VitConfig = H14.scaled().swiglu(5.3375).pooled_by(Pool::ClsMean);
+const VIRCHOW: VitConfig = H14.scaled().swiglu(5.3375).with_pooling(Pool::ClsMean);
 /// Facebook's own at 518 px; timm's, DINOv2's and Hugging Face's names are all in use.
 const META: &[Layout] = &[Timm, DinoV2, HfDinoV2];
 
@@ -125,7 +125,7 @@ pub static ENCODERS: &[EncoderEntry] = &[
     vit("gpfm", L14.scaled()).layouts(&[DinoV2]),
     vit("virchow", VIRCHOW).mpp(0.5),
     vit("virchow2", VIRCHOW.registers(4)),
-    vit("virchow2-cls", VIRCHOW.registers(4).pooled_by(Pool::Cls)),
+    vit("virchow2-cls", VIRCHOW.registers(4).with_pooling(Pool::Cls)),
     vit("phikon", B16.eps(1e-12)).bilinear().layouts(&[HfVit]),
     vit("phikon_v2", L16.scaled()).bilinear().layouts(&[HfDinoV2]),
     vit("gigapath", G16).resize(256).mpp(0.5),

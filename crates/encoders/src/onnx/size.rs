@@ -71,9 +71,9 @@ pub(super) fn share(network: &NetworkConfig, weights: WeightKind, most: u64) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::remedy::{Remedied as _, Remedy};
     use crate::encoder::{ENCODERS, EncoderConfig};
     use crate::onnx::outline;
+    use base::remedy::{Remedied as _, Remedy};
 
     #[test]
     fn matrices_are_what_a_network_consists_of() {

@@ -184,7 +184,7 @@ impl Job {
     }
 
     fn detect(&self, image: &Path, package: &ModelPackage) -> Result<Answer, ChallengeError> {
-        let mut detector = Builder::default().suited_to(self.engine.clone()).open(package)?;
+        let mut detector = Builder::default().run_with(self.engine.clone()).open(package)?;
         let input = Input { mpp: self.mpp, ..Input::new(image) };
         let slide = detector.opener.open(&input)?;
         let record = detector.run(&slide)?;

@@ -115,7 +115,7 @@ fn order(options: &EngineOptions) -> Result<Vec<Backend>, EngineError> {
 pub fn open(package: &ModelPackage, options: &EngineOptions) -> Result<Models, EngineError> {
     let mut failures: Vec<Failed> = Vec::new();
     for backend in order(options)? {
-        match open_on(package, options, backend) {
+        match open_networks(package, options, backend) {
             Ok(mut models) => {
                 if !failures.is_empty() {
                     models.report.fallback_reason = Some(reasons(&failures));
@@ -153,7 +153,7 @@ fn reasons(failures: &[Failed]) -> String {
 }
 
 #[expect(clippy::too_many_lines, reason = "three networks of a package, with the rules of each")]
-fn open_on(
+fn open_networks(
     package: &ModelPackage,
     options: &EngineOptions,
     backend: Backend,
@@ -245,9 +245,12 @@ fn open_on(
         }
         let positive = card.positive_index();
         let all: Box<dyn Classifier> = match (&package.card.screen, second.next()) {
-            (Some(s), Some(screen)) => {
-                Box::new(Screened::new(screen.shown_as(card), network, positive, s.passes_from))
-            }
+            (Some(s), Some(screen)) => Box::new(Screened::new(
+                screen.with_crops_like(card),
+                network,
+                positive,
+                s.passes_from,
+            )),
             _ => Box::new(network),
         };
         classifier = Some(match card.scale {

@@ -372,9 +372,8 @@ fn process_slide<T: Task>(
     let mut stored = if existing == Existing::Resume { kept(task) } else { None };
     // Cells of a later list, and where the slide is now, are written under the lock.
     let same = |s: &State<_>| input.columns.is_empty() || s.columns == input.columns;
-    let alike =
-        |s: &mut Stored<_>| key.fits(&s.state) && same(&s.state) && s.seen.is_as(&s.state.input);
-    if let Some(Stored { state, seen }) = stored.take_if(alike) {
+    let alike = |s: &State<_>, seen: &Seen| key.fits(s) && same(s) && seen.is_unchanged(&s.input);
+    if let Some(Stored { state, seen }) = stored.take_if(|s| alike(&s.state, &s.seen)) {
         note(&seen, progress.listener);
         base::file::remove_leftovers(&folder);
         task.tidy(&folder);
@@ -388,9 +387,9 @@ fn process_slide<T: Task>(
     if existing != Existing::Overwrite && busy.is_none() {
         stored = kept(task);
     }
-    let former = |s: &&Stored<_>| !key.fits(&s.state) && key.is_former(&s.state);
-    if let Some(earlier) = stored.as_ref().filter(former)
-        && let Some(why) = task.outdated(&input, &folder, &earlier.state)
+    let former = |s: &State<_>| !key.fits(s) && key.is_former(s);
+    if let Some(Stored { state, .. }) = stored.as_ref().filter(|s| former(&s.state))
+        && let Some(why) = task.outdated(&input, &folder, state)
     {
         damage = Some(format!("its numbers are of an earlier version ({why})"));
         stored = None;
@@ -431,10 +430,9 @@ fn process_slide<T: Task>(
     outcome
 }
 
-/// Results that are there.
+/// Results that are there, with how their slide's file is now.
 struct Stored<W> {
     state: State<W>,
-    /// How their slide's file is now.
     seen: Seen,
 }
 
@@ -476,7 +474,7 @@ impl Seen {
     }
 
     /// Whether the state of the slide needs no change.
-    fn is_as(&self, before: &InputDigest) -> bool {
+    fn is_unchanged(&self, before: &InputDigest) -> bool {
         !matches!(self, Self::Same { now, .. } if now != before)
     }
 
@@ -549,7 +547,7 @@ where
     if listed {
         state.columns.clone_from(&input.columns);
     }
-    let moved = !seen.is_as(&state.input);
+    let moved = !seen.is_unchanged(&state.input);
     if let Seen::Same { now, .. } = seen {
         state.input = now;
     }

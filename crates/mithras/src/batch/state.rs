@@ -303,7 +303,7 @@ pub(crate) fn has_results(folder: &Path) -> bool {
 
 /// Whether a folder holds the results of a slide, of whatever work. A damaged state counts.
 #[must_use]
-pub fn is_at(folder: &Path) -> bool {
+pub fn has_state(folder: &Path) -> bool {
     let Ok(file) = file::open(&folder.join(FILE)) else { return false };
     let mut head = Vec::new();
     let read = std::io::Read::read_to_end(&mut std::io::Read::take(file, 4096), &mut head);

@@ -82,7 +82,7 @@ impl Config {
     /// SHA-256 of the configuration.
     #[must_use]
     pub fn digest(&self) -> String {
-        renamed::digest(&serde_json::to_string(self).expect("plain data becomes JSON"))
+        renamed::json_digest(self)
     }
 }
 

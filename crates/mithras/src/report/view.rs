@@ -137,7 +137,7 @@ impl<'a> SlideView<'a> {
     }
 
     /// Figures per 20 mm2 of a region.
-    pub(super) fn density_of(&self, region: &RegionCount) -> String {
+    pub(super) fn density_text(&self, region: &RegionCount) -> String {
         per_20_mm2(region.density_per_20_mm2)
     }
 

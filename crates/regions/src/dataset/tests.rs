@@ -41,7 +41,7 @@ fn what_is_written_is_read() {
     let set = made(dir.path());
     assert_eq!(Dataset::open(dir.path()).unwrap(), set);
     assert_eq!(Dataset::open(dir.path().join(FILE)).unwrap().digest(), set.digest());
-    assert!(Dataset::is_at(dir.path()) && !Dataset::is_at(&dir.path().join("a.png")));
+    assert!(Dataset::is_dataset(dir.path()) && !Dataset::is_dataset(&dir.path().join("a.png")));
     set.verify().unwrap();
     let c = set.counts();
     assert_eq!((c.images, c.exhaustive, c.slides, c.patients, c.ignore), (2, 2, 2, 0, 2));

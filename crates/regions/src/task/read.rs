@@ -129,7 +129,7 @@ fn names(task: Task) -> &'static [&'static str] {
 }
 
 /// The class of a label, or nothing for one that the task does not know.
-fn class_of(task: Task, label: &str) -> Option<usize> {
+fn class_index(task: Task, label: &str) -> Option<usize> {
     if task != Task::AmiMorph {
         return ["False", "True"].iter().position(|l| *l == label);
     }
@@ -149,7 +149,7 @@ fn class_of(task: Task, label: &str) -> Option<usize> {
 
 /// MIDOG21 by scanner (cases 1-50, 51-100, 101-150), TUPAC16 by centre (the first 23 cases come
 /// from another one than the rest).
-fn domain_of(row: &Row) -> String {
+fn domain_name(row: &Row) -> String {
     let digits: String = row.slide.chars().take_while(char::is_ascii_digit).collect();
     let case: u32 = digits.parse().unwrap_or(0);
     match (row.dataset.as_str(), case) {
@@ -221,7 +221,7 @@ fn ami(task: Task, dir: &Path, part: Part) -> Result<Listing> {
         let folder = if row.majority_atypical == "True" { "Atypical" } else { "Normal" };
         let file = format!("{folder}/{}_{}.png", row.dataset, row.uid);
         let known = |task: Task, label: &str| {
-            class_of(task, label).ok_or_else(|| TaskError::UnknownLabel {
+            class_index(task, label).ok_or_else(|| TaskError::UnknownLabel {
                 path: table.clone(),
                 image: file.clone(),
                 label: label.to_string(),
@@ -239,7 +239,7 @@ fn ami(task: Task, dir: &Path, part: Part) -> Result<Listing> {
         let coarse = task.coarser().map(|c| label(c.task)).transpose()?;
         let coarse = coarse.map(|(class, votes)| Coarse { class, votes });
         let slide = format!("{}/{}", row.dataset, row.slide);
-        entries.push(Entry { file, class, votes, coarse, slide, domain: domain_of(&row) });
+        entries.push(Entry { file, class, votes, coarse, slide, domain: domain_name(&row) });
     }
     let classes = names(task).iter().map(|n| (*n).to_string()).collect();
     Ok(Listing { root, classes, entries, size: Some((128, 128)) })

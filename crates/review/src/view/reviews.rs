@@ -83,7 +83,7 @@ impl Reviews {
     }
 
     /// The reviewers on whose verdicts the numbers depend: those whose verdicts count, and whom the decisions name.
-    pub(super) fn depends_on(&self) -> BTreeSet<&str> {
+    pub(super) fn needed_reviewers(&self) -> BTreeSet<&str> {
         let named = self.decisions.values().flat_map(|s| s.verdicts.keys());
         self.chosen.iter().chain(named).map(String::as_str).collect()
     }
@@ -283,7 +283,7 @@ mod tests {
 
     fn entry(at: [f64; 2], added: bool, verdict: Verdict) -> Entry {
         let [x, y] = at;
-        let key = format!("{}{}", if added { "+" } else { "" }, Entry::key_of(x, y));
+        let key = format!("{}{}", if added { "+" } else { "" }, Entry::place_key(x, y));
         let (morphology, comment) = (None, None);
         Entry { key, x, y, verdict: Some(verdict), added, morphology, comment }
     }
