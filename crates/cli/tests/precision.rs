@@ -101,7 +101,7 @@ fn same(ones: &[Row], others: &[Row]) {
 const TOLERANCE: f64 = 1e-3;
 
 #[test]
-fn slides_of_two_engines_stand_in_one_table_and_are_no_further_apart_than_said() {
+fn slides_of_two_engines_are_in_one_table_and_differ_by_no_more_than_stated() {
     let dir = tempfile::tempdir().unwrap();
     let slides = ["a.tiff", "b.tiff"].map(|name| dir.path().join(name));
     for (k, slide) in slides.iter().enumerate() {

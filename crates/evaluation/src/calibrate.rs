@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scale_that_is_no_better_is_not_kept() {
+    fn a_scale_that_is_not_better_is_not_kept() {
         let package = ModelPackage::bundled().unwrap();
         // Of scores with odds of 0.73 and 0.27 three quarters and one quarter are figures, but a fifth of the labels,
         // left out as one part, contradicts the rest.

@@ -155,7 +155,7 @@ fn the_digest_of_the_networks_changes_with_what_feeds_or_reads_them() {
 }
 
 #[test]
-fn a_screen_stands_in_front_of_a_classifier() {
+fn a_screen_is_in_front_of_a_classifier() {
     let screen = |passes_from: &str| {
         format!(
             "\n[screen]\nfile = \"screen.onnx\"\nsha256 = \"{}\"\narchitecture = \"efficientnet_lite0\"\n\
@@ -296,7 +296,7 @@ fn a_network_of_another_card_is_refused_with_both_digests() {
 }
 
 #[test]
-fn what_is_not_bundled_is_said() {
+fn what_is_not_bundled_is_reported() {
     let e = ModelPackage::bundled_named("no-such").unwrap_err().to_string();
     assert!(e.contains("no-such") && e.contains("give a package folder"), "{e}");
     for name in ModelPackage::bundled_names() {

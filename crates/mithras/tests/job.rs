@@ -108,7 +108,7 @@ fn a_run_writes_everything_and_one_bad_slide_stops_no_other() {
 }
 
 #[test]
-fn a_killed_run_goes_on_to_the_same_bytes() {
+fn a_killed_run_continues_to_the_same_bytes() {
     let dir = tempfile::tempdir().unwrap();
     let slide = dir.path().join("s.tiff");
     draw(&slide, 1500, 1700, 5, 6);
@@ -165,7 +165,7 @@ fn resume_refuses_what_has_changed() {
 }
 
 #[test]
-fn another_engine_goes_on_only_where_it_was_accepted() {
+fn another_engine_continues_only_where_it_was_accepted() {
     let dir = tempfile::tempdir().unwrap();
     let slides = ["a", "b"].map(|n| dir.path().join(n).with_extension("tiff"));
     slides.iter().zip([5, 6]).for_each(|(s, seed)| drop(draw(s, 1024, 1024, seed, 3)));
@@ -625,7 +625,7 @@ fn folders_name_what_cannot_be_read_and_pass_over_their_own_results() {
 }
 
 #[test]
-fn absent_and_unreadable_pixels_are_said() {
+fn absent_and_unreadable_pixels_are_reported() {
     let dir = tempfile::tempdir().unwrap();
     if let Some(path) = testkit::data("hostile/third_counts_zero.svs") {
         let outcome = run(

@@ -402,7 +402,7 @@ impl Listener for Ends<'_> {
 }
 
 #[test]
-fn work_that_is_to_end_leaves_tables_of_what_is_done_and_goes_on() {
+fn work_that_is_to_end_leaves_tables_of_what_is_done_and_continues() {
     let dir = tempfile::tempdir().unwrap();
     let list = study(dir.path());
     // Several windows, so that there is one to end at.

@@ -409,7 +409,7 @@ fn exported_classifiers_train_on() {
 }
 
 #[test]
-fn what_an_export_does_not_keep_is_said() {
+fn what_an_export_does_not_keep_is_reported() {
     let vs = VarStore::new(Device::Cpu);
     let config = EncoderConfig { image: 64, ..EncoderConfig::new("vit_tiny_patch16_224", 2) };
     let net = encoder::build(&vs.root(), &config).expect("valid");

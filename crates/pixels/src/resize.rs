@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_of_a_picture_goes_on() {
+    fn the_middle_of_a_picture_continues() {
         assert_eq!([margin(5, 5), margin(6, 5), margin(7, 5), margin(8, 5)], [0, 0, 1, 2]);
         let fit = Fit { input: 16, resize: 20, by: Interpolation::Bicubic };
         let own = ramp(16);

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_no_addresses() {
+    fn paths_are_not_addresses() {
         for path in ["a.svs", "/b/a.svs", "C://a.svs", "a:b", "", "http:/a.svs"] {
             assert_eq!(of(path), Ok(None), "{path}");
         }

@@ -242,7 +242,7 @@ fn area(slide: &Slide) -> f64 {
 }
 
 #[test]
-fn images_beside_an_aperio_slide_are_named_as_the_scanner_means_them() {
+fn images_next_to_an_aperio_slide_are_named_as_the_scanner_means_them() {
     let drawn = Drawn::new();
     let [base, level] = levels();
     let path = drawn.tiff(
@@ -500,7 +500,7 @@ fn ome(images: &[(&str, u32, u32, &str)]) -> String {
 }
 
 #[test]
-fn the_largest_image_is_the_slide_wherever_it_stands() {
+fn the_largest_image_is_the_slide_wherever_it_is() {
     let drawn = Drawn::new();
     let base = || Page::tissue((1024, 1024), 2, Some(256));
     let macro_first = Page::tissue((256, 200), 1, Some(256));
@@ -911,7 +911,7 @@ fn a_slide_without_colour_is_named() {
 }
 
 #[test]
-fn masks_and_damaged_images_beside_a_slide_do_not_refuse_it() {
+fn masks_and_damaged_images_next_to_a_slide_do_not_refuse_it() {
     let drawn = Drawn::new();
     let [base, level] = levels();
     let mask = || Page { bits: 1, samples: 1, ..Page::tissue((2048, 2048), 1, None) };

@@ -116,7 +116,7 @@ fn what_is_not_read_is_unsupported_by_name() {
 }
 
 #[test]
-fn opacity_lies_on_white_and_other_extra_samples_are_no_opacity() {
+fn opacity_is_over_white_and_other_extra_samples_are_not_opacity() {
     let dir = tempfile::tempdir().unwrap();
     let pixels: Vec<[u8; 4]> = (0..8u8).map(|i| [10 * i, 100, 30, 36 * i]).collect();
     let read = |samples: u32, data: &[u8], kind: u32| {

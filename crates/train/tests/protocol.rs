@@ -46,7 +46,7 @@ pub fn preset(name: &str, set: &[&str]) -> CropsPreset {
 pub const VIT: &str = "finetune-ami-br-vit-tiny.toml";
 
 #[test]
-fn a_killed_fold_goes_on_to_the_same_bytes_and_is_scored() {
+fn a_killed_fold_continues_to_the_same_bytes_and_is_scored() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     drawn(&data);
@@ -112,7 +112,7 @@ fn a_file_of_folds_takes_the_place_of_the_preset_s() {
 }
 
 #[test]
-fn morphologies_are_also_told_as_typical_or_atypical() {
+fn morphologies_are_also_classified_as_typical_or_atypical() {
     let dir = tempfile::tempdir().unwrap();
     testkit::ami::drawn(dir.path());
     let set = TrainingSet::open(Task::AmiMorph, dir.path()).unwrap();
@@ -171,7 +171,7 @@ fn about(run: &Path) -> serde_json::Value {
 }
 
 #[test]
-fn a_model_of_all_items_stands_beside_the_folds() {
+fn a_model_of_all_items_is_next_to_the_folds() {
     let dir = tempfile::tempdir().unwrap();
     testkit::ami::drawn(dir.path());
     let keys = ["train.keep=\"metric\"", "train.epochs=1"];
@@ -202,7 +202,7 @@ fn a_model_of_all_items_stands_beside_the_folds() {
 }
 
 #[test]
-fn targets_lean_on_what_other_models_say_of_held_out_items() {
+fn targets_lean_on_what_other_models_predict_for_held_out_items() {
     let dir = tempfile::tempdir().unwrap();
     testkit::ami::drawn(dir.path());
     let short = ["train.epochs=1"];
@@ -366,7 +366,7 @@ fn a_probe_learns_and_its_folded_head_is_the_same_classifier() {
 }
 
 #[test]
-fn what_cannot_be_trained_is_said() {
+fn what_cannot_be_trained_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     drawn(&data);
@@ -390,7 +390,7 @@ fn what_cannot_be_trained_is_said() {
 }
 
 #[test]
-fn presets_with_a_task_parse_and_say_how_they_are_run() {
+fn presets_with_a_task_parse_and_state_how_they_are_run() {
     let mut seen = 0;
     for entry in fs::read_dir(testkit::workspace().join("presets")).unwrap() {
         let path = entry.unwrap().path();
@@ -451,7 +451,7 @@ fn encoders_are_timed() {
 }
 
 #[test]
-fn fine_tuning_and_probing_say_what_tells_a_class_without_seeing_it() {
+fn fine_tuning_and_probing_report_what_identifies_a_class_without_seeing_it() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     // The colour of the border gives the class, and the middle is the same.

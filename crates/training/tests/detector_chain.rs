@@ -70,7 +70,7 @@ fn dataset(dir: &Path) -> Dataset {
 
 /// The bundled detector's labels of an unlabelled drawn image train both stages.
 #[test]
-fn pseudo_labels_of_a_detector_mark_what_nobody_labelled() {
+fn pseudo_labels_of_a_detector_mark_what_was_not_labelled() {
     let dir = tempfile::tempdir().unwrap();
     let loose = dir.path().join("loose");
     fs::create_dir_all(&loose).unwrap();
@@ -212,7 +212,7 @@ fn a_preset_with_the_earlier_name_of_a_key_is_the_same() {
 }
 
 #[test]
-fn every_preset_of_a_detector_parses_and_says_how_it_is_run() {
+fn every_preset_of_a_detector_parses_and_states_how_it_is_run() {
     let mut seen = 0;
     for entry in fs::read_dir(testkit::workspace().join("presets")).unwrap() {
         let path = entry.unwrap().path();
@@ -238,7 +238,7 @@ fn every_preset_of_a_detector_parses_and_says_how_it_is_run() {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "one run whose later steps need the earlier ones")]
-fn a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on() {
+fn a_drawn_dataset_becomes_a_package_and_a_killed_run_continues() {
     // Tests share the cores; libtorch's threads would wait for each other.
     train::set_up(1);
     let dir = tempfile::tempdir().unwrap();

@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_encoder_is_refused() {
+    fn what_is_not_an_encoder_is_refused() {
         let six = || net([number(1), number(6)]);
         let e = |bytes: &[u8], w| match adapt(bytes, &w).unwrap_err() {
             Misfit::Other(reason) | Misfit::Output(reason) => reason,

@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_lie_in_the_file_and_shapes_are_possible() {
+    fn weights_are_in_the_file_and_shapes_are_possible() {
         let ints = |v: &[i64]| Values {
             dims: vec![v.len() as i64],
             data_type: INT64,

@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slide_is_found_from_the_page_wherever_it_lies() {
+    fn a_slide_is_found_from_the_page_wherever_it_is() {
         let base = tempfile::tempdir().unwrap();
         let at = |name: &str| {
             let folder = base.path().join(name);

@@ -653,7 +653,7 @@ mod tests {
 
     /// Patients whose highest counts are all one: nothing to test, and no test of slides in its place.
     #[test]
-    fn no_test_of_slides_stands_in_for_one_of_patients() {
+    fn no_test_of_slides_replaces_one_of_patients() {
         let s = studied(2, |p, s| if s == 0 { 9.0 } else { ((p * 5) % 8) as f64 });
         let hotspot = &s.features[0];
         let slides = hotspot.cox.as_ref().unwrap().lrt.p;

@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pseudo_labelled_figure_is_no_place_without_one() {
+    fn a_pseudo_labelled_figure_is_not_a_place_without_one() {
         let mut scenes = domains().remove(1).scenes;
         let plain = Domain::unlabelled("other", scenes.clone());
         assert!(plain.places(PlaceKind::Figure).is_empty());
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn places_set_aside_are_drawn_no_more() {
+    fn places_set_aside_are_not_drawn_again() {
         let shares = [
             share("icpr", PlaceKind::Figure, 0.1),
             share("icpr", PlaceKind::Dark, 0.45),

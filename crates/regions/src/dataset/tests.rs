@@ -614,7 +614,7 @@ proptest! {
 }
 
 #[test]
-fn a_table_of_resolutions_says_which_of_its_names_no_image_has() {
+fn a_table_of_resolutions_lists_which_of_its_names_no_image_has() {
     let mpp = |n| Mpp::new(n).unwrap();
     let table = [("007.tif".to_owned(), mpp(0.25)), ("8".to_owned(), mpp(0.5))];
     let given = Given { table: table.into(), ..Given::default() };

@@ -239,7 +239,7 @@ fn what_cannot_validate_is_held_out_too_but_never_alone() {
 }
 
 #[test]
-fn refuses_what_is_no_split() {
+fn refuses_what_is_not_a_split() {
     let e = made(vec![unit("a", None, 1)], Scheme::LeaveOneOut).unwrap_err().to_string();
     assert!(e.contains("at least 2 folds"), "{e}");
     let half =

@@ -101,7 +101,7 @@ fn the_error_of_an_auc_is_hanley_s() {
 }
 
 #[test]
-fn sources_with_too_few_crops_are_summed_up_and_no_verdict_is_said() {
+fn sources_with_too_few_crops_are_summed_up_without_a_verdict() {
     let too_few = (0..3720).map(|i| format!("crop {i}.png")).collect();
     let text = Report { sources: vec![], too_few }.to_string();
     assert_eq!(text.lines().count(), 7, "{text}");

@@ -67,7 +67,7 @@ fn a_manifest_with_a_slide_on_both_sides_or_a_change_is_refused() {
 }
 
 #[test]
-fn bad_sets_are_refused_in_words() {
+fn bad_sets_are_refused_with_a_reason() {
     let dir = tempfile::tempdir().unwrap();
     let refused = |f: &dyn Fn(&Path)| {
         let at = tempfile::tempdir_in(dir.path()).unwrap();

@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn added_figures_of_one_cell_are_one_place_whoever_comes_first() {
+    fn added_figures_of_one_cell_are_one_place_in_any_order() {
         use Verdict::{Figure, Mimicker, Removed, Unsure};
         let dir = tempfile::tempdir().unwrap();
         let f = dir.path();

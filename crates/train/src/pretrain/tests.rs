@@ -99,7 +99,7 @@ fn options(out: &Path, stop_after: usize) -> RunOptions {
 }
 
 #[test]
-fn every_preset_runs_shrunken_and_says_how_it_is_run() {
+fn every_preset_runs_shrunken_and_states_how_it_is_run() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("corpus");
     corpus(&data, 16);
@@ -212,7 +212,7 @@ fn a_killed_run_resumes_to_the_same_bytes() {
 }
 
 #[test]
-fn a_loss_that_is_no_number_stops_with_its_batch_kept() {
+fn a_loss_that_is_not_a_number_stops_with_its_batch_kept() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("corpus");
     corpus(&data, 16);
@@ -228,7 +228,7 @@ fn a_loss_that_is_no_number_stops_with_its_batch_kept() {
 }
 
 #[test]
-fn presets_out_of_range_are_refused_in_words() {
+fn presets_out_of_range_are_refused_with_a_reason() {
     let refuse = |name: &str, set: &str| {
         let path = testkit::workspace().join("presets").join(format!("{name}.toml"));
         PretrainPreset::load(&path, &[set.to_string()]).unwrap_err().to_string()

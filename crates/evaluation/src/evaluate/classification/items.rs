@@ -594,7 +594,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_of_one_name_and_numbers_that_are_no_probabilities_are_refused() {
+    fn classes_of_one_name_and_numbers_that_are_not_probabilities_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let run = |text: &str| {
             let predictions = put(dir.path(), "p.csv", text);

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_papers_probe_is_too_short_for_a_fold_of_ami_br_and_says_so() {
+    fn the_papers_probe_is_too_short_for_a_fold_of_ami_br_and_reports_it() {
         let set = parted(404, 1_317, 4, 0.5);
         let (paper_f1, trained) = f1(&paper(), &set, 150);
         let warning = trained.warning.unwrap();
