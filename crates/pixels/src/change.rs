@@ -307,12 +307,13 @@ mod tests {
     fn row_by_row_is_pixel_by_pixel() {
         let t = picture();
         let taps = [(-3, 2, 0.25), (0, 0, 0.125), (2, -5, 0.5), (47, 39, 0.125)];
+        let taps = taps.map(|(dx, dy, weight)| Tap { dx, dy, weight });
         let slow: Vec<u8> = (0..40 * 48 * 3)
             .map(|i: i64| {
                 let (x, y, c) = (i / 3 % 48, i / 144, i as usize % 3);
                 let at = |dx, dy| t.pixel(mirror(x + dx, 48), mirror(y + dy, 40))[c];
                 let sum =
-                    taps.iter().fold(0.0_f32, |s, &(dx, dy, w)| s + w * f32::from(at(dx, dy)));
+                    taps.iter().fold(0.0_f32, |s, t| s + t.weight * f32::from(at(t.dx, t.dy)));
                 level(sum)
             })
             .collect();

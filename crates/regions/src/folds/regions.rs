@@ -60,7 +60,7 @@ impl FoldManifest {
             patient: i.patient.as_deref(),
             content: Some(&i.sha256),
         });
-        let places = self.label_centres(sought)?;
+        let places = self.find_places(sought)?;
         Ok(part.images().iter().copied().zip(places).collect())
     }
 }

@@ -50,7 +50,7 @@ impl Folds {
             true => Sought { slide: &i.source, patient: None, content: None },
             false => Sought { slide: &i.slide, patient: i.patient.as_deref(), content: None },
         });
-        let places = manifest.places_of(sought).map_err(|e| fail(e.to_string()))?;
+        let places = manifest.find_places(sought).map_err(|e| fail(e.to_string()))?;
         let held = places.into_iter().zip(set.items()).map(|(place, item)| match place {
             Place::Fold(k) => Ok(Some(k)),
             Place::Train => Ok(None),
