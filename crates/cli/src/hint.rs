@@ -14,6 +14,9 @@ const TYPES: &[Known] = &[
     known::<construct::ConstructError>,
     known::<crops::CorpusError>,
     known::<detect::DetectError>,
+    known::<evaluation::boxes::ImportError>,
+    known::<evaluation::calibrate::CalibrateError>,
+    known::<evaluation::combine::CombineError>,
     known::<evaluation::evaluate::EvaluateError>,
     known::<evaluation::evaluate::classification::ClassificationError>,
     known::<evaluation::robustness::RobustnessError>,
@@ -137,9 +140,7 @@ fn flag(remedy: Remedy) -> &'static str {
         }
         Remedy::Package => "--model",
         Remedy::OperatingPoint => "--operating-point",
-        Remedy::PackageOrThresholds => {
-            "--model for the run's package, or two thresholds as --operating-point 0.5,0.6"
-        }
+        Remedy::PackageOrThresholds => "--model of the run, or --operating-point 0.5,0.6",
         Remedy::Limit => "--limit NAME=VALUE, e.g. --limit pixels=2e11",
         Remedy::UnreadShare => "--max-unread",
         Remedy::Engine => "--engine, --provider, --precision and --engine-library",
@@ -155,7 +156,7 @@ fn flag(remedy: Remedy) -> &'static str {
         Remedy::ContinueOrReplace => {
             "--resume, which keeps finished slides and continues, and --overwrite"
         }
-        Remedy::Continue => "--resume, which continues the slide from its last stored part",
+        Remedy::Continue => "--resume, which keeps finished slides and continues this one",
         Remedy::RedoSlide => "--overwrite, which does the slide again",
         Remedy::Replace => "--overwrite",
         Remedy::ContinueDetection => "mithras detect --resume",

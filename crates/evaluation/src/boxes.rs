@@ -3,6 +3,7 @@
 use crate::robustness::point::Chosen;
 use base::digest::sha256;
 use base::file;
+use base::remedy::{Remedied, Remedy};
 use infer::boxes::{self, BoxesDraft};
 use infer::convert::ConvertError;
 use infer::{EngineOptions, ModelPackage};
@@ -47,6 +48,17 @@ pub enum ImportError {
     /// The card as text.
     #[error(transparent)]
     Card(#[from] infer::card::CardError),
+}
+
+impl Remedied for ImportError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Convert { source, .. } => source.remedy(),
+            Self::Card(e) => e.remedy(),
+            Self::Exists(_) => Some(Remedy::Folder),
+            _ => None,
+        }
+    }
 }
 
 /// Makes a package of an ONNX file that gives boxes ([`infer::boxes`]). `points` are those that were

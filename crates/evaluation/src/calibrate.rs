@@ -8,6 +8,7 @@
 //! A point is the threshold with the greatest expected F-beta over all candidates, judged or not: a
 //! judged one counts as what it is, another one by its scaled score.
 
+use base::remedy::{Remedied, Remedy};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -76,6 +77,15 @@ pub enum CalibrateError {
     /// Reading or writing a package, a folder that is taken.
     #[error(transparent)]
     Package(#[from] ImportError),
+}
+
+impl Remedied for CalibrateError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Package(e) => e.remedy(),
+            _ => None,
+        }
+    }
 }
 
 /// A candidate of the laboratory.

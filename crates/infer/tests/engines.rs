@@ -24,6 +24,10 @@ fn try_open(package: &infer::ModelPackage, options: &EngineOptions) -> Option<Mo
             eprintln!("SKIPPED: {what}: {reason}");
             None
         }
+        Err(EngineError::None { reason, .. }) if reason.contains("Intel processors only") => {
+            eprintln!("SKIPPED: {reason}");
+            None
+        }
         Err(e) => panic!("{e}"),
     }
 }
