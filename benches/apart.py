@@ -3,8 +3,8 @@
     python benches/apart.py MIDOG++.json ROBUSTNESS...
 
 Prints how many labelled figures have another near them (boxes of MIDOG++, taken at 0.25 um/px), and for every folder of
-`evaluate robustness`, of a package without `apart_um`, the true and the false from even odds over all its images when
-of candidates so near to each other the likeliest alone is kept.
+`evaluate robustness`, of a package without `min_separation_um`, the true and the false from even odds over all its
+images when of candidates so near to each other the likeliest alone is kept.
 """
 
 import collections

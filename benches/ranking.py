@@ -16,7 +16,7 @@ import sys
 import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-# Candidates nearer to each other are one (`apart_um` of a card).
+# Candidates nearer to each other are one (`min_separation_um` of a card).
 APART = 12.0
 
 

@@ -154,11 +154,12 @@ def main():
             s_cls.extend(symmetric(classifier, x, c.get("symmetries", 1), positive, c.get("symmetries_from", 0.0))[
                 :, positive].tolist())
     # The likeliest of candidates so near to each other represents all.
-    if rule.get("apart_um") and centres:
+    near_um = rule.get("min_separation_um", rule.get("apart_um"))
+    if near_um and centres:
         tree, left = cKDTree(centres), set(range(len(centres)))
         for k in sorted(left, key=lambda k: -s_cls[k]):
             if k in left:
-                left -= set(tree.query_ball_point(centres[k], rule["apart_um"] / mpp)) - {k}
+                left -= set(tree.query_ball_point(centres[k], near_um / mpp)) - {k}
         left = sorted(left)
         centres, s_seg, s_cls = ([of[k] for k in left] for of in (centres, s_seg, s_cls))
     lap("classify_s")

@@ -189,7 +189,7 @@ pub fn write_with(path: &Path, bytes: &[u8], access: Access) -> Result<(), Write
 ///
 /// # Errors
 /// [`WriteError`] when the folder is missing or not writable.
-pub fn temporary_for(path: &Path) -> Result<NamedTempFile, WriteError> {
+pub fn new_temporary(path: &Path) -> Result<NamedTempFile, WriteError> {
     temporary(path, Access::Umask)
 }
 
@@ -452,12 +452,12 @@ mod tests {
     #[test]
     fn what_a_killed_process_left_goes_when_the_folder_is_taken() {
         let dir = tempfile::tempdir().unwrap();
-        let half = temporary_for(&dir.path().join("a.json")).unwrap().keep().unwrap().1;
+        let half = new_temporary(&dir.path().join("a.json")).unwrap().keep().unwrap().1;
         fs::write(dir.path().join("mine.txt"), "x").unwrap();
         let held = Lock::take(dir.path()).unwrap();
         assert!(!half.exists());
         // A process that does not get the folder touches nothing in it.
-        let busy = temporary_for(&dir.path().join("a.json")).unwrap();
+        let busy = new_temporary(&dir.path().join("a.json")).unwrap();
         assert!(Lock::take(dir.path()).is_err());
         assert!(busy.path().exists() && dir.path().join("mine.txt").exists());
         drop(held);

@@ -13,6 +13,7 @@
 //! | [`preset`] | what every preset file has in common |
 //! | [`prefetch`] | a loop whose next steps are drawn while this one works |
 //! | [`remedy`] | what a user could change about an error |
+//! | [`renamed`] | keys of presets and recipes that had another name |
 //! | [`text`] | text from outside as it is shown, numbers of things |
 //! | [`fenwick`] | prefix sums that change |
 //! | [`name`] | names of folders, made of text from outside |
@@ -45,6 +46,7 @@ pub mod prefetch;
 pub mod preset;
 pub mod progress;
 pub mod remedy;
+pub mod renamed;
 pub mod sealed;
 pub mod signature;
 pub mod table;

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_name_says_why() {
+    fn a_refused_name_states_why() {
         for good in ["anna", "A-1_b.c", "cona", "com", "com12", "lpt.1", &"x".repeat(64)] {
             assert_eq!(check_name(good), Ok(()), "{good}");
         }

@@ -4,6 +4,7 @@
 //! nearest key, changes of single keys go through the same deserialiser, and what is recorded is
 //! the resolved text and its digest.
 
+use crate::renamed;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -92,9 +93,9 @@ pub trait Preset: Serialize + DeserializeOwned {
         toml::to_string(self).expect("a preset is plain data")
     }
 
-    /// SHA-256 of the resolved preset.
+    /// SHA-256 of the resolved preset, the same for both names of a key that was [`renamed`].
     fn digest(&self) -> String {
-        crate::digest::sha256(self.to_toml())
+        renamed::digest(&self.to_toml())
     }
 }
 
@@ -117,6 +118,8 @@ fn apply(table: &mut toml::Table, change: &str) -> Result<(), String> {
             .as_table_mut()
             .ok_or_else(|| format!("change of {key}: `{part}` is not a table"))?;
     }
+    // A key that was renamed may be in the file by its other name.
+    at.retain(|key, _| renamed::current(key) != renamed::current(leaf));
     at.insert(leaf.to_string(), value);
     Ok(())
 }

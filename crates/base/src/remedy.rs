@@ -42,6 +42,10 @@ pub enum Remedy {
     AnyResolution,
     /// State the um/px of tiles.
     TileResolution,
+    /// Name the output of a network that has several.
+    NetworkOutput,
+    /// Store weights in half the bytes.
+    HalfPrecision,
     /// Name the encoder that weights are of.
     EncoderName,
     /// State the um/px of a mask of regions.
@@ -62,12 +66,18 @@ pub enum Remedy {
     FirstStagePoint,
     /// Name a model package.
     Package,
+    /// Name another operating point.
+    OperatingPoint,
     /// Name the package of the run, or two thresholds.
     PackageOrThresholds,
+    /// Raise a limit on what one slide may ask for.
+    Limit,
     /// Allow a larger share of unreadable windows.
     UnreadShare,
     /// Choose another engine, provider or precision, or name its library.
     Engine,
+    /// See what each engine lacks, or choose another.
+    Engines,
     /// Keep what another engine did, or take the engine as it was.
     KeepEngine,
     /// Write into another folder.

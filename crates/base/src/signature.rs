@@ -41,49 +41,57 @@ pub struct Signature {
     pub kind: Kind,
 }
 
-/// The bytes at some places that all files of one sort have, and what these are.
-type Row = (&'static [(usize, &'static [u8])], &'static str, Kind);
+/// Bytes that all files of one sort have.
+struct Magic {
+    /// Places, and the bytes there.
+    parts: &'static [(usize, &'static [u8])],
+    found: Signature,
+}
 
-const SIGNATURES: &[Row] = &[
-    (
+const fn magic(parts: &'static [(usize, &'static [u8])], what: &'static str, kind: Kind) -> Magic {
+    Magic { parts, found: Signature { what, kind } }
+}
+
+const SIGNATURES: &[Magic] = &[
+    magic(
         &[(0, b"version https://git-lfs")],
         "a Git-LFS pointer, not the file itself",
         Kind::LfsPointer,
     ),
-    (&[(0, b"PAR1")], "a Parquet file", Kind::Parquet),
-    (&[(0, b"PK\x03\x04")], "a ZIP archive or an Excel workbook", Kind::Archive),
-    (&[(0, b"7z\xbc\xaf\x27\x1c")], "a 7-Zip archive", Kind::Archive),
-    (&[(0, b"Rar!\x1a\x07")], "a RAR archive", Kind::Archive),
-    (&[(257, b"ustar")], "a tar archive", Kind::Archive),
-    (
+    magic(&[(0, b"PAR1")], "a Parquet file", Kind::Parquet),
+    magic(&[(0, b"PK\x03\x04")], "a ZIP archive or an Excel workbook", Kind::Archive),
+    magic(&[(0, b"7z\xbc\xaf\x27\x1c")], "a 7-Zip archive", Kind::Archive),
+    magic(&[(0, b"Rar!\x1a\x07")], "a RAR archive", Kind::Archive),
+    magic(&[(257, b"ustar")], "a tar archive", Kind::Archive),
+    magic(
         &[(0, b"\xd0\xcf\x11\xe0")],
         "an OLE file such as an old Excel workbook (.xls)",
         Kind::Workbook,
     ),
-    (&[(0, b"\x1f\x8b")], "a gzip file", Kind::Gzip),
-    (&[(0, b"\x28\xb5\x2f\xfd")], "a Zstandard file", Kind::Zstandard),
-    (&[(0, b"BZh"), (4, b"1AY&SY")], "a bzip2 file", Kind::Bzip2),
-    (&[(0, b"\xfd7zXZ\0")], "an xz file", Kind::Xz),
-    (&[(0, b"SQLite format 3\0")], "an SQLite database", Kind::Database),
-    (&[(0, b"%PDF-")], "a PDF document", Kind::Other),
-    (&[(0, b"\x89HDF")], "an HDF5 file", Kind::Other),
-    (&[(0, b"GIF8")], "a GIF image", Kind::Picture),
-    (&[(0, b"RIFF"), (8, b"WEBP")], "a WebP image", Kind::Picture),
-    (&[(0, b"RIFF")], "a RIFF file", Kind::Other),
-    (&[(0, b"BM"), (6, &[0; 4])], "a Windows bitmap", Kind::Picture),
-    (&[(0, b"\0\0\0\x0cjP  ")], "a JPEG 2000 image (JP2)", Kind::Picture),
-    (&[(0, b"\xff\x4f\xff\x51")], "a JPEG 2000 codestream", Kind::Picture),
-    (&[(4, b"ftypavi")], "an AVIF image", Kind::Picture),
-    (&[(4, b"ftyphei")], "a HEIC image", Kind::Picture),
-    (&[(4, b"ftyphev")], "a HEIC image", Kind::Picture),
-    (&[(4, b"ftypmif1")], "a HEIC or AVIF image", Kind::Picture),
-    (&[(4, b"ftyp")], "a video or another file of MPEG-4", Kind::Other),
-    (
+    magic(&[(0, b"\x1f\x8b")], "a gzip file", Kind::Gzip),
+    magic(&[(0, b"\x28\xb5\x2f\xfd")], "a Zstandard file", Kind::Zstandard),
+    magic(&[(0, b"BZh"), (4, b"1AY&SY")], "a bzip2 file", Kind::Bzip2),
+    magic(&[(0, b"\xfd7zXZ\0")], "an xz file", Kind::Xz),
+    magic(&[(0, b"SQLite format 3\0")], "an SQLite database", Kind::Database),
+    magic(&[(0, b"%PDF-")], "a PDF document", Kind::Other),
+    magic(&[(0, b"\x89HDF")], "an HDF5 file", Kind::Other),
+    magic(&[(0, b"GIF8")], "a GIF image", Kind::Picture),
+    magic(&[(0, b"RIFF"), (8, b"WEBP")], "a WebP image", Kind::Picture),
+    magic(&[(0, b"RIFF")], "a RIFF file", Kind::Other),
+    magic(&[(0, b"BM"), (6, &[0; 4])], "a Windows bitmap", Kind::Picture),
+    magic(&[(0, b"\0\0\0\x0cjP  ")], "a JPEG 2000 image (JP2)", Kind::Picture),
+    magic(&[(0, b"\xff\x4f\xff\x51")], "a JPEG 2000 codestream", Kind::Picture),
+    magic(&[(4, b"ftypavi")], "an AVIF image", Kind::Picture),
+    magic(&[(4, b"ftyphei")], "a HEIC image", Kind::Picture),
+    magic(&[(4, b"ftyphev")], "a HEIC image", Kind::Picture),
+    magic(&[(4, b"ftypmif1")], "a HEIC or AVIF image", Kind::Picture),
+    magic(&[(4, b"ftyp")], "a video or another file of MPEG-4", Kind::Other),
+    magic(
         &[(0, b"\0\x05\x16\x07")],
         "what macOS notes about another file (AppleDouble), without its content",
         Kind::Other,
     ),
-    (&[(0, b"\0\x05\x16\0")], "an AppleSingle file of macOS", Kind::Other),
+    magic(&[(0, b"\0\x05\x16\0")], "an AppleSingle file of macOS", Kind::Other),
 ];
 
 /// Beginnings of texts, in small letters, behind blank lines, comments and the declaration of XML.
@@ -100,9 +108,9 @@ const PAGE: &str = "a web page (HTML), as servers send instead of a file";
 #[must_use]
 pub fn signature(start: &[u8]) -> Option<Signature> {
     let has = |at: usize, magic: &[u8]| start.get(at..).is_some_and(|s| s.starts_with(magic));
-    let row = SIGNATURES.iter().find(|(parts, ..)| parts.iter().all(|(at, m)| has(*at, m)));
-    if let Some((_, what, kind)) = row {
-        return Some(Signature { what, kind: *kind });
+    let magic = SIGNATURES.iter().find(|m| m.parts.iter().all(|(at, bytes)| has(*at, bytes)));
+    if let Some(magic) = magic {
+        return Some(magic.found);
     }
     let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
     let root = behind_prolog(text);

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn one_is_no_plural() {
+    fn one_is_singular() {
         let text = |n| format!("{}, {}", Many(n, "slide"), Many(n, "patch"));
         assert_eq!(text(0), "0 slides, 0 patches");
         assert_eq!(text(1), "1 slide, 1 patch");

@@ -14,9 +14,14 @@ const TYPES: &[Known] = &[
     known::<construct::ConstructError>,
     known::<crops::CorpusError>,
     known::<detect::DetectError>,
+    known::<evaluation::boxes::ImportError>,
+    known::<evaluation::calibrate::CalibrateError>,
+    known::<evaluation::combine::CombineError>,
     known::<evaluation::evaluate::EvaluateError>,
     known::<evaluation::evaluate::classification::ClassificationError>,
     known::<evaluation::robustness::RobustnessError>,
+    known::<features::EncoderError>,
+    known::<infer::CardError>,
     known::<infer::EngineError>,
     known::<infer::convert::ConvertError>,
     known::<infer::timing::TimingError>,
@@ -37,6 +42,8 @@ const TYPES: &[Known] = &[
     known::<mithras::report::ReportError>,
     known::<mithras::subtypes::SubtypeError>,
     known::<outcome::Error>,
+    known::<remote::AddressError>,
+    known::<remote::RemoteError>,
     known::<regions::RegionsError>,
     known::<regions::overlap::OverlapError>,
     known::<regions::annotations::ImportError>,
@@ -57,6 +64,8 @@ const TYPES: &[Known] = &[
     known::<slide::deidentify::DeidentifyError>,
     known::<slurm::SlurmError>,
     known::<start::PageError>,
+    #[cfg(feature = "train")]
+    known::<net::NetError>,
     #[cfg(feature = "train")]
     known::<train::TrainError>,
     #[cfg(feature = "train")]
@@ -112,11 +121,11 @@ fn flag(remedy: Remedy) -> &'static str {
         Remedy::Change(setting) => setting_flag(setting),
         Remedy::GiveResolution => "--mpp, e.g. --mpp 0.25",
         Remedy::ForceResolution => "--mpp, and --force-mpp where that contradicts the slide",
-        Remedy::GiveResolutions => {
-            "--mpp, which gives um/px for all images, and --mpp-table, for some"
-        }
+        Remedy::GiveResolutions => "--mpp for the um/px of all images, and --mpp-table for some",
         Remedy::AnyResolution => "--any-mpp",
         Remedy::TileResolution => "--tile-mpp",
+        Remedy::NetworkOutput => "--output",
+        Remedy::HalfPrecision => "--precision f16",
         Remedy::EncoderName => "--encoder (`mithras encoders list` prints the names)",
         Remedy::RegionResolution => "--regions-mpp, e.g. --regions-mpp 8",
         Remedy::FilterResolution => "`encoders convert --mpp`",
@@ -130,11 +139,12 @@ fn flag(remedy: Remedy) -> &'static str {
              operating-point` choose it"
         }
         Remedy::Package => "--model",
-        Remedy::PackageOrThresholds => {
-            "--model for the run's package, or two thresholds as --operating-point 0.5,0.6"
-        }
+        Remedy::OperatingPoint => "--operating-point",
+        Remedy::PackageOrThresholds => "--model of the run, or --operating-point 0.5,0.6",
+        Remedy::Limit => "--limit NAME=VALUE, e.g. --limit pixels=2e11",
         Remedy::UnreadShare => "--max-unread",
         Remedy::Engine => "--engine, --provider, --precision and --engine-library",
+        Remedy::Engines => "`mithras doctor`, which shows what each engine lacks, and --engine",
         Remedy::KeepEngine => {
             "--accept-engine, which keeps them and continues, and --engine, --provider and \
              --precision for the engine as it was"
@@ -146,9 +156,7 @@ fn flag(remedy: Remedy) -> &'static str {
         Remedy::ContinueOrReplace => {
             "--resume, which keeps finished slides and continues, and --overwrite"
         }
-        Remedy::Continue => {
-            "--resume, which keeps finished slides and continues the interrupted one from its last stored part"
-        }
+        Remedy::Continue => "--resume, which keeps finished slides and continues this one",
         Remedy::RedoSlide => "--overwrite, which does the slide again",
         Remedy::Replace => "--overwrite",
         Remedy::ContinueDetection => "mithras detect --resume",
@@ -162,20 +170,14 @@ fn flag(remedy: Remedy) -> &'static str {
         Remedy::AllowShort => "--allow-short, which takes what there is",
         Remedy::DrawnSize => "--size",
         Remedy::DrawnFigures => "--figures and --size",
-        Remedy::Categories => {
-            "--map \"NAME=mf\" (or mimicker, other, ignore), which gives the meaning of a category"
-        }
+        Remedy::Categories => "--map \"NAME=mf\" (or mimicker, other, ignore) for a category",
         Remedy::Lenient => {
             "--lenient, which leaves out and counts what cannot be used, and --mpp and --mpp-table for um/px"
         }
         Remedy::BoxOrder => "--boxes xyxy or --boxes xywh for the order of a box",
         Remedy::AssumeClass => "--assume mf (or mimicker, other) for a table without labels",
-        Remedy::FigureWords => {
-            "--figures for the words that mean a figure, --label-column for another column"
-        }
-        Remedy::PartialWeights => {
-            "--allow-partial, which loads what matches and records what is initialised at random"
-        }
+        Remedy::FigureWords => "--figures for words of a figure, --label-column for another column",
+        Remedy::PartialWeights => "--allow-partial, which records what is initialised at random",
         Remedy::StartingWeights => "--init FILE",
         Remedy::PositiveClass => "--set positive=CLASS, or `positive` in the preset",
         Remedy::ContinueTraining => "--resume to continue, or another --out",

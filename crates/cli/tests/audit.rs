@@ -320,7 +320,7 @@ fn a_sample_keeps_the_umask() {
 }
 
 #[test]
-fn the_server_is_for_this_machine_and_tells_nothing() {
+fn the_server_is_for_this_machine_and_reveals_nothing() {
     let dir = tempdir().unwrap();
     let out = draw(dir.path());
     let score = ["audit", "score", out.to_str().unwrap()];
@@ -526,7 +526,7 @@ fn crops_on_which_a_square_does_not_fit_are_refused() {
 }
 
 #[test]
-fn stalled_requests_hold_up_nobody() {
+fn stalled_requests_hold_up_no_other() {
     let dir = tempdir().unwrap();
     let out = draw(dir.path());
     let server = serve(&out.join("package"));
@@ -561,7 +561,7 @@ fn stalled_requests_hold_up_nobody() {
 }
 
 #[test]
-fn a_full_disk_is_no_saved_verdict() {
+fn a_full_disk_saves_no_verdict() {
     let dir = tempdir().unwrap();
     let package = draw(dir.path()).join("package");
     let reviews = package.join("reviews");

@@ -90,7 +90,7 @@ fn track_1_gives_points_in_millimetres() {
 }
 
 #[test]
-fn track_1_says_what_is_missing() {
+fn track_1_reports_what_is_missing() {
     let dir = tempfile::tempdir().unwrap();
     let (input, output) = (dir.path().join("input"), dir.path().join("output"));
     let at = [("--input", &*input), ("--output", &*output)];

@@ -217,7 +217,7 @@ fn what_detection_costs_is_held_against_the_peak() {
 }
 
 #[test]
-fn timing_encoders_says_which_build_it_needs() {
+fn timing_encoders_names_the_build_it_needs() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
     let output = command.args(["bench", "encoders", "--device", "abacus"]).output().unwrap();
     let printed = String::from_utf8_lossy(&output.stderr).into_owned();

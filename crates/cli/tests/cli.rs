@@ -114,7 +114,7 @@ fn a_folder_is_searched_by_content() {
 }
 
 #[test]
-fn wrong_flags_are_refused_in_words() {
+fn wrong_flags_are_refused_with_a_reason() {
     let dir = tempfile::tempdir().unwrap();
     let slide = dir.path().join("a.png");
     white(&slide);
@@ -218,7 +218,7 @@ fn results_that_cannot_be_written_are_an_error() {
 }
 
 #[test]
-fn a_full_disk_is_said() {
+fn a_full_disk_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let slide = dir.path().join("drawn.tiff");
     common::draw(&slide, 900, 800, 2, 2);
@@ -401,7 +401,7 @@ fn kept_candidates_and_a_table_of_names_change_no_number() {
 }
 
 #[test]
-fn evaluate_says_what_is_missing() {
+fn evaluate_reports_what_is_missing() {
     let dir = tempfile::tempdir().unwrap();
     let truth = dir.path().join("truth.csv");
     let run = |text: &str, more: &[&str]| {

@@ -276,7 +276,7 @@ fn the_fast_detector_finds_drawn_figures() {
 }
 
 #[test]
-fn an_operating_point_is_asked_for_by_name_and_stands_in_every_table() {
+fn an_operating_point_is_asked_for_by_name_and_is_in_every_table() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
     let words = ["detectors", "import", "--mpp", "0.25", "--name", "cells", "--license", "none"];

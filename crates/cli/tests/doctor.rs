@@ -38,7 +38,7 @@ fn listed(report: &Value, library: &Path) -> bool {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn an_environment_that_merely_lies_above_is_left_aside_and_named() {
+fn an_environment_that_is_merely_above_is_left_aside_and_named() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path().canonicalize().unwrap();
     let work = dir.join("a/b");
@@ -69,7 +69,7 @@ fn an_environment_that_merely_lies_above_is_left_aside_and_named() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn the_engine_does_not_depend_on_where_one_stands() {
+fn the_engine_does_not_depend_on_the_working_folder() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path().canonicalize().unwrap();
     venv(&dir.join(".venv"));

@@ -357,7 +357,7 @@ fn slides_are_embedded_resumed_and_a_bad_one_stops_none() {
 }
 
 #[test]
-fn crops_go_to_parquet_and_what_does_not_fit_is_said() {
+fn crops_go_to_parquet_and_what_does_not_fit_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let made = package(dir.path());
     let images = dir.path().join("images");

@@ -415,7 +415,7 @@ fn encoders_with_a_head_become_classifiers() {
 }
 
 #[test]
-fn every_known_encoder_says_how_it_is_fed() {
+fn every_known_encoder_states_how_it_is_fed() {
     let listed = json(&done(&["encoders", "list", "--json"]));
     let known = listed["known"].as_array().unwrap();
     assert!(known.len() > 60, "{}", known.len());

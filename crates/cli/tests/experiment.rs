@@ -87,7 +87,7 @@ fn own_counts_come_first_and_bad_ones_fail_with_their_reason() {
 }
 
 #[test]
-fn wrong_names_are_told_with_those_that_there_are() {
+fn wrong_names_are_reported_with_those_that_there_are() {
     for (args, word) in [
         (&["experiment", "show", "tables"][..], "known: "),
         (&["experiment", "run", "tumour-review", "--out", "x", "--only", "train"], "review/score"),

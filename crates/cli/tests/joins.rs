@@ -207,7 +207,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     (
         "train/src/data.rs",
         "crates/training/tests/detector_chain.rs",
-        "pseudo_labels_of_a_detector_mark_what_nobody_labelled",
+        "pseudo_labels_of_a_detector_mark_what_was_not_labelled",
     ),
     (
         "train/src/finetune.rs",

@@ -101,7 +101,7 @@ fn same(ones: &[Row], others: &[Row]) {
 const TOLERANCE: f64 = 1e-3;
 
 #[test]
-fn slides_of_two_engines_stand_in_one_table_and_are_no_further_apart_than_said() {
+fn slides_of_two_engines_are_in_one_table_and_differ_by_no_more_than_stated() {
     let dir = tempfile::tempdir().unwrap();
     let slides = ["a.tiff", "b.tiff"].map(|name| dir.path().join(name));
     for (k, slide) in slides.iter().enumerate() {
@@ -128,14 +128,14 @@ fn slides_of_two_engines_stand_in_one_table_and_are_no_further_apart_than_said()
     assert!(ok, "{error}");
     let text = |file: &str| std::fs::read_to_string(dir.path().join(file)).unwrap();
     let before = text("out/a/detections.csv");
-    let go_on = |more: &[&str]| {
+    let resume_with = |more: &[&str]| {
         let more = [&["--provider", "cpu", "--resume"], more].concat();
         detect(&slides, "out", "onnxruntime", &more)
     };
-    let (ok, error) = go_on(&[]);
+    let (ok, error) = resume_with(&[]);
     assert!(!ok && error.contains("was done with rten/"), "{error}");
     assert!(error.contains("up to 0.001") && error.contains("see --accept-engine"), "{error}");
-    let (ok, error) = go_on(&["--accept-engine"]);
+    let (ok, error) = resume_with(&["--accept-engine"]);
     assert!(ok, "{error}");
     // What rten did is kept, the other slide is ONNX Runtime's.
     assert_eq!(text("out/a/detections.csv"), before);

@@ -17,7 +17,7 @@ fn s(p: &Path) -> &str {
 
 #[cfg(not(feature = "train"))]
 #[test]
-fn without_libtorch_the_verbs_say_how_to_get_it() {
+fn without_libtorch_the_verbs_state_how_to_get_it() {
     for args in [
         &["embed", "--weights", "w", "--crops", "x", "--out", "y"][..],
         &[

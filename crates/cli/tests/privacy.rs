@@ -104,7 +104,7 @@ fn dicom_shows_no_patient() {
 }
 
 #[test]
-fn slides_that_need_a_library_fail_as_rows_that_say_so() {
+fn slides_that_need_a_library_fail_as_rows_that_name_it() {
     let dir = tempfile::tempdir().unwrap();
     let slides = dir.path().join("slides");
     fs::create_dir(&slides).unwrap();

@@ -137,8 +137,8 @@ int main(int n, char **word) {
 "#;
 
 /// A short program in place of `mithras manual`; none without a C compiler.
-fn stand_in(dir: &Path, name: &str, flags: &[&str]) -> Option<PathBuf> {
-    let source = dir.join("stand_in.c");
+fn compile_substitute(dir: &Path, name: &str, flags: &[&str]) -> Option<PathBuf> {
+    let source = dir.join("compile_substitute.c");
     fs::write(&source, STAND_IN).unwrap();
     let program = dir.join(name);
     let made = Process::new("cc").arg(&source).args(flags).arg("-o").arg(&program).output();
@@ -166,11 +166,11 @@ fn programs_that_run_elsewhere_are_packed_and_others_refused() {
         eprintln!("SKIPPED: no C compiler");
         return;
     }
-    if let Some(plain) = stand_in(dir.path(), "plain", &[]) {
+    if let Some(plain) = compile_substitute(dir.path(), "plain", &[]) {
         let (code, printed) = release(&plain, &at("out"));
         is_whole(code, &printed, &at("out"));
     }
-    if let Some(all_in_it) = stand_in(dir.path(), "static", &["-static"]) {
+    if let Some(all_in_it) = compile_substitute(dir.path(), "static", &["-static"]) {
         let (code, printed) = release(&all_in_it, &at("out-static"));
         assert_eq!(code, 0, "{printed}");
         is_whole(code, &printed, &at("out-static"));
@@ -181,7 +181,7 @@ fn programs_that_run_elsewhere_are_packed_and_others_refused() {
         ("odd", &needs[..], "libraries that are not everywhere: "),
         ("led", &names[..], "names folders of this machine"),
     ] {
-        let Some(program) = stand_in(dir.path(), name, flags) else { continue };
+        let Some(program) = compile_substitute(dir.path(), name, flags) else { continue };
         let (code, printed) = release(&program, &at(&format!("out-{name}")));
         assert!(code == 1 && printed.contains(word), "{printed}");
         assert!(!printed.contains(".tar.gz"), "nothing is packed: {printed}");

@@ -390,7 +390,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     (
         "KeepEngine",
         "crates/cli/tests/precision.rs",
-        "slides_of_two_engines_stand_in_one_table_and_are_no_further_apart_than_said",
+        "slides_of_two_engines_are_in_one_table_and_differ_by_no_more_than_stated",
     ),
     (
         "Continue",
@@ -400,7 +400,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     (
         "ReviewAudit",
         "crates/cli/tests/audit.rs",
-        "the_server_is_for_this_machine_and_tells_nothing",
+        "the_server_is_for_this_machine_and_reveals_nothing",
     ),
     ("EncoderName", "crates/cli/tests/embed_cli.rs", "weights_are_embedded_as_by_their_package"),
     (
@@ -423,7 +423,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     (
         "AllowSeen",
         "crates/training/tests/detector_chain.rs",
-        "a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on",
+        "a_drawn_dataset_becomes_a_package_and_a_killed_run_continues",
     ),
 ];
 

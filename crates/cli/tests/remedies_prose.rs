@@ -413,7 +413,7 @@ const PROSE: &[(&str, &str, How)] = &[
         "training",
         Test(
             "crates/training/tests/detector_chain.rs",
-            "a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on",
+            "a_drawn_dataset_becomes_a_package_and_a_killed_run_continues",
         ),
     ),
 ];

@@ -264,7 +264,7 @@ fn features_and_crops_of_an_address_are_those_of_the_file() {
 }
 
 #[test]
-fn an_address_that_expires_in_the_middle_fails_its_slide_and_is_gone_on_with() {
+fn an_address_that_expires_in_the_middle_fails_its_slide_and_can_be_continued() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start();
     let drawn = |name: &str, side, seed| {

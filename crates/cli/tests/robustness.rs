@@ -26,7 +26,7 @@ fn card(package: &Path) -> toml::Table {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "one run whose later steps need the earlier ones")]
-fn a_detector_is_measured_and_its_card_says_so() {
+fn a_detector_is_measured_and_its_card_records_it() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
     let onnx = testkit::workspace().join("crates/infer/tests/golden/boxes.onnx");

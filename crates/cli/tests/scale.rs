@@ -112,7 +112,7 @@ fn shards_and_races_of_processes_give_the_table_of_one() {
 }
 
 #[test]
-fn exit_codes_say_how_many_are_done() {
+fn exit_codes_report_how_many_are_done() {
     let dir = tempfile::tempdir().unwrap();
     common::draw(&dir.path().join("good.tiff"), 700, 600, 1, 2);
     let list = dir.path().join("slides.csv");

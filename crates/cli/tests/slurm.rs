@@ -210,7 +210,7 @@ fn a_job_that_is_under_way_is_watched_and_not_submitted_again() {
 }
 
 #[test]
-fn a_slide_that_cannot_be_read_fails_twice_and_is_told() {
+fn a_slide_that_cannot_be_read_fails_twice_and_is_reported() {
     let study = Study::new(&["a.tiff", "missing.svs"]);
     let (code, log) = study.mithras("slurm", "out", &["--shards", "2", "--at-once", "1"], "");
     assert_eq!(code, 3, "{log}");

@@ -73,7 +73,7 @@ fn place() -> tempfile::TempDir {
 /// A result that is a folder, or that has gone, is one that cannot be read: its slide is named, and not left out as
 /// one that was never detected.
 #[test]
-fn results_that_are_no_files_are_named() {
+fn results_that_are_not_files_are_named() {
     let dir = place();
     let counts = dir.path().join("run/one/counts.json");
     let whole = fs::read(&counts).unwrap();

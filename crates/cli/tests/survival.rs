@@ -140,7 +140,7 @@ fn factors_missing_and_event_values() {
 }
 
 #[test]
-fn hard_cases_are_said_in_words() {
+fn hard_cases_are_reported_as_text() {
     let folder = tempfile::tempdir().unwrap();
     let run = |name: &str, text: &str, covariates: &str| {
         let table = write(folder.path(), name, text);
@@ -367,7 +367,7 @@ fn a_study_from_counts_to_report() {
 
 /// Crops that a bundled network was trained on are recognised by their names.
 #[test]
-fn items_of_the_training_are_told() {
+fn items_of_the_training_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let text = "file,truth,class\nAtypical/MIDOG21_6.png,typical,typical\nTUPAC16_4.png,atypical,atypical\n";
     let table = write(folder.path(), "p.csv", text);

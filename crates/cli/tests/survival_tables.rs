@@ -149,7 +149,7 @@ fn codes_of_events_follow_the_whole_column() {
 }
 
 #[test]
-fn what_cannot_be_analysed_is_refused_in_words() {
+fn what_cannot_be_analysed_is_refused_with_a_reason() {
     let folder = tempfile::tempdir().unwrap();
     let run = |name: &str, text: &str, verb: &str, more: &[&str]| {
         command(verb, &write(folder.path(), name, text), more)
@@ -580,7 +580,7 @@ fn a_study_of_cases_needs_no_table_made_by_hand() {
 }
 
 #[test]
-fn bad_joins_are_refused_in_words() {
+fn bad_joins_are_refused_with_a_reason() {
     let folder = tempfile::tempdir().unwrap();
     let (counts, clinical) = cohort(folder.path());
     let out = folder.path().join("report");

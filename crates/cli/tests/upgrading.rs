@@ -365,7 +365,7 @@ fn a_damaged_or_foreign_result_is_named_done_again_and_stops_no_other() {
 /// A run of two different slides with a reviewer's verdicts on both, and a truth of each slide.
 /// A slide that the run was to search and nobody has begun is missing from what is made of the run, and not in silence.
 #[test]
-fn a_slide_that_nobody_has_begun_is_named_by_every_verb() {
+fn a_slide_that_was_not_begun_is_named_by_every_verb() {
     let dir = two_different();
     let at = dir.path();
     let slides = ["one", "three"].map(|name| serde_json::json!({"name": name, "columns": []}));

@@ -5,7 +5,7 @@ use base::text::Many;
 use mithras::batch::DetectionState;
 use mithras::export::{CountsFile, HOTSPOT_MM2};
 use mithras::record::DetectionRow;
-use mithras::report::{PlacedCount, Results, Reviewed, Unfinished, case_of, one_reviewer};
+use mithras::report::{PlacedCount, Results, Reviewed, Unfinished, case_name, one_reviewer};
 use mitosis::hotspots::HotspotRule;
 use mitosis::{Level0, Point};
 use review::view::decisions::{self, LogTexts, PlacedHotspot, Signature, SlideFile};
@@ -206,7 +206,7 @@ impl Case {
         let lines = file.lines(run);
         let mut files = files(run, &lines, slides)?;
         let mut cases: BTreeMap<CaseKey, Self> = BTreeMap::new();
-        let listed = |line: &Line| case_of(&line.columns).map(str::to_owned);
+        let listed = |line: &Line| case_name(&line.columns).map(str::to_owned);
         let names: BTreeSet<String> = lines.iter().filter_map(listed).collect();
         for line in lines {
             let key = match listed(&line) {
@@ -404,7 +404,7 @@ fn slide(
         Some(p) => Some(p.into()),
         None => {
             let whose = reviewed.as_ref().map(|r| r.reviewer.as_str());
-            decisions::hotspot_on(&reviews, whose, this)?.map(Placed::from)
+            decisions::reviewers_hotspot(&reviews, whose, this)?.map(Placed::from)
         }
     };
     let signed = decisions::signed_slide(&reviews, Some(&folder), this)?;
@@ -417,7 +417,7 @@ fn slide(
         // A recount may use a log from elsewhere, whose name is not a reviewer's name.
         Some(r) if r.reviewer.split(TOGETHER).all(|n| base::log::check_name(n).is_ok()) => {
             let regions = mithras::regions::outlines(&folder, found.counts.slide.bounds_offset)?;
-            review::view::figures_by(&reviews, &r.reviewer, &found, &regions)?
+            review::view::figures_after_review(&reviews, &r.reviewer, &found, &regions)?
         }
         _ => None,
     };
@@ -498,8 +498,9 @@ mod tests {
     fn judge(run: &Path, verdict: Verdict, added: bool) {
         let (x, y) = if added { (400.0, 335.57) } else { (375.05, 335.57) };
         let (morphology, comment) = (None, None);
-        let key_of = format!("{}{}", if added { "+" } else { "" }, Entry::key_of(x, y));
-        let entry = Entry { key: key_of, x, y, verdict: Some(verdict), added, morphology, comment };
+        let place_key = format!("{}{}", if added { "+" } else { "" }, Entry::place_key(x, y));
+        let entry =
+            Entry { key: place_key, x, y, verdict: Some(verdict), added, morphology, comment };
         let mut log = VerdictLog::open(&run.join("reviews"), "anna").unwrap();
         log.record(&key(run), entry).unwrap();
     }

@@ -701,7 +701,7 @@ mod tests {
     }
 
     /// A circle of 1 mm2 with 11 figures.
-    fn placed_at(centre: [f64; 2], area_mm2: f64) -> PlacedCount {
+    fn placed_circle(centre: [f64; 2], area_mm2: f64) -> PlacedCount {
         let rule = HotspotRule { shape: Shape::Circle, fields: 1, field_mm2: 1.0, apart: false };
         PlacedCount {
             reviewer: "anna".into(),
@@ -734,7 +734,7 @@ mod tests {
 
     #[test]
     fn a_placed_hotspot_gives_the_case_its_number_and_its_slide() {
-        let placed = placed_at([700.0, 600.0], 1.0);
+        let placed = placed_circle([700.0, 600.0], 1.0);
         // Placed on the slide with fewer figures, the other one not reviewed.
         let mut a = slide("a", 3.0, 12);
         a.placed = Some(Placed::from(placed.clone()));
@@ -769,7 +769,7 @@ mod tests {
         let text = include_str!("../../cli/tests/golden/release-0.1.0/run/one/counts.json");
         let regions = CountsFile::parse(&text.replacen('{', REGIONS, 1)).unwrap().regions;
         let shown_at = |x: f64, area_mm2: f64| {
-            let placed = placed_at([x, 20_000.0], area_mm2);
+            let placed = placed_circle([x, 20_000.0], area_mm2);
             let mut a = slide("a", 3.0, 3);
             (a.folder, a.counts.regions) = (dir.path().into(), regions.clone());
             a.placed = Some(Placed::from(placed.clone()));

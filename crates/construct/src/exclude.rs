@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_and_names_that_meet_no_slide_are_said_with_the_rule_that_would_match() {
+    fn rows_and_names_that_meet_no_slide_are_reported_with_the_rule_that_would_match() {
         let dir = tempfile::tempdir().unwrap();
         let (csv, list) = (dir.path().join("t.csv"), dir.path().join("no.csv"));
         let input = |name: &str| Input::new(Path::new(&format!("{name}.svs")));

@@ -119,7 +119,7 @@ pub fn construct(
     let packages = plan.filters.iter().map(|f| ModelPackage::find(Some(&f.package)));
     let packages = packages.collect::<Result<Vec<_>, _>>()?;
     let config = serde_json::to_value(plan.config(&workers[0], &packages))?;
-    let config_digest = sha256(serde_json::to_vec(&config)?);
+    let config_digest = base::renamed::json_digest(&config);
     let mut lines = BTreeMap::new();
     let (mut origins, mut todo) = (BTreeMap::new(), Vec::new());
     for input in inputs {

@@ -102,7 +102,7 @@ fn pseudo(
         return Ok(funnel);
     }
     let start = Instant::now();
-    let detections = detect_on(out.slide, tiles, &kept, detector, part, &mut funnel)?;
+    let detections = detect_near_tiles(out.slide, tiles, &kept, detector, part, &mut funnel)?;
     seconds.detect = start.elapsed().as_secs_f64();
     let start = Instant::now();
     let (sx, sy) = out.slide.working_scale(crops.mpp)?;
@@ -152,7 +152,7 @@ fn record_of<'d>(label: Label, d: &'d Detection, crops: &Crops, stem: String) ->
 }
 
 /// Runs the detector on the windows that touch kept tiles; keeps the detections inside one.
-fn detect_on(
+fn detect_near_tiles(
     slide: &Slide,
     tiles: &Tiles,
     kept: &BTreeSet<PlannedWindow>,

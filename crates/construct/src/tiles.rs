@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slide_whose_share_is_none_gives_no_tile() {
+    fn a_slide_without_a_share_gives_no_tile() {
         let all: Vec<PlannedWindow> = (0..5).map(|x| PlannedWindow { x, y: 0 }).collect();
         let left = |most: Option<usize>| {
             let mut tiles = all.clone();

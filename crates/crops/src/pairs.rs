@@ -18,7 +18,7 @@ use crate::error::{CorpusError, Result};
 use crate::reader::Corpus;
 use crate::schema::{CropBox, CropMeta, Label, Split};
 use crate::shard::Columns;
-use pixels::rng_of;
+use pixels::sample_rng;
 use pixels::view::{Placement, Views, cells};
 
 /// One crop: its encoded image, a slice of the mapped shard, and what the losses need.
@@ -187,12 +187,12 @@ impl PairLoader {
         self.set.len() / self.batch
     }
 
-    fn order_of(&self, epoch: u64) -> Arc<Vec<u32>> {
+    fn epoch_order(&self, epoch: u64) -> Arc<Vec<u32>> {
         let mut held = self.order.lock().expect("no panic while held");
         if held.0 != epoch {
             let n = u32::try_from(self.set.len()).unwrap_or(u32::MAX);
             let mut order: Vec<u32> = (0..n).collect();
-            order.shuffle(&mut rng_of(self.seed ^ 0x0de5, epoch));
+            order.shuffle(&mut sample_rng(self.seed ^ 0x0de5, epoch));
             *held = (epoch, Arc::new(order));
         }
         held.1.clone()
@@ -204,7 +204,7 @@ impl PairLoader {
     /// A crop that is not an image.
     pub fn draw(&self, step: usize, part: Range<usize>) -> Result<PairBatch> {
         let per_epoch = self.steps_per_epoch();
-        let order = self.order_of((step / per_epoch) as u64);
+        let order = self.epoch_order((step / per_epoch) as u64);
         let from = (step % per_epoch) * self.batch;
         let (n, pixels, tiles) = (part.len(), 3 * self.size * self.size, {
             let grid = self.size / self.patch;
@@ -247,7 +247,7 @@ impl PairLoader {
     ) -> Result<()> {
         let tile = self.set.decode(crop)?;
         let item = &self.set.items[crop];
-        let mut rng = rng_of(self.seed, index);
+        let mut rng = sample_rng(self.seed, index);
         let grid = self.size / self.patch;
         let (area, tiles) = (pixels.len() / 2, mitotic.len() / 2);
         let views = self.views.draw(tile.width, tile.height, self.size, &mut rng);
@@ -342,7 +342,7 @@ mod tests {
         }
         // Epochs differ in order; one epoch shows a crop once.
         assert_ne!(streamed[0].labels, streamed[3].labels);
-        let first: Vec<u32> = one.order_of(0)[..24].to_vec();
+        let first: Vec<u32> = one.epoch_order(0)[..24].to_vec();
         assert_eq!(first.iter().collect::<BTreeSet<_>>().len(), 24);
     }
 

@@ -349,8 +349,16 @@ fn walled<T>(path: &Path, work: impl FnOnce() -> Result<T>) -> Result<T> {
     base::panics::catch_panic(|| Ok(work())).map_err(refused)?
 }
 
-/// Values, definition levels, rows, level of a value that is there.
-type Read<T> = (Vec<T>, Vec<i16>, usize, i16);
+/// A column of a row group, as Parquet stores it.
+struct StoredColumn<T> {
+    /// Those that are there.
+    values: Vec<T>,
+    /// Definition level of each row; empty where no value may be missing.
+    levels: Vec<i16>,
+    rows: usize,
+    /// Level of a value that is there.
+    present: i16,
+}
 
 /// Rows of one row group that are read; a writer makes groups of some thousand.
 const MOST_ROWS: u64 = 4 << 20;
@@ -372,22 +380,22 @@ impl Cells<'_> {
     fn cells<T: DataType>(&self, leaf: usize) -> Result<Vec<Option<T::T>>> {
         let fail = CorpusError::shard(&self.shard.path);
         let n = self.rows();
-        let read = || -> Result<Read<T::T>, ParquetError> {
-            let max = self.rg.metadata().column(leaf).column_descr().max_def_level();
+        let read = || -> Result<StoredColumn<T::T>, ParquetError> {
+            let present = self.rg.metadata().column(leaf).column_descr().max_def_level();
             let mut column = get_typed_column_reader::<T>(self.rg.get_column_reader(leaf)?);
             let (mut values, mut levels) = (Vec::with_capacity(n), Vec::new());
             let mut rows = 0;
             while rows < n {
-                let defs = (max > 0).then_some(&mut levels);
+                let defs = (present > 0).then_some(&mut levels);
                 let (got, _, _) = column.read_records(n - rows, defs, None, &mut values)?;
                 if got == 0 {
                     break;
                 }
                 rows += got;
             }
-            Ok((values, levels, rows, max))
+            Ok(StoredColumn { values, levels, rows, present })
         };
-        let (values, levels, rows, max) = read().map_err(fail)?;
+        let StoredColumn { values, levels, rows, present } = read().map_err(fail)?;
         if rows != n {
             return Err(CorpusError::Shard {
                 path: self.shard.path.clone(),
@@ -398,7 +406,7 @@ impl Cells<'_> {
             return Ok(values.into_iter().map(Some).collect());
         }
         let mut values = values.into_iter();
-        Ok(levels.iter().map(|&l| if l == max { values.next() } else { None }).collect())
+        Ok(levels.iter().map(|&l| if l == present { values.next() } else { None }).collect())
     }
 
     /// The values of a column that together are not too large to be copied.

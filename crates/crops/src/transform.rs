@@ -175,8 +175,13 @@ impl Scores {
     }
 }
 
-/// A crop of a corpus: its score, its number and its cohort.
-type Ranked = (f32, usize, String);
+/// A crop of a corpus.
+struct Ranked {
+    score: f32,
+    /// In the order of the corpus.
+    number: usize,
+    cohort: String,
+}
 
 /// The figures that may be interchanged, lowest score first, and the mimickers, highest first.
 fn ranked(
@@ -198,15 +203,19 @@ fn ranked(
             Label::MitoticFigure => {
                 let s = score(&meta)?;
                 if s > what.above && s <= what.up_to {
-                    figures.push((s, i, meta.cohort));
+                    figures.push(Ranked { score: s, number: i, cohort: meta.cohort });
                 }
             }
-            Label::Mimicker => mimickers.push((score(&meta)?, i, meta.cohort)),
+            Label::Mimicker => {
+                let score = score(&meta)?;
+                mimickers.push(Ranked { score, number: i, cohort: meta.cohort });
+            }
             Label::Unlabeled => {}
         }
     }
-    figures.sort_by(|a: &Ranked, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-    mimickers.sort_by(|a: &Ranked, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    let rising = |a: &Ranked, b: &Ranked| a.score.total_cmp(&b.score);
+    figures.sort_by(|a, b| rising(a, b).then(a.number.cmp(&b.number)));
+    mimickers.sort_by(|a, b| rising(b, a).then(a.number.cmp(&b.number)));
     Ok([figures, mimickers])
 }
 
@@ -239,11 +248,11 @@ pub fn interchange(
     }
     figures.truncate(n);
     mimickers.truncate(n);
-    let swapped: BTreeSet<usize> = figures.iter().chain(&mimickers).map(|c| c.1).collect();
+    let swapped: BTreeSet<usize> = figures.iter().chain(&mimickers).map(|c| c.number).collect();
     let mut cohorts: BTreeMap<String, [usize; 2]> = BTreeMap::new();
     for (k, list) in [&figures, &mimickers].into_iter().enumerate() {
         for c in list {
-            cohorts.entry(c.2.clone()).or_default()[k] += 1;
+            cohorts.entry(c.cohort.clone()).or_default()[k] += 1;
         }
     }
     let mut header = corpus.manifest().header.clone();
@@ -267,7 +276,7 @@ pub fn interchange(
     }
     let digest = writer.finish()?.digest;
     let range = |list: &[Ranked]| {
-        let s = list.iter().map(|c| c.0);
+        let s = list.iter().map(|c| c.score);
         Some([s.clone().min_by(f32::total_cmp)?, s.max_by(f32::total_cmp)?])
     };
     #[expect(clippy::cast_precision_loss, reason = "a percentage")]

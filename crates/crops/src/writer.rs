@@ -114,7 +114,7 @@ impl CorpusWriter {
         self.tally.add(&crop.meta, &digest);
         let target = self.dir.clone();
         if self.open.is_none() {
-            let tmp = file::temporary_for(&self.dir.join("shard"))?;
+            let tmp = file::new_temporary(&self.dir.join("shard"))?;
             let out = BufWriter::with_capacity(1 << 20, tmp);
             let shard = ShardWriter::new(out, self.layout.rows_per_group.max(1))
                 .map_err(CorpusError::shard(&target))?;

@@ -191,7 +191,7 @@ fn damage_is_noticed_and_named() {
 }
 
 #[test]
-fn a_crash_leaves_the_old_corpus_and_the_next_writer_goes_on() {
+fn a_crash_leaves_the_old_corpus_and_the_next_writer_continues() {
     let dir = tempfile::tempdir().unwrap();
     let before = write(dir.path(), 0..30, layout(10, 10));
     {

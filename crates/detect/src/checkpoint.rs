@@ -6,6 +6,7 @@ use crate::flaw::{Squares, Verdicts};
 use crate::grid::WindowAt;
 use crate::recipe::{Job, Recipe};
 use base::digest::sha256;
+use base::renamed;
 use mitosis::Score;
 use serde::{Deserialize, Serialize};
 use slide::TileAt;
@@ -145,7 +146,36 @@ pub(crate) fn run_digest(
     windows: &[WindowAt],
     size: (u64, u64),
 ) -> String {
-    let text = serde_json::to_vec(&(recipe, &job.identity, windows, size))
-        .expect("plain data becomes JSON");
-    sha256(text)
+    renamed::json_digest(&(recipe, &job.identity, windows, size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::candidates::CandidateRule;
+    use crate::grid::Grid;
+    use crate::recipe::Overlap;
+    use mitosis::Mpp;
+
+    /// Runs that were interrupted before the separation of candidates had its name continue.
+    #[test]
+    fn the_digest_of_a_run_is_that_of_the_recipe_with_the_earlier_name() {
+        let recipe = Recipe {
+            mpp: Mpp::PAPER,
+            grid: Grid::new(64, 48).unwrap(),
+            overlap: Overlap::Mean,
+            candidates: CandidateRule::Regions {
+                threshold: Score::literal(0.5),
+                opening_radius: 1,
+                min_area_px: 20,
+            },
+            min_separation_um: Some(12.0),
+            crops: None,
+            max_unread_share: 0.0,
+        };
+        let job = Job { windows: Vec::new(), tissue: None, identity: "a".into() };
+        let text = serde_json::to_string(&(&recipe, &job.identity, [0; 0], (9, 9))).unwrap();
+        let earlier = text.replace("min_separation_um", "apart_um");
+        assert_eq!(run_digest(&recipe, &job, &[], (9, 9)), sha256(earlier));
+    }
 }

@@ -20,9 +20,8 @@ pub struct Recipe {
     pub overlap: Overlap,
     /// From probabilities to candidates.
     pub candidates: CandidateRule,
-    /// Of candidates closer than this, um, only the likeliest is kept; `None` keeps all. Records of earlier runs have
-    /// this name, and resuming compares them.
-    #[serde(rename = "apart_um", skip_serializing_if = "Option::is_none")]
+    /// Of candidates closer than this, um, only the likeliest is kept; `None` keeps all.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub min_separation_um: Option<f64>,
     /// The second stage; `None` for a segmentation-only run.
     pub crops: Option<CropRecipe>,

@@ -44,7 +44,7 @@ impl SlideResult {
 
     /// Those of the planned windows that were read.
     #[must_use]
-    pub fn read_of(&self, planned: &[WindowAt]) -> BTreeSet<WindowAt> {
+    pub fn windows_read(&self, planned: &[WindowAt]) -> BTreeSet<WindowAt> {
         let unread: BTreeSet<WindowAt> = self.unread.iter().map(|u| u.at).collect();
         planned.iter().copied().filter(|w| !unread.contains(w)).collect()
     }

@@ -341,7 +341,7 @@ fn a_slide_without_tissue_has_no_density() {
 }
 
 #[test]
-fn what_lies_off_the_tissue_is_kept_and_never_accepted() {
+fn what_is_off_the_tissue_is_kept_and_never_accepted() {
     let (source, recipe) = small();
     /// Tissue left of 100 px; a margin of 20 um is 80 px.
     struct Left;

@@ -63,7 +63,7 @@ pub fn write(
     listener: &mut dyn Listener,
 ) -> Result<(), PyramidError> {
     let fail = |source| PyramidError::Io { path: path.to_owned(), source };
-    let temporary = base::file::temporary_for(path).map_err(|e| fail(e.source))?;
+    let temporary = base::file::new_temporary(path).map_err(|e| fail(e.source))?;
     let file = temporary.as_file().try_clone().map_err(fail)?;
     let mut writer = Writer::new(layout, file, container, listener);
     writer.all().map_err(|e| match e.downcast::<jpeg_encoder::EncodingError>() {

@@ -39,7 +39,7 @@ fn any_rectangle_is_the_same_pixels() {
 }
 
 #[test]
-fn figures_are_dark_where_the_truth_says() {
+fn figures_are_dark_where_the_truth_has_them() {
     let layout = layout(2600, 2000, 3, 12);
     let darkest = |x: f64, y: f64, reach: i64| {
         let side = 2 * reach as usize;

@@ -1,5 +1,6 @@
 //! What can go wrong in this crate.
 
+use base::remedy::{Remedied, Remedy};
 use std::path::{Path, PathBuf};
 
 /// Result of this crate.
@@ -86,6 +87,17 @@ impl EncoderError {
     #[must_use]
     pub fn config(key: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::Config { key: key.into(), reason: reason.into() }
+    }
+}
+
+impl Remedied for EncoderError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Weights { fits_in_part: true, .. } => Some(Remedy::PartialWeights),
+            Self::TooLarge { halves: true, .. } => Some(Remedy::HalfPrecision),
+            Self::Config { key, .. } if key == "name" => Some(Remedy::EncoderName),
+            _ => None,
+        }
     }
 }
 

@@ -127,7 +127,7 @@ fn a_gigabyte_of_deflated_zeros_is_not_unpacked() {
 }
 
 #[test]
-fn tensors_have_no_more_values_than_lie_in_the_file() {
+fn tensors_have_no_more_values_than_the_file() {
     let four = [0; 16];
     let read = |size: &[i64], stride: &[i64]| {
         file(&[("data.pkl", &one(size, stride), Stored, 0), ("data/0", &four, Stored, 0)])
@@ -160,7 +160,7 @@ fn a_pickle_in_a_zip_runs_no_code() {
 }
 
 #[test]
-fn pickles_that_nest_without_end_are_no_crash() {
+fn pickles_that_nest_without_end_do_not_crash() {
     let nested = |inner: &[u8], times: usize| {
         let deep = (0..times).fold(Pickle::new().op(b"}(").text("w").op(b")"), |p, _| p.op(inner));
         file(&[("data.pkl", &deep.op(b"u").end(), Deflated, 0)])
@@ -178,7 +178,7 @@ fn pickles_that_nest_without_end_are_no_crash() {
 
 /// IMPaSh: an encoder below `model`, the layer that distinguishes tissues below `classifier`.
 #[test]
-fn an_encoder_and_a_head_that_lies_apart_are_read_together() {
+fn an_encoder_and_a_head_in_another_file_are_read_together() {
     let dict = Pickle::new()
         .op(b"}(")
         .text("epoch")

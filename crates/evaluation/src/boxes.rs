@@ -3,6 +3,7 @@
 use crate::robustness::point::Chosen;
 use base::digest::sha256;
 use base::file;
+use base::remedy::{Remedied, Remedy};
 use infer::boxes::{self, BoxesDraft};
 use infer::convert::ConvertError;
 use infer::{EngineOptions, ModelPackage};
@@ -49,6 +50,17 @@ pub enum ImportError {
     Card(#[from] infer::card::CardError),
 }
 
+impl Remedied for ImportError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Convert { source, .. } => source.remedy(),
+            Self::Card(e) => e.remedy(),
+            Self::Exists(_) => Some(Remedy::Folder),
+            _ => None,
+        }
+    }
+}
+
 /// Makes a package of an ONNX file that gives boxes ([`infer::boxes`]). `points` are those that were
 /// chosen on left-out slides (`evaluate operating-point`); the one named `balanced` takes the place of
 /// the draft's.
@@ -74,7 +86,7 @@ pub fn import(
     if let Some(path) = points {
         let bad = |reason: String| ImportError::Points { path: path.to_owned(), reason };
         let chosen: Chosen = base::json::read(path).map_err(|e| bad(e.to_string()))?;
-        let card = chosen.scale_of(None).and_then(|scale| chosen.for_card(&scale));
+        let card = chosen.calibrated_scale(None).and_then(|scale| chosen.for_card(&scale));
         let (named, results) = card.map_err(|e| bad(e.to_string()))?;
         if let Some(p) = named.get("balanced") {
             let provenance = p.provenance.clone();

@@ -8,6 +8,7 @@
 //! A point is the threshold with the greatest expected F-beta over all candidates, judged or not: a
 //! judged one counts as what it is, another one by its scaled score.
 
+use base::remedy::{Remedied, Remedy};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -76,6 +77,15 @@ pub enum CalibrateError {
     /// Reading or writing a package, a folder that is taken.
     #[error(transparent)]
     Package(#[from] ImportError),
+}
+
+impl Remedied for CalibrateError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Package(e) => e.remedy(),
+            _ => None,
+        }
+    }
 }
 
 /// A candidate of the laboratory.
@@ -201,7 +211,7 @@ fn logit(p: f32) -> f64 {
 }
 
 /// The package's threshold pair of a name, its own point where it has none of that name.
-fn seg_of(package: &ModelPackage, name: &str, own: &OperatingPoint) -> Score {
+fn first_threshold(package: &ModelPackage, name: &str, own: &OperatingPoint) -> Score {
     package.card.operating_points.get(name).map_or(own.seg, |p| p.seg)
 }
 
@@ -314,7 +324,7 @@ pub fn calibrate(package: &ModelPackage, slides: &[Slide]) -> Result<Calibration
     let kept = after.log_loss < before.log_loss;
     let scale = if kept { fit(&labelled)? } else { Platt::IDENTITY };
     let points = AIMS.map(|(name, beta)| {
-        (name.to_owned(), best(&items, scale, seg_of(package, name, own), beta))
+        (name.to_owned(), best(&items, scale, first_threshold(package, name, own), beta))
     });
     Ok(Calibration {
         model: package.card.name.clone(),
@@ -561,7 +571,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scale_that_is_no_better_is_not_kept() {
+    fn a_scale_that_is_not_better_is_not_kept() {
         let package = ModelPackage::bundled().unwrap();
         // Of scores with odds of 0.73 and 0.27 three quarters and one quarter are figures, but a fifth of the labels,
         // left out as one part, contradicts the rest.

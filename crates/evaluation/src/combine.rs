@@ -2,6 +2,7 @@
 
 use crate::boxes::ImportError;
 use base::file;
+use base::remedy::{Remedied, Remedy};
 use infer::ModelPackage;
 use infer::card::{ClassifierCard, Interpolation, ScreenCard};
 use mitosis::{OperatingPoint, Score};
@@ -36,6 +37,15 @@ pub enum CombineError {
     /// Reading, writing, a folder that is taken.
     #[error(transparent)]
     Package(#[from] ImportError),
+}
+
+impl Remedied for CombineError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Package(e) => e.remedy(),
+            _ => None,
+        }
+    }
 }
 
 /// What a detector is made of.

@@ -192,7 +192,7 @@ pub(crate) fn envs(lists: &[&str], dims: &Dims) -> Result<Vec<Env>> {
 }
 
 /// Lists that a name runs over, in order.
-fn lists_of(name: &str, dims: &Dims) -> Vec<String> {
+fn dimensions_named(name: &str, dims: &Dims) -> Vec<String> {
     let mut found: Vec<(usize, String)> = dims
         .keys()
         .filter_map(|d| {
@@ -315,7 +315,7 @@ impl Builder {
         if left_out {
             return Ok(vec![]);
         }
-        let lists = lists_of(&spec.name, dims);
+        let lists = dimensions_named(&spec.name, dims);
         let lists: Vec<&str> = lists.iter().map(String::as_str).collect();
         let mut names = vec![];
         for env in envs(&lists, dims)? {

@@ -38,7 +38,7 @@ impl Value {
 
     /// Mean and sample SD.
     #[must_use]
-    pub fn mean_of(numbers: &[f64]) -> Option<Self> {
+    pub fn mean_and_sd(numbers: &[f64]) -> Option<Self> {
         let s = stats::metrics::summarize(numbers).ok()?;
         Some(Self { sd: s.sd, folds: Some(s.n as u64), ..Self::plain(s.mean) })
     }
@@ -148,7 +148,7 @@ pub fn select<'j>(json: &'j Json, path: &str) -> Option<&'j Json> {
             let (inside, tail) = inside.split_once(']')?;
             at = match inside.split_once('=') {
                 Some((key, word)) => {
-                    at.as_array()?.iter().find(|e| word_of(&e[key]) == Some(word.into()))?
+                    at.as_array()?.iter().find(|e| scalar_text(&e[key]) == Some(word.into()))?
                 }
                 None => at.get(inside.parse::<usize>().ok()?)?,
             };
@@ -163,7 +163,7 @@ pub fn select<'j>(json: &'j Json, path: &str) -> Option<&'j Json> {
     Some(at)
 }
 
-fn word_of(json: &Json) -> Option<String> {
+fn scalar_text(json: &Json) -> Option<String> {
     match json {
         Json::String(s) => Some(s.clone()),
         Json::Number(n) => Some(n.to_string()),

@@ -98,7 +98,7 @@ fn a_folder_is_counted_by_tumour_type_and_missing_images_are_named() {
 
 /// The public labels and crops, where they exist.
 #[test]
-fn the_files_at_hand_have_the_papers_counts() {
+fn the_available_files_have_the_papers_counts() {
     let root = match std::env::var_os("MITHRAS_DATA") {
         Some(root) => root.into(),
         None => testkit::workspace().join("../shared/data"),

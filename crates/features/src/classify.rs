@@ -99,7 +99,7 @@ const OWN: &str = "the model's own";
 pub struct NoCrop(String);
 
 /// An image file as the model wants it.
-fn crop_of(path: &Path, own: Mpp, card: &ClassifierCard) -> Result<RgbTile, String> {
+fn read_crop(path: &Path, own: Mpp, card: &ClassifierCard) -> Result<RgbTile, String> {
     let image = files::image(path)?;
     fit(&image, own, card).map_err(|e| format!("{}: {e}", path.display()))
 }
@@ -157,7 +157,7 @@ pub fn classify(
     for part in files.chunks(64) {
         let (mut names, mut crops) = (Vec::new(), Vec::new());
         for path in part {
-            match crop_of(path, own, card) {
+            match read_crop(path, own, card) {
                 Ok(crop) => {
                     names.push(path.display().to_string());
                     crops.push(crop);

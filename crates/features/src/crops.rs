@@ -39,7 +39,7 @@ impl Source {
         let labels = |dir: &Path| dir.join("labels.csv").is_file() && dir.join("Atypical").is_dir();
         if path.join("manifest.json").is_file() {
             Self::Corpus(own)
-        } else if Dataset::is_at(path) {
+        } else if Dataset::is_dataset(path) {
             Self::Regions(own)
         } else if labels(path) || labels(&path.join("ami_br")) {
             Self::Ami(own)
@@ -66,7 +66,10 @@ pub struct Embedded {
 }
 
 /// A crop that is still to be read.
-type Lazy<'a> = (Row, Box<dyn FnOnce() -> Result<RgbTile, String> + Send + 'a>);
+struct Lazy<'a> {
+    row: Row,
+    read: Box<dyn FnOnce() -> Result<RgbTile, String> + Send + 'a>,
+}
 
 /// Size of crops that are cut out of regions; as the encoder has it where nothing is given.
 #[derive(Clone, Copy, Debug, Default)]
@@ -141,7 +144,7 @@ pub fn embed(
                     y,
                 };
                 let read = move || crop.decode().map_err(|e| e.to_string());
-                Ok((row, Box::new(read) as _))
+                Ok(Lazy { row, read: Box::new(read) })
             });
             run(encoder, crops, corpus.len(), batch, listener)
         }
@@ -165,7 +168,7 @@ pub fn embed(
             let crops = files.into_iter().map(|path| {
                 let row = named(dir, &path);
                 let read = move || image(&path);
-                Ok((row, Box::new(read) as _))
+                Ok(Lazy { row, read: Box::new(read) })
             });
             run(encoder, crops, total, batch, listener)
         }
@@ -188,7 +191,8 @@ fn run<'a>(
         match part {
             Ok(part) if part.is_empty() => None,
             Ok(part) => {
-                let read: Vec<_> = part.into_par_iter().map(|(row, read)| (row, read())).collect();
+                let read: Vec<_> =
+                    part.into_par_iter().map(|crop| (crop.row, (crop.read)())).collect();
                 let mut good = Batch::with_capacity(read.len());
                 for (row, tile) in read {
                     match tile {
@@ -241,7 +245,7 @@ fn labels(
             let slide = slide.clone();
             let read =
                 move || slide.read_at(mpp, Rect::new(x, y, side, side)).map_err(|e| e.to_string());
-            Ok((row, Box::new(read) as _))
+            Ok(Lazy { row, read: Box::new(read) })
         });
         crops.collect::<Vec<_>>()
     })
@@ -258,7 +262,7 @@ fn patches(
             split: split.name().into(),
             ..Row::plain(&item.file, &item.source)
         };
-        Ok((row, Box::new(move || Ok(image.clone())) as _))
+        Ok(Lazy { row, read: Box::new(move || Ok(image.clone())) })
     })
 }
 

@@ -140,10 +140,8 @@ impl Remedied for FeatureError {
             Self::Corpus(e) => e.remedy(),
             Self::Regions(e) => e.remedy(),
             Self::Convert { source, .. } => source.remedy(),
-            Self::Weights(e) => match **e {
-                EncoderError::Weights { fits_in_part: true, .. } => Some(Remedy::PartialWeights),
-                _ => None,
-            },
+            Self::Weights(e) => e.remedy(),
+            Self::Card(e) => e.remedy(),
             Self::Resolution(_) => Some(Remedy::TileResolution),
             Self::Exists(_) => Some(Remedy::Folder),
             Self::Unnamed(_) => Some(Remedy::EncoderName),

@@ -44,6 +44,7 @@ pub mod tiles;
 pub mod weights;
 
 pub use encoder::{Frozen, Grid};
+pub use encoders::EncoderError;
 pub use error::FeatureError;
 pub use facts::{Facts, Known, Listed};
 pub use listing::Listing;

@@ -158,7 +158,7 @@ fn bf16_moves_features_a_little_and_is_never_a_silent_f32() {
 }
 
 #[test]
-fn other_sizes_are_resized_as_the_card_says() {
+fn other_sizes_are_resized_as_the_card_states() {
     for (word, interpolation) in
         [("bilinear", Interpolation::Bilinear), ("bicubic", Interpolation::Bicubic)]
     {
@@ -176,7 +176,7 @@ fn other_sizes_are_resized_as_the_card_says() {
 }
 
 #[test]
-fn the_middle_of_a_picture_goes_in_where_the_card_says_so() {
+fn the_middle_of_a_picture_goes_in_where_the_card_asks_for_it() {
     let dir = tempfile::tempdir().unwrap();
     let resize = Some(40);
     let package = made(dir.path(), Draft { resize, ..draft() });
@@ -200,7 +200,7 @@ fn the_middle_of_a_picture_goes_in_where_the_card_says_so() {
 }
 
 #[test]
-fn the_card_says_where_it_comes_from_and_how_far_engines_agree() {
+fn the_card_states_where_it_comes_from_and_how_far_engines_agree() {
     let dir = tempfile::tempdir().unwrap();
     let package = made(dir.path(), draft());
     let opened = Package::open(&package).unwrap();
@@ -226,7 +226,7 @@ fn the_card_says_where_it_comes_from_and_how_far_engines_agree() {
 }
 
 #[test]
-fn f16_weights_move_features_a_little_and_the_card_says_how_much() {
+fn f16_weights_move_features_a_little_and_the_card_states_how_much() {
     let dir = tempfile::tempdir().unwrap();
     let package = made(dir.path(), Draft { half: true, ..draft() });
     let opened = Package::open(&package).unwrap();
@@ -242,7 +242,7 @@ fn f16_weights_move_features_a_little_and_the_card_says_how_much() {
 }
 
 #[test]
-fn what_is_no_encoder_does_not_become_one() {
+fn what_is_not_an_encoder_does_not_become_one() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("pkg");
     let refused =

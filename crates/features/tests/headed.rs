@@ -221,7 +221,7 @@ fn texts_make_the_head_of_an_encoder() {
 }
 
 #[test]
-fn prompts_that_say_nothing_are_refused() {
+fn empty_prompts_are_refused() {
     let refused = |from: &str, to: &str, words: &str| {
         assert!(PROMPTS.contains(from));
         let e = Prompts::parse(&PROMPTS.replace(from, to), &[]).unwrap_err();
@@ -237,7 +237,7 @@ fn prompts_that_say_nothing_are_refused() {
 }
 
 #[test]
-fn the_classes_of_a_head_stand_in_a_file() {
+fn the_classes_of_a_head_are_in_a_file() {
     let bundled = testkit::workspace().join("presets/classes/impash.toml");
     let Head::File { classes, positive } = Head::named(&bundled).unwrap() else { panic!("texts") };
     assert_eq!((classes, positive.as_str()), (NINE.map(str::to_owned).into(), "tumour_epithelium"));

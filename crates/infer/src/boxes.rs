@@ -9,7 +9,7 @@ use crate::card::{
     BoxLayout, BoxesCard, CandidateCard, CandidateMethod, CardError, ModelCard, NamedPoint,
     SegmenterCard,
 };
-use crate::convert::{ConvertError, at_hand, farthest, probes};
+use crate::convert::{ConvertError, available_engines, farthest, probes};
 use crate::engine::{self, EngineError, EngineOptions, open};
 use crate::onnx::{self, Gives, Output, Wanted};
 use crate::package::ModelPackage;
@@ -88,7 +88,7 @@ pub fn convert(
         width: None,
         half: false,
     };
-    let adapted = onnx::adapt(file, &wanted).map_err(ConvertError::File)?;
+    let adapted = onnx::adapt(file, &wanted)?;
     let classes = match draft.classes.is_empty() {
         false => draft.classes.clone(),
         true => onnx::metadata(file, "names")
@@ -178,7 +178,7 @@ fn plausible(card: &ModelCard, onnx: &[u8], options: &EngineOptions) -> Result<(
         normalisation.planes(&image.data, values);
     }
     let sides = boxes.sides();
-    for (engine, provider) in at_hand(options) {
+    for (engine, provider) in available_engines(options) {
         let options = EngineOptions { engine, provider, ..options.clone() };
         let output = Output { name: onnx::BOXES, shape: &sides };
         let run = engine::given(onnx, s.window, "segmenter", output, &images, &options);
@@ -246,7 +246,7 @@ fn tried(
     let package = ModelPackage::of_one(card, onnx.to_vec())?;
     let mut refused = Vec::new();
     let mut first: Option<(String, Vec<f32>)> = None;
-    for (engine, provider) in at_hand(options) {
+    for (engine, provider) in available_engines(options) {
         let options = EngineOptions { engine, provider, segmenter_batch: 1, ..options.clone() };
         let mut models = match open(&package, &options) {
             Ok(models) => models,

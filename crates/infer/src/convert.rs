@@ -5,7 +5,7 @@ use crate::engine::{
     self, EngineChoice, EngineError, EngineOptions, Models, Network, Provider, find_onnxruntime,
     find_openvino, open,
 };
-use crate::onnx::{self, Gives, Wanted};
+use crate::onnx::{self, Gives, Misfit, Wanted};
 use crate::package::{ModelPackage, PackageError};
 use base::digest::sha256;
 use base::remedy::{Remedied, Remedy};
@@ -70,6 +70,9 @@ pub enum ConvertError {
     /// It is not an encoder of this shape.
     #[error("it cannot be used: {0}")]
     File(String),
+    /// It has several outputs, or not the one that was named.
+    #[error("it cannot be used: {0}")]
+    Output(String),
     /// The card or the network is refused.
     #[error(transparent)]
     Package(#[from] PackageError),
@@ -127,6 +130,15 @@ pub enum ConvertError {
     Constant,
 }
 
+impl From<Misfit> for ConvertError {
+    fn from(misfit: Misfit) -> Self {
+        match misfit {
+            Misfit::Output(reason) => Self::Output(reason),
+            Misfit::Other(reason) => Self::File(reason),
+        }
+    }
+}
+
 /// A package before it is written.
 #[derive(Clone, Debug)]
 pub struct Converted {
@@ -169,7 +181,7 @@ pub fn convert(
         let output = draft.output.as_deref();
         let gives = Gives::Features;
         let wanted = Wanted { image: draft.image, gives, output, width, half };
-        onnx::adapt(file, &wanted).map_err(ConvertError::File)
+        onnx::adapt(file, &wanted).map_err(ConvertError::from)
     };
     let mut whole = adapted(draft.width, false)?;
     let width = match whole.width {
@@ -320,7 +332,7 @@ pub fn vectors(
     let misfit =
         |reason| EngineError::Model { origin: "the file".into(), network: "text tower", reason };
     let mut runs = Runs::default();
-    for (engine, provider) in at_hand(options) {
+    for (engine, provider) in available_engines(options) {
         let options = EngineOptions { engine, provider, ..options.clone() };
         match engine::outputs(network, rows, &options, &misfit) {
             Ok((engine, given)) => match given.iter().find(|v| !v.is_finite()) {
@@ -336,7 +348,7 @@ pub fn vectors(
 /// Numbers per vector, by the first engine that runs the file.
 fn measured(onnx: &[u8], side: usize, options: &EngineOptions) -> Result<usize, ConvertError> {
     let mut refused = Vec::new();
-    for (engine, provider) in at_hand(options) {
+    for (engine, provider) in available_engines(options) {
         match engine::width(onnx, side, &EngineOptions { engine, provider, ..options.clone() }) {
             Ok(width) => return Ok(width),
             Err(e) => refused.push(e.to_string().replace("\n  ", "; ")),
@@ -379,7 +391,7 @@ fn on_every_engine(
     mut run: impl FnMut(&mut Models) -> Result<Vec<f32>, ConvertError>,
 ) -> Result<Runs, ConvertError> {
     let mut runs = Runs::default();
-    for (engine, provider) in at_hand(options) {
+    for (engine, provider) in available_engines(options) {
         match open(package, &EngineOptions { engine, provider, ..options.clone() }) {
             Ok(mut models) => {
                 let named = format!("{} {}", models.report.engine, models.report.version);
@@ -442,7 +454,7 @@ fn card(draft: &Draft, files: &[Vec<u8>], width: usize) -> ModelCard {
 }
 
 /// The engines that are on this machine, the embedded ones first.
-pub(crate) fn at_hand(options: &EngineOptions) -> Vec<(EngineChoice, Provider)> {
+pub(crate) fn available_engines(options: &EngineOptions) -> Vec<(EngineChoice, Provider)> {
     let mut all =
         vec![(EngineChoice::Rten, Provider::Auto), (EngineChoice::Native, Provider::Auto)];
     if options.library.is_some() || !find_onnxruntime().is_empty() {
@@ -529,6 +541,7 @@ impl Remedied for ConvertError {
     fn remedy(&self) -> Option<Remedy> {
         match self {
             Self::Engine(e) => e.remedy(),
+            Self::Output(_) => Some(Remedy::NetworkOutput),
             _ => None,
         }
     }

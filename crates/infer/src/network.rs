@@ -200,7 +200,7 @@ impl OnnxClassifier {
     }
 
     /// Takes the crops that are cut for another classifier.
-    pub(crate) fn shown_as(mut self, other: &ClassifierCard) -> Self {
+    pub(crate) fn with_crops_like(mut self, other: &ClassifierCard) -> Self {
         self.takes = [other.input, other.crop];
         self
     }

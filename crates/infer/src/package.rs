@@ -18,7 +18,7 @@ pub const WEIGHTS: &str = "share/mithras/models";
 static WEIGHTS_IN: OnceLock<PathBuf> = OnceLock::new();
 
 /// Reports where those files are, for what is not a program with a place of its own. The first call holds.
-pub fn weights_in(folder: PathBuf) {
+pub fn set_weights_folder(folder: PathBuf) {
     let _ = WEIGHTS_IN.set(folder);
 }
 

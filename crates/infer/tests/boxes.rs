@@ -132,7 +132,7 @@ fn boxes_of_an_unknown_layout_are_refused_with_those_that_are_known() {
 }
 
 #[test]
-fn what_is_no_detector_of_boxes_is_refused_in_words() {
+fn what_is_not_a_detector_of_boxes_is_refused_with_a_reason() {
     let refused =
         |file: &[u8], draft: BoxesDraft| match convert(file, &draft, &EngineOptions::default()) {
             Err(ConvertError::File(reason)) => reason,

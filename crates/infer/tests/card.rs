@@ -1,6 +1,7 @@
 //! A card is complete and consistent, or it is refused with the key.
 
 use crate::common;
+use base::remedy::{Remedied as _, Remedy};
 use infer::card::{CandidateMethod, CardError, Interpolation};
 use infer::{ModelCard, ModelPackage, PackageError};
 
@@ -24,6 +25,29 @@ fn a_card_is_read_as_written() {
     assert_eq!(parts.classifier.unwrap().positive_index(), 1);
     assert_eq!(parts.operating_point.seg.get(), 0.3);
     assert_eq!(ModelCard::parse(&card.to_toml().unwrap()).unwrap(), card);
+}
+
+#[test]
+fn a_card_with_the_earlier_name_of_a_key_is_read() {
+    let with = |key: &str| {
+        let (after, text) = ("opening_radius = 1\n", text());
+        assert!(text.contains(after));
+        ModelCard::parse(&text.replacen(after, &format!("{after}{key} = 12.0\n"), 1)).unwrap()
+    };
+    let (earlier, now) = (with("apart_um"), with("min_separation_um"));
+    assert_eq!(earlier.detector().unwrap().candidates.min_separation_um, Some(12.0));
+    assert_eq!(earlier, now);
+    let written = earlier.to_toml().unwrap();
+    assert!(written.contains("min_separation_um = 12.0") && !written.contains("apart_um"));
+}
+
+#[test]
+fn another_operating_point_is_the_remedy_of_one_that_is_not_there() {
+    let e = ModelCard::parse(&text()).unwrap().point("no such point").unwrap_err();
+    assert!(e.to_string().contains("no operating point `no such point`"), "{e}");
+    assert_eq!(e.remedy(), Some(Remedy::OperatingPoint));
+    let e = ModelCard::parse("").unwrap_err();
+    assert_eq!(e.remedy(), None);
 }
 
 #[test]
@@ -131,7 +155,7 @@ fn the_digest_of_the_networks_changes_with_what_feeds_or_reads_them() {
 }
 
 #[test]
-fn a_screen_stands_in_front_of_a_classifier() {
+fn a_screen_is_in_front_of_a_classifier() {
     let screen = |passes_from: &str| {
         format!(
             "\n[screen]\nfile = \"screen.onnx\"\nsha256 = \"{}\"\narchitecture = \"efficientnet_lite0\"\n\
@@ -272,7 +296,7 @@ fn a_network_of_another_card_is_refused_with_both_digests() {
 }
 
 #[test]
-fn what_is_not_bundled_is_said() {
+fn what_is_not_bundled_is_reported() {
     let e = ModelPackage::bundled_named("no-such").unwrap_err().to_string();
     assert!(e.contains("no-such") && e.contains("give a package folder"), "{e}");
 }

@@ -45,7 +45,7 @@ impl Tensor {
 
     /// Whether it is of an ONNX type already. f16 weights were widened when they were read; a conversion to f16 would
     /// have to round.
-    pub(crate) fn is_of(&self, onnx_type: i64) -> bool {
+    pub(crate) fn has_type(&self, onnx_type: i64) -> bool {
         matches!((&self.data, onnx_type), (Data::F32(_), 1) | (Data::I64(_), 6 | 7))
     }
 

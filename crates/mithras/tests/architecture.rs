@@ -133,7 +133,7 @@ fn only_infer_names_onnx_engines() {
 }
 
 #[test]
-fn mitosis_and_stats_stand_alone_and_do_no_io() {
+fn mitosis_and_stats_depend_on_nothing_and_do_no_io() {
     let graph = graph();
     for alone in ["mitosis", "stats"] {
         assert_eq!(siblings(&graph, alone), BTreeSet::from(["base".to_owned()]), "{alone}");
@@ -209,7 +209,7 @@ fn features_sees_engines_corpora_and_slides_and_no_libtorch() {
 
 /// What a Rust user calls, and the rooms around it: none sees another but `training` the scores.
 #[test]
-fn the_rooms_stand_side_by_side_on_mithras() {
+fn the_rooms_are_side_by_side_on_mithras() {
     let graph = graph();
     let rooms = ["construct", "evaluation", "review", "slurm", "training"];
     let below = siblings(&graph, "mithras");
@@ -245,7 +245,7 @@ fn training_is_optional_in_the_binary() {
 }
 
 #[test]
-fn dicom_stands_alone_and_alone_writes_its_format() {
+fn dicom_depends_on_nothing_and_alone_writes_its_format() {
     let graph = graph();
     assert_eq!(siblings(&graph, "dicom"), BTreeSet::new());
     assert_eq!(who_names(&graph, &["dicom-object"]), ["dicom"]);
@@ -255,7 +255,7 @@ fn dicom_stands_alone_and_alone_writes_its_format() {
 }
 
 #[test]
-fn base_stands_alone_and_outcome_sees_no_slide() {
+fn base_depends_on_nothing_and_outcome_sees_no_slide() {
     let graph = graph();
     assert_eq!(siblings(&graph, "base"), BTreeSet::new());
     let allowed = ["base", "pages", "stats"].map(str::to_owned).into();

@@ -203,7 +203,7 @@ fn grand_challenge_keeps_what_is_under_the_threshold() {
 }
 
 #[test]
-fn counts_say_what_was_measured() {
+fn counts_state_what_was_measured() {
     let counts = CountsFile::parse(std::str::from_utf8(&bytes("counts.json")).unwrap()).unwrap();
     assert_eq!((counts.candidates, counts.figures, counts.hotspot_count), (3, 2, 2));
     assert_eq!(counts.density_per_20_mm2, Some(10.0));

@@ -159,7 +159,7 @@ fn tile(file: &Path) -> RgbTile {
 
 /// Lowest, 0.5 %, median and 99 % of the sharpness of squares, printed with the limit.
 #[test]
-fn sharpness_tells_real_frames_from_blurred_ones() {
+fn sharpness_separates_real_frames_from_blurred_ones() {
     let sets = [
         ("icpr2012/frames", 0.2456, 8),
         ("extra_he/monuseg_1000", 0.25, 8),

@@ -108,7 +108,7 @@ fn a_run_writes_everything_and_one_bad_slide_stops_no_other() {
 }
 
 #[test]
-fn a_killed_run_goes_on_to_the_same_bytes() {
+fn a_killed_run_continues_to_the_same_bytes() {
     let dir = tempfile::tempdir().unwrap();
     let slide = dir.path().join("s.tiff");
     draw(&slide, 1500, 1700, 5, 6);
@@ -165,7 +165,7 @@ fn resume_refuses_what_has_changed() {
 }
 
 #[test]
-fn another_engine_goes_on_only_where_it_was_accepted() {
+fn another_engine_continues_only_where_it_was_accepted() {
     let dir = tempfile::tempdir().unwrap();
     let slides = ["a", "b"].map(|n| dir.path().join(n).with_extension("tiff"));
     slides.iter().zip([5, 6]).for_each(|(s, seed)| drop(draw(s, 1024, 1024, seed, 3)));
@@ -275,6 +275,41 @@ fn as_version(version: &str, folder: &Path) {
     // States of version 1 recorded no digests of files.
     state.as_object_mut().unwrap().remove("results");
     std::fs::write(&path, serde_json::to_vec(&state).unwrap()).unwrap();
+}
+
+/// A run from before a setting had its name is of the same work: by its digest, and by its settings.
+#[test]
+fn a_run_with_the_earlier_name_of_a_setting_is_resumed() {
+    let dir = tempfile::tempdir().unwrap();
+    let slide = dir.path().join("s.tiff");
+    draw(&slide, 1500, 1300, 5, 4);
+    let out = dir.path().join("out");
+    let detector = || {
+        let mut detector = setup(true, usize::MAX, workers(256));
+        detector.config.recipe.min_separation_um = Some(12.0);
+        detector
+    };
+    let config = detector().config;
+    let text = serde_json::to_string(&config).unwrap();
+    let earlier = text.replace("\"min_separation_um\":", "\"apart_um\":");
+    assert_ne!(text, earlier);
+    assert_eq!(config.digest(), base::digest::sha256(earlier), "as it was then");
+    run(&[&slide], &out, &mut detector(), Existing::Refuse);
+    let path = out.join("s/state.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let [now, earlier] = ["min_separation_um", "apart_um"].map(|key| format!("\"recipe.{key}\""));
+    assert!(text.contains(&now), "{text}");
+    let before: serde_json::Value = serde_json::from_str(&text.replace(&now, &earlier)).unwrap();
+    let [mut by_digest, mut by_settings] = [before.clone(), before.clone()];
+    by_digest["settings"] = serde_json::Map::new().into();
+    by_settings["config"] = "that of another digest".into();
+    for state in [before, by_digest, by_settings] {
+        std::fs::write(&path, serde_json::to_vec(&state).unwrap()).unwrap();
+        let resumed = run(&[&slide], &out, &mut detector(), Existing::Resume);
+        assert!(resumed[0].kept, "{state}");
+        let table = report::write(&out, &resumed, &detector(), &["mithras".to_owned()]).unwrap();
+        assert_eq!((table.done, table.left_out.len()), (1, 0));
+    }
 }
 
 /// Lines of a run.
@@ -590,7 +625,7 @@ fn folders_name_what_cannot_be_read_and_pass_over_their_own_results() {
 }
 
 #[test]
-fn absent_and_unreadable_pixels_are_said() {
+fn absent_and_unreadable_pixels_are_reported() {
     let dir = tempfile::tempdir().unwrap();
     if let Some(path) = testkit::data("hostile/third_counts_zero.svs") {
         let outcome = run(

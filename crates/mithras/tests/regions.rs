@@ -56,7 +56,7 @@ fn squares(path: &Path, all: &[(&str, &str, [f64; 4])]) {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "one run whose later steps need the earlier ones")]
-fn only_what_lies_in_regions_is_read_and_counted() {
+fn only_what_is_in_regions_is_read_and_counted() {
     let dir = tempfile::tempdir().unwrap();
     let slide = dir.path().join("s.tiff");
     draw(&slide, 3200, 2400, 3, 14);

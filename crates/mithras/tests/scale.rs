@@ -402,7 +402,7 @@ impl Listener for Ends<'_> {
 }
 
 #[test]
-fn work_that_is_to_end_leaves_tables_of_what_is_done_and_goes_on() {
+fn work_that_is_to_end_leaves_tables_of_what_is_done_and_continues() {
     let dir = tempfile::tempdir().unwrap();
     let list = study(dir.path());
     // Several windows, so that there is one to end at.
@@ -779,12 +779,12 @@ fn results_of_another_card_are_refused_and_those_that_state_none_are_kept() {
         let opened = builder.stages(stages).thresholds(point).open(&package).unwrap();
         let mut model = opened.config.model;
         let mut card = package.card.clone();
-        assert!(model.is_of(&card));
+        assert!(model.matches_card(&card));
         card.classifier.as_mut().unwrap().symmetries = 2;
-        assert_eq!(model.is_of(&card), !other, "the second stage is asked of two");
+        assert_eq!(model.matches_card(&card), !other, "the second stage is asked of two");
         card.segmenter.as_mut().unwrap().mean = [0.5; 3];
-        assert!(!model.is_of(&card));
+        assert!(!model.matches_card(&card));
         model.networks_sha256 = None;
-        assert!(model.is_of(&card), "entries of earlier versions state none");
+        assert!(model.matches_card(&card), "entries of earlier versions state none");
     }
 }

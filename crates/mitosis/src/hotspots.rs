@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn areas_are_what_they_say() {
+    fn areas_are_as_large_as_stated() {
         let circle =
             HotspotRule { shape: Shape::Circle, fields: 10, field_mm2: 0.237, apart: false };
         let r = circle.reach_um() / 1000.0;

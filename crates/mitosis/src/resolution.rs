@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refuses_what_is_no_resolution() {
+    fn refuses_what_is_not_a_resolution() {
         for bad in [f64::NAN, f64::INFINITY, 0.0, -0.25, 1e-9, 25_400.0] {
             assert!(Mpp::new(bad).is_err(), "{bad} was accepted");
         }

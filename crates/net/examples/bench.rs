@@ -87,7 +87,7 @@ fn mae_step(size: Size, n: i64, precision: Precision, device: Device) -> impl Fn
         let (total, _) = Objective::mithras(0.75).total(|term| match term {
             Term::Mim => mim(&prediction, &target, &masking.mask),
             Term::Image => scl_image(&image, &labels, &scl),
-            Term::Token => scl_token(&tokens, &masking.visible_of(&cells), &scl),
+            Term::Token => scl_token(&tokens, &masking.select_visible(&cells), &scl),
         });
         opt.zero_grad();
         total.backward();

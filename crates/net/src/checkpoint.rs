@@ -147,7 +147,7 @@ pub struct Tensors {
     pub metadata: BTreeMap<String, String>,
 }
 
-fn bytes_of(t: &Tensor) -> Result<(Dtype, Vec<usize>, Vec<u8>)> {
+fn raw_tensor(t: &Tensor) -> Result<(Dtype, Vec<usize>, Vec<u8>)> {
     let dtype = match t.kind() {
         Kind::Float => Dtype::F32,
         Kind::Double => Dtype::F64,
@@ -179,7 +179,7 @@ pub fn save_tensors(
 ) -> Result<()> {
     let raw = tensors
         .iter()
-        .map(|(name, t)| Ok((name.clone(), bytes_of(t)?)))
+        .map(|(name, t)| Ok((name.clone(), raw_tensor(t)?)))
         .collect::<Result<BTreeMap<_, _>>>()?;
     let views = raw
         .iter()
@@ -259,7 +259,7 @@ pub fn description(path: &Path) -> Result<Option<Spec>> {
 ///
 /// # Errors
 /// As [`description`].
-pub fn trained_on(path: &Path) -> Result<Option<TrainedOn>> {
+pub fn read_trained_on(path: &Path) -> Result<Option<TrainedOn>> {
     Ok(description(path)?.and_then(|spec| spec.trained_on))
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use base::remedy::{Remedied, Remedy};
 use encoders::EncoderError;
 
 /// Result of this crate.
@@ -38,6 +39,15 @@ pub enum NetError {
         /// Why not.
         reason: String,
     },
+}
+
+impl Remedied for NetError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Encoder(e) => e.remedy(),
+            _ => None,
+        }
+    }
 }
 
 impl NetError {

@@ -146,7 +146,7 @@ impl Masking {
     }
 
     /// The entries of a per-tile table `[N, T]` at the visible tiles, `[N, V]`: token labels.
-    pub fn visible_of(&self, per_tile: &Tensor) -> Tensor {
+    pub fn select_visible(&self, per_tile: &Tensor) -> Tensor {
         per_tile.gather(1, &self.keep, false)
     }
 }

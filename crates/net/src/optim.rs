@@ -33,7 +33,7 @@ pub fn groups_weight_decay(
     weight_decay: f64,
     keep: impl Fn(&str) -> bool,
 ) -> Vec<ParamGroup> {
-    groups_by(vs, weight_decay, keep, |_| 1.0)
+    groups_scaled(vs, weight_decay, keep, |_| 1.0)
 }
 
 /// Groups with layer-wise rate decay, as timm's `param_groups_layer_decay`: the rate of layer `l`
@@ -47,7 +47,7 @@ pub fn groups_layer_decay(
     keep: impl Fn(&str) -> bool,
     layer: impl Fn(&str) -> usize,
 ) -> Vec<ParamGroup> {
-    groups_by(vs, weight_decay, keep, |name| {
+    groups_scaled(vs, weight_decay, keep, |name| {
         decay.powi(i32::try_from(layers - 1 - layer(name).min(layers - 1)).unwrap_or(i32::MAX))
     })
 }
@@ -55,7 +55,7 @@ pub fn groups_layer_decay(
 /// Groups by any rule: `lr_scale` per name, decay as in [`groups_weight_decay`]. A scale of zero
 /// leaves the parameter out.
 #[must_use]
-pub fn groups_by(
+pub fn groups_scaled(
     vs: &VarStore,
     weight_decay: f64,
     keep: impl Fn(&str) -> bool,

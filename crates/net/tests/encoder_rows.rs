@@ -19,7 +19,7 @@ fn published() -> impl Iterator<Item = &'static Published> {
 }
 
 #[test]
-fn every_row_of_the_table_says_what_it_needs() {
+fn every_row_of_the_table_states_what_it_needs() {
     let mut names: Vec<&str> = ENCODERS.iter().map(|e| e.name).collect();
     names.sort_unstable();
     names.dedup();

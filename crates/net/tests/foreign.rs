@@ -113,7 +113,7 @@ fn one_tensor_dropped_renamed_or_reshaped_is_named() {
 }
 
 #[test]
-fn a_list_of_hundreds_says_how_many_more() {
+fn a_list_of_hundreds_states_how_many_more() {
     let why = load(&file("efficientnet_b0", 2), false).expect_err("refused").to_string();
     let lines = why.lines().count();
     assert!(lines == 42 && why.contains("... and "), "{lines}: {why}");
@@ -190,7 +190,7 @@ fn f16_is_converted_and_anything_else_but_f32_refused() {
 }
 
 #[test]
-fn values_that_are_no_numbers_are_refused_even_in_part() {
+fn values_that_are_not_numbers_are_refused_even_in_part() {
     for bad in [f64::NAN, f64::INFINITY] {
         let mut tensors = file(VIT, 2);
         let t = tensors["blocks.7.attn.proj.bias"].copy();

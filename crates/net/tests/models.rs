@@ -107,7 +107,7 @@ fn the_unet_equals_its_reference() {
 }
 
 #[test]
-fn every_encoder_of_the_table_has_the_width_it_says() {
+fn every_encoder_of_the_table_has_the_width_it_states() {
     for entry in encoder::ENCODERS {
         // Large ones take gigabytes, and their shapes are checked against timm; published ones are
         // these shapes again.
@@ -129,7 +129,7 @@ fn every_encoder_of_the_table_has_the_width_it_says() {
 }
 
 #[test]
-fn an_encoder_is_fed_as_its_row_says_unless_the_preset_does() {
+fn an_encoder_is_fed_as_its_row_states_unless_the_preset_does() {
     let read = |text: &str| serde_json::from_str::<EncoderConfig>(text).expect("a config");
     let kaiko = read(r#"{"name": "kaiko-vitb16", "classes": 2}"#);
     assert_eq!((kaiko.mean, kaiko.std, kaiko.image), ([0.5; 3], [0.5; 3], 224));

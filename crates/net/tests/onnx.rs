@@ -393,12 +393,13 @@ fn exported_classifiers_train_on() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let path = dir.path().join("two.onnx");
         onnx::write(&path, &file).expect("written");
-        assert_eq!(onnx::classes_of(&path).expect("a classifier"), 2);
+        assert_eq!(onnx::count_classes(&path).expect("a classifier"), 2);
         for claim in [0, -1, 1 << 40] {
             let file_with_claim = dir.path().join("wrong.onnx");
             onnx::write(&file_with_claim, &of_classes(&file, claim)).expect("written");
-            let no =
-                onnx::classes_of(&file_with_claim).expect_err("no network has so many").to_string();
+            let no = onnx::count_classes(&file_with_claim)
+                .expect_err("no network has so many")
+                .to_string();
             assert!(no.contains("wrong.onnx") && no.contains(&claim.to_string()), "{no}");
         }
         let images = &mut std::iter::once(batch);
@@ -408,7 +409,7 @@ fn exported_classifiers_train_on() {
 }
 
 #[test]
-fn what_an_export_does_not_keep_is_said() {
+fn what_an_export_does_not_keep_is_reported() {
     let vs = VarStore::new(Device::Cpu);
     let config = EncoderConfig { image: 64, ..EncoderConfig::new("vit_tiny_patch16_224", 2) };
     let net = encoder::build(&vs.root(), &config).expect("valid");

@@ -73,7 +73,7 @@ fn adamw_equals_torch() {
 }
 
 #[test]
-fn adamw_goes_on_exactly_from_a_saved_state() {
+fn adamw_continues_exactly_from_a_saved_state() {
     let (straight, resumed) = (store(), store());
     let mut opt = adamw(&straight);
     for step in 0..5 {

@@ -75,7 +75,7 @@ fn the_whole_objective_equals_the_pytorch_reference() {
         Term::Image => scl_image(&net.project_image(&latent), &labels, &Scl::default()),
         Term::Token => {
             let z = net.project_tokens(&latent);
-            scl_token(&z, &masking.visible_of(&cells), &Scl::default())
+            scl_token(&z, &masking.select_visible(&cells), &Scl::default())
         }
     });
     for ((term, value), want) in parts.iter().zip([golden.mim, golden.image, golden.token]) {
@@ -164,14 +164,14 @@ fn masking_keeps_the_smallest_noise_and_restores() {
     let noise = signed("noise", &[3, 196], 1.0);
     let m = Masking::from_noise(&noise, 49);
     assert_eq!(to_vec(&m.mask).iter().sum::<f64>(), 3.0 * 147.0);
-    let seen = to_vec(&m.visible_of(&noise));
+    let seen = to_vec(&m.select_visible(&noise));
     for (row, seen) in to_vec(&noise).chunks(196).zip(seen.chunks(49)) {
         let mut sorted = row.to_vec();
         sorted.sort_by(f64::total_cmp);
         assert_eq!(seen, &sorted[..49]);
     }
     // Visible tiles carry mask 0.
-    assert_eq!(scalar(&m.visible_of(&m.mask).sum(Kind::Float)), 0.0);
+    assert_eq!(scalar(&m.select_visible(&m.mask).sum(Kind::Float)), 0.0);
     for bad in [0.0, 1.0, -1.0, f64::NAN] {
         assert!(MaeConfig { mask_ratio: bad, ..config.clone() }.check().is_err(), "{bad}");
     }

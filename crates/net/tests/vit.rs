@@ -194,7 +194,7 @@ fn conchs_pooler_equals_its_layers_at_another_image_size() {
 }
 
 #[test]
-fn a_table_that_is_no_square_or_fits_already_is_left_alone() {
+fn a_table_that_is_not_square_or_fits_already_is_left_alone() {
     let made = |dims: &[i64]| {
         common::arrays(&[("t".to_owned(), values("pos_embed", dims))].into()).remove("t").unwrap()
     };

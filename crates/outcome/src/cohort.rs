@@ -117,9 +117,9 @@ impl Cohort {
         let (mut slides, mut notes) = (Vec::new(), Vec::new());
         let hotspot = pick(table, columns.hotspot, &HOTSPOTS, &mut notes)?;
         let density = pick(table, columns.density, &DENSITIES, &mut notes)?;
-        let not_counted = table.first_of(&[NOT_COUNTED]);
-        let analysed = table.first_of(&["analysed_mm2"]);
-        let on_slide = table.first_of(&["hotspot_mm2"]);
+        let not_counted = table.first_column(&[NOT_COUNTED]);
+        let analysed = table.first_column(&["analysed_mm2"]);
+        let on_slide = table.first_column(&["hotspot_mm2"]);
         let right = clinical.column(columns.join_clinical)?;
         let patient = columns.patient.map(|p| clinical.column(p)).transpose()?;
         let mut rows: HashMap<&str, usize> = HashMap::new();
@@ -131,9 +131,9 @@ impl Cohort {
             }
         }
         // Slides of one patient may share its key; their own column distinguishes them.
-        let own = table.first_of(&["slide"]).unwrap_or(key);
+        let own = table.first_column(&["slide"]).unwrap_or(key);
         let mut seen = HashMap::new();
-        let noted = table.first_of(&["notes"]);
+        let noted = table.first_column(&["notes"]);
         let (mut unmatched, mut uncounted) = (Vec::new(), Vec::new());
         let (mut small, mut cut, mut meaningless, mut incomplete) = (0, 0, 0, 0);
         let mut by_prefix = 0;
@@ -379,7 +379,7 @@ fn pick(
         return table.column(name);
     }
     let there: Vec<&str> =
-        usual.iter().copied().filter(|name| table.first_of(&[name]).is_some()).collect();
+        usual.iter().copied().filter(|name| table.first_column(&[name]).is_some()).collect();
     let Some((first, others)) = there.split_first() else {
         return Err(content(table, format!("none of the columns {}", usual.join(", "))));
     };

@@ -28,6 +28,42 @@ fn event() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
+    /// As a study has it: outcomes and a count first, the covariates of adjusted models later.
+    #[test]
+    fn covariates_that_are_added_give_the_frame_that_is_read_with_them(
+        rows in prop::collection::vec((0_u32..40, any::<bool>(), 0_u32..9, cell(), 0_u32..6), 2..25),
+        near in any::<bool>(),
+    ) {
+        let mut out = base::table::Writer::new(["t", "e", "n", "y", "g"]);
+        for (k, (t, e, n, y, g)) in rows.iter().enumerate() {
+            let near = if near { 1e-9 * k as f64 } else { 0.0 };
+            let t = f64::from(*t) + near;
+            out.push([t.to_string(), u8::from(*e).to_string(), n.to_string(), y.clone(), g.to_string()]);
+        }
+        let table = Table::parse(Path::new("f.csv"), &out.into_bytes()).unwrap();
+        let roles = |covariates: &[&str]| Roles {
+            time: "t".into(),
+            event: "e".into(),
+            covariates: covariates.iter().map(|&c| c.to_owned()).collect(),
+            cluster: Some("g".into()),
+            ..Roles::default()
+        };
+        let counts = Frame::read(&table, &roles(&["n"])).unwrap();
+        let added = counts.with_covariates(&table, &roles(&["n"]), &["y".to_owned()]);
+        match (added, Frame::read(&table, &roles(&["y", "n"]))) {
+            (Ok(added), Ok(read)) => {
+                let mut read_notes = read.notes.clone();
+                read_notes.retain(|n| added.notes.contains(n) || !counts.notes.contains(n));
+                prop_assert_eq!(&read_notes, &added.notes);
+                let (notes, read_notes) = (Vec::new(), Vec::new());
+                let (added, read) = (Frame { notes, ..added }, Frame { notes: read_notes, ..read });
+                prop_assert_eq!(format!("{added:?}"), format!("{read:?}"));
+            }
+            (Err(added), Err(read)) => prop_assert_eq!(added.to_string(), read.to_string()),
+            (added, read) => prop_assert!(false, "{added:?} {read:?}"),
+        }
+    }
+
     #[test]
     fn any_table_is_analysed_or_refused(
         rows in prop::collection::vec((cell(), event(), cell(), cell(), cell()), 1..25),

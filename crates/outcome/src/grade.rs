@@ -334,10 +334,10 @@ pub fn grade(table: &Table, plan: &GradePlan) -> Result<Grades> {
     let mut slides = Vec::new();
     let mut grades = BTreeMap::new();
     let mut seen = Seen::default();
-    let noted = table.first_of(&["notes"]);
-    let analysed = table.first_of(&["analysed_mm2"]);
-    let on_slide = table.first_of(&["hotspot_mm2"]);
-    let not_counted = table.first_of(&[NOT_COUNTED]);
+    let noted = table.first_column(&["notes"]);
+    let analysed = table.first_column(&["analysed_mm2"]);
+    let on_slide = table.first_column(&["hotspot_mm2"]);
+    let not_counted = table.first_column(&[NOT_COUNTED]);
     for row in 0..table.len() {
         let name = table.cell(row, slide).unwrap_or("(unnamed)").to_owned();
         let analysed_mm2 = table.number_if_any(row, analysed)?;

@@ -186,7 +186,7 @@ impl Table {
 
     /// The first of `names` that exists.
     #[must_use]
-    pub fn first_of(&self, names: &[&str]) -> Option<usize> {
+    pub fn first_column(&self, names: &[&str]) -> Option<usize> {
         names.iter().find_map(|n| self.names.iter().position(|have| have == n))
     }
 
@@ -261,7 +261,7 @@ impl Table {
             "'{}', but '{}' of the same patient '{patient}' in row {}{more}",
             self.raw(row, column),
             self.raw(first, column),
-            self.origin_of(first) + 1,
+            self.row_in_file(first) + 1,
         );
         self.wrong(row, column, reason)
     }
@@ -317,7 +317,7 @@ impl Table {
     }
 
     /// The row, from 0, of the file that a row came from.
-    pub(crate) fn origin_of(&self, row: usize) -> usize {
+    pub(crate) fn row_in_file(&self, row: usize) -> usize {
         self.origin[row]
     }
 

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn curves_lie_where_their_values_say() {
+    fn curves_are_where_their_values_are() {
         let series = vec![Series { name: String::new(), points: vec![(0.0, 0.0), (1.0, 1.0)] }];
         let (x_label, y_label) = ("Recall".into(), "Precision".into());
         let p = Panel { x_label, y_label, most: (1.0, 1.0), series, dot: Some((0.75, 0.75)) };

@@ -77,14 +77,20 @@ fn level(v: f32) -> u8 {
     (v + 0.5) as u8
 }
 
-/// A neighbour to the right and below, and its weight.
-type Tap = (i64, i64, f32);
+/// A neighbour of a pixel.
+struct Tap {
+    /// To the right, px.
+    dx: i64,
+    /// Below, px.
+    dy: i64,
+    weight: f32,
+}
 
 /// Correlates with taps whose weights sum to one, mirrored at the edge. Tap by tap over whole rows, which the
 /// compiler turns into vectors.
 fn correlate(tile: &RgbTile, taps: &[Tap]) -> RgbTile {
     let (w, h) = (tile.width, tile.height);
-    let reach = taps.iter().map(|t| t.0.unsigned_abs()).max().unwrap_or(0) as i64;
+    let reach = taps.iter().map(|t| t.dx.unsigned_abs()).max().unwrap_or(0) as i64;
     let columns: Vec<usize> = (-reach..w as i64 + reach).map(|x| 3 * mirror(x, w)).collect();
     let mut wide = Vec::with_capacity(3 * columns.len() * h);
     for row in tile.data.chunks_exact((3 * w).max(1)) {
@@ -94,7 +100,7 @@ fn correlate(tile: &RgbTile, taps: &[Tap]) -> RgbTile {
     let mut sum = vec![0.0_f32; 3 * w];
     for y in 0..h as i64 {
         sum.fill(0.0);
-        for &(dx, dy, weight) in taps {
+        for &Tap { dx, dy, weight } in taps {
             let at = 3 * (mirror(y + dy, h) * columns.len() + (reach + dx) as usize);
             for (s, v) in sum.iter_mut().zip(&wide[at..at + 3 * w]) {
                 *s += weight * f32::from(*v);
@@ -115,7 +121,10 @@ pub fn gaussian(tile: &RgbTile, sigma: f32) -> RgbTile {
     let gauss = |i: i32| (-(i as f32).powi(2) / (2.0 * sigma * sigma)).exp();
     let sum: f32 = (-radius..=radius).map(gauss).sum();
     let along = |(x, y): (i64, i64)| -> Vec<Tap> {
-        let tap = |i: i32| (i64::from(i) * x, i64::from(i) * y, gauss(i) / sum);
+        let tap = |i: i32| {
+            let (dx, dy) = (i64::from(i) * x, i64::from(i) * y);
+            Tap { dx, dy, weight: gauss(i) / sum }
+        };
         (-radius..=radius).map(tap).collect()
     };
     correlate(&correlate(tile, &along((1, 0))), &along((0, 1)))
@@ -131,12 +140,13 @@ fn sampled(radius: f32, inside: impl Fn(f32, f32) -> bool) -> Vec<Tap> {
         for x in -half..=half {
             let hits = parts.iter().flat_map(|u| parts.iter().map(move |v| (u, v)));
             let hits = hits.filter(|(u, v)| inside(x as f32 + *u, y as f32 + *v));
-            taps.push((i64::from(x), i64::from(y), hits.count() as f32));
+            let weight = hits.count() as f32;
+            taps.push(Tap { dx: i64::from(x), dy: i64::from(y), weight });
         }
     }
-    let sum: f32 = taps.iter().map(|t| t.2).sum();
-    taps.retain(|t| t.2 > 0.0);
-    taps.iter_mut().for_each(|t| t.2 /= sum);
+    let sum: f32 = taps.iter().map(|t| t.weight).sum();
+    taps.retain(|t| t.weight > 0.0);
+    taps.iter_mut().for_each(|t| t.weight /= sum);
     taps
 }
 
@@ -257,7 +267,7 @@ pub fn stain(tile: &mut RgbTile, scale: [f32; 3], shift: [f32; 3]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng_of;
+    use crate::sample_rng;
 
     fn picture() -> RgbTile {
         let data = (0..48 * 40)
@@ -286,7 +296,7 @@ mod tests {
         assert_eq!(sharpen(&t, 0.0), t);
         assert_eq!(coarser(&t, 1.0), t);
         let mut u = t.clone();
-        noise(&mut u, 0.0, &mut rng_of(1, 1));
+        noise(&mut u, 0.0, &mut sample_rng(1, 1));
         through(&mut u, |v| v);
         colours(&mut u, &[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]);
         stain(&mut u, [1.0; 3], [0.0; 3]);
@@ -297,12 +307,13 @@ mod tests {
     fn row_by_row_is_pixel_by_pixel() {
         let t = picture();
         let taps = [(-3, 2, 0.25), (0, 0, 0.125), (2, -5, 0.5), (47, 39, 0.125)];
+        let taps = taps.map(|(dx, dy, weight)| Tap { dx, dy, weight });
         let slow: Vec<u8> = (0..40 * 48 * 3)
             .map(|i: i64| {
                 let (x, y, c) = (i / 3 % 48, i / 144, i as usize % 3);
                 let at = |dx, dy| t.pixel(mirror(x + dx, 48), mirror(y + dy, 40))[c];
                 let sum =
-                    taps.iter().fold(0.0_f32, |s, &(dx, dy, w)| s + w * f32::from(at(dx, dy)));
+                    taps.iter().fold(0.0_f32, |s, t| s + t.weight * f32::from(at(t.dx, t.dy)));
                 level(sum)
             })
             .collect();
@@ -345,7 +356,7 @@ mod tests {
     #[test]
     fn noise_has_its_deviation() {
         let mut t = RgbTile::filled(64, 64, [128; 3]);
-        noise(&mut t, 6.0, &mut rng_of(2, 3));
+        noise(&mut t, 6.0, &mut sample_rng(2, 3));
         let ss: f64 = t.data.iter().map(|&v| (f64::from(v) - 128.0).powi(2)).sum();
         let sd = (ss / t.data.len() as f64).sqrt();
         assert!((5.6..6.4).contains(&sd), "{sd}");

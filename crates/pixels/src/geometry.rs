@@ -110,7 +110,7 @@ impl Erased {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng_of;
+    use crate::sample_rng;
 
     fn ramp(n: usize) -> RgbTile {
         let data = (0..n * n).flat_map(|i| [(i % n) as u8, (i / n) as u8, 7]).collect();
@@ -125,11 +125,11 @@ mod tests {
         // Larger than the image: mirrored.
         assert_eq!(centred(&t, 24, 24).pixel(0, 2), [2, 0, 7]);
         let still = RandomPlacement { zoom: 0.0, jitter: 0.0, flips: false, turns: false };
-        assert_eq!(still.apply(&t, 8, 8, &mut rng_of(1, 1)), c);
+        assert_eq!(still.apply(&t, 8, 8, &mut sample_rng(1, 1)), c);
         let moving = RandomPlacement { zoom: 0.2, jitter: 3.0, flips: true, turns: true };
         assert_ne!(
-            moving.apply(&t, 8, 8, &mut rng_of(1, 1)),
-            moving.apply(&t, 8, 8, &mut rng_of(1, 2))
+            moving.apply(&t, 8, 8, &mut sample_rng(1, 1)),
+            moving.apply(&t, 8, 8, &mut sample_rng(1, 2))
         );
     }
 
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(Erased::sides(224, 0.1, 1.0), Some((71, 71)));
         assert_eq!(Erased::sides(224, 0.3, 0.5), Some((87, 174)));
         assert_eq!(Erased::sides(96, 1.0 / 3.0, 3.3), None);
-        let rng = &mut rng_of(1, 0);
+        let rng = &mut sample_rng(1, 0);
         let drawn: Vec<_> = (0..2000).filter_map(|_| Erased::draw(0.25, 96, rng)).collect();
         assert!((420..580).contains(&drawn.len()), "{}", drawn.len());
         assert!(drawn.iter().all(|e| e.top + e.height <= 96 && e.left + e.width <= 96));

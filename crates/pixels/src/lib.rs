@@ -12,7 +12,7 @@
 //! | [`view`] | two views of a crop and their token labels, as torchvision draws them |
 //! | [`geometry`], [`rand_augment`] | placement and flips, erased rectangles, timm's RandAugment |
 //!
-//! Everything random is deterministic given the generator it is handed ([`rng_of`]).
+//! Everything random is deterministic given the generator it is handed ([`sample_rng`]).
 
 #![forbid(unsafe_code)]
 
@@ -36,7 +36,7 @@ use rand_chacha::ChaCha8Rng;
 
 /// The generator of sample `index` under `seed`: the same whatever thread draws it.
 #[must_use]
-pub fn rng_of(seed: u64, index: u64) -> ChaCha8Rng {
+pub fn sample_rng(seed: u64, index: u64) -> ChaCha8Rng {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(index);
     rng

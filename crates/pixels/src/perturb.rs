@@ -10,7 +10,7 @@ use rand::Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::change::{self, Chroma};
-use crate::rng_of;
+use crate::sample_rng;
 
 /// One named change.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -171,7 +171,7 @@ impl Perturbation {
             // Three pixels off, so that neither 8 px blocks nor 16 px units coincide.
             P::Jpeg(q) => out = change::jpeg_shifted(tile, q, Chroma::Half, (3, 5)),
             P::Blur(s) => out = change::gaussian(tile, s),
-            P::Noise(s) => change::noise(&mut out, s, &mut rng_of(0x0153, index)),
+            P::Noise(s) => change::noise(&mut out, s, &mut sample_rng(0x0153, index)),
             P::Coarse => out = change::coarser(tile, 0.5),
             P::Brightness(s) => change::through(&mut out, |v| s * v),
             P::Haematoxylin(s) => change::stain(&mut out, [s, 1.0, 1.0], [0.0; 3]),
@@ -184,7 +184,7 @@ impl Perturbation {
 
 fn combined(tile: &RgbTile, seed: u64, index: u64) -> RgbTile {
     // One scanner and laboratory per seed, its noise per image.
-    let lab = &mut rng_of(seed, u64::MAX);
+    let lab = &mut sample_rng(seed, u64::MAX);
     let mut out = tile.clone();
     let stains = [lab.random_range(0.75..1.25), lab.random_range(0.75..1.25), 1.0];
     change::stain(&mut out, stains, [0.0; 3]);
@@ -194,7 +194,7 @@ fn combined(tile: &RgbTile, seed: u64, index: u64) -> RgbTile {
     out = change::gaussian(&out, blur);
     let quality = lab.random_range(50..=95);
     let chroma = if lab.random::<bool>() { Chroma::Half } else { Chroma::Full };
-    change::noise(&mut out, noise, &mut rng_of(seed, index));
+    change::noise(&mut out, noise, &mut sample_rng(seed, index));
     change::jpeg_shifted(&out, quality, chroma, (3, 5))
 }
 

@@ -110,7 +110,7 @@ fn erase(tile: &mut RgbTile, rng: &mut impl Rng) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng_of;
+    use crate::sample_rng;
 
     fn none() -> Photometric {
         Photometric {
@@ -134,13 +134,13 @@ mod tests {
 
     #[test]
     fn nothing_asked_nothing_done() {
-        assert_eq!(none().apply(&picture(), &mut rng_of(1, 2)), picture());
+        assert_eq!(none().apply(&picture(), &mut sample_rng(1, 2)), picture());
     }
 
     #[test]
     fn an_identity_stain_change_keeps_the_image() {
         let tiny = Photometric { stain_scale: 1e-7, ..none() };
-        let (a, b) = (picture(), tiny.apply(&picture(), &mut rng_of(1, 2)));
+        let (a, b) = (picture(), tiny.apply(&picture(), &mut sample_rng(1, 2)));
         let worst = a.data.iter().zip(&b.data).map(|(x, y)| x.abs_diff(*y)).max();
         assert!(worst <= Some(1), "{worst:?}");
     }
@@ -156,16 +156,16 @@ mod tests {
             erase: 1.0,
             ..none()
         };
-        let a = strong.apply(&picture(), &mut rng_of(3, 4));
-        assert_eq!(a, strong.apply(&picture(), &mut rng_of(3, 4)));
-        assert_ne!(a, strong.apply(&picture(), &mut rng_of(3, 5)));
+        let a = strong.apply(&picture(), &mut sample_rng(3, 4));
+        assert_eq!(a, strong.apply(&picture(), &mut sample_rng(3, 4)));
+        assert_ne!(a, strong.apply(&picture(), &mut sample_rng(3, 5)));
         assert_ne!(a, picture());
     }
 
     #[test]
     fn grey_has_equal_channels() {
         let grey = Photometric { grey: 1.0, ..none() };
-        let out = grey.apply(&picture(), &mut rng_of(1, 1));
+        let out = grey.apply(&picture(), &mut sample_rng(1, 1));
         assert!(out.data.chunks_exact(3).all(|p| p[0] == p[1] && p[1] == p[2]));
     }
 }

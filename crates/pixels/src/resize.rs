@@ -75,7 +75,7 @@ fn convolve(
 /// When a side of either image is zero.
 #[must_use]
 pub fn resize(tile: &RgbTile, width: usize, height: usize) -> RgbTile {
-    resize_by(tile, width, height, Interpolation::Bilinear)
+    resize_filtered(tile, width, height, Interpolation::Bilinear)
 }
 
 /// [`resize`] by a filter of choice.
@@ -83,7 +83,7 @@ pub fn resize(tile: &RgbTile, width: usize, height: usize) -> RgbTile {
 /// # Panics
 /// When a side of either image is zero.
 #[must_use]
-pub fn resize_by(tile: &RgbTile, width: usize, height: usize, by: Interpolation) -> RgbTile {
+pub fn resize_filtered(tile: &RgbTile, width: usize, height: usize, by: Interpolation) -> RgbTile {
     if (tile.width, tile.height) == (width, height) {
         return tile.clone();
     }
@@ -127,7 +127,7 @@ impl Fit {
         }
         let short = w.min(h);
         let (wide, high) = (resize * w / short, resize * h / short);
-        let sized = resize_by(tile, wide, high, by);
+        let sized = resize_filtered(tile, wide, high, by);
         if (wide, high) == (input, input) {
             return Cow::Owned(sized);
         }
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_of_a_picture_goes_on() {
+    fn the_middle_of_a_picture_continues() {
         assert_eq!([margin(5, 5), margin(6, 5), margin(7, 5), margin(8, 5)], [0, 0, 1, 2]);
         let fit = Fit { input: 16, resize: 20, by: Interpolation::Bicubic };
         let own = ramp(16);
@@ -197,7 +197,7 @@ mod tests {
         let cut = fit.apply(&larger);
         assert_eq!((cut.width, cut.height, cut.pixel(0, 3)), (16, 16, [2, 5, 7]));
         let whole = Fit::whole(10, Interpolation::Bicubic);
-        let square = resize_by(&ramp(20), 10, 10, Interpolation::Bicubic);
+        let square = resize_filtered(&ramp(20), 10, 10, Interpolation::Bicubic);
         assert_eq!(whole.apply(&ramp(20)).into_owned(), square);
         let wide = RgbTile::filled(40, 20, [1, 2, 3]);
         assert_eq!(*fit.apply(&wide), RgbTile::filled(16, 16, [1, 2, 3]));

@@ -167,7 +167,7 @@ impl Scanner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng_of;
+    use crate::sample_rng;
 
     fn off() -> Scanner {
         Scanner {
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn nothing_asked_nothing_done() {
-        assert_eq!(off().apply(&picture(), &mut rng_of(1, 2)), picture());
+        assert_eq!(off().apply(&picture(), &mut sample_rng(1, 2)), picture());
     }
 
     #[test]
@@ -246,22 +246,22 @@ mod tests {
         ];
         for (name, scanner) in alone {
             scanner.check().unwrap();
-            let out = scanner.apply(&picture(), &mut rng_of(5, 6));
+            let out = scanner.apply(&picture(), &mut sample_rng(5, 6));
             assert_ne!(out, picture(), "{name}");
-            assert_eq!(out, scanner.apply(&picture(), &mut rng_of(5, 6)), "{name}");
+            assert_eq!(out, scanner.apply(&picture(), &mut sample_rng(5, 6)), "{name}");
         }
     }
 
     #[test]
     fn deterministic_and_different_per_sample() {
-        let a = strong().apply(&picture(), &mut rng_of(3, 4));
-        assert_eq!(a, strong().apply(&picture(), &mut rng_of(3, 4)));
-        assert_ne!(a, strong().apply(&picture(), &mut rng_of(3, 5)));
+        let a = strong().apply(&picture(), &mut sample_rng(3, 4));
+        assert_eq!(a, strong().apply(&picture(), &mut sample_rng(3, 4)));
+        assert_ne!(a, strong().apply(&picture(), &mut sample_rng(3, 5)));
     }
 
     #[test]
     fn factors_stay_in_their_range() {
-        let rng = &mut rng_of(1, 1);
+        let rng = &mut sample_rng(1, 1);
         let drawn: Vec<f32> = (0..500).map(|_| factor([0.6, 1.5], rng)).collect();
         assert!(drawn.iter().all(|f| (0.599..=1.501).contains(f)));
         assert!(drawn.iter().any(|f| *f < 0.7) && drawn.iter().any(|f| *f > 1.3));

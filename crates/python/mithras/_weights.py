@@ -17,5 +17,5 @@ def find() -> None:
     models.append(Path(__file__).parents[1] / "share/mithras/models/mithras-standard/segmenter.onnx")
     for model in models:
         if Path(model).is_file():
-            _mithras.weights_in(Path(model).resolve().parents[1])
+            _mithras.set_weights_folder(Path(model).resolve().parents[1])
             return

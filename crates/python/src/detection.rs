@@ -75,7 +75,7 @@ impl Plan {
         let point = self.operating_point.as_deref().map(str::parse::<Thresholds>).transpose();
         let point = point.map_err(|e| PyValueError::new_err(e.to_string()))?;
         Ok(Builder::default()
-            .suited_to(self.engine.options()?)
+            .run_with(self.engine.options()?)
             .stages(stages)
             .thresholds(point.unwrap_or_default())
             .force_mpp(self.force_mpp)

@@ -41,8 +41,8 @@ mod _mithras {
 
     /// Sets the folder with the weights of the bundled packages.
     #[pyfunction]
-    fn weights_in(folder: std::path::PathBuf) {
-        infer::package::weights_in(folder);
+    fn set_weights_folder(folder: std::path::PathBuf) {
+        infer::package::set_weights_folder(folder);
     }
 
     #[pymodule_init]

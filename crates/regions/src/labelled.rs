@@ -11,7 +11,7 @@ use std::path::Path;
 use mitosis::{Mpp, Point};
 
 use crate::dataset::{Dataset, Image, Kind, RegionsError};
-use crate::folds::{FoldsError, RegionFold, is_frame, scene_of};
+use crate::folds::{FoldsError, RegionFold, is_frame, marked_scene};
 use crate::scene::{Scene, dark_places};
 use crops::Encoding;
 use crops::error::CorpusError;
@@ -113,7 +113,7 @@ impl Writer<'_> {
     /// Figures, look-alikes and dark nuclei of an image.
     fn image(&mut self, set: &Dataset, image: &Image, split: Split) -> Result<(), LabelledError> {
         let region = set.load(image, Mpp::PAPER)?;
-        let scene = &scene_of(image, &region);
+        let scene = &marked_scene(image, &region);
         let cohort = &image.source;
         for l in &region.labels {
             let (label, kind) = match l.kind {

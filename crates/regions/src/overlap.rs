@@ -46,7 +46,7 @@ struct Sources([BTreeSet<String>; 3]);
 impl Sources {
     fn open(dir: &Path) -> Result<Self, OverlapError> {
         let mut all = Self::default();
-        if Dataset::is_at(dir) {
+        if Dataset::is_dataset(dir) {
             for i in Dataset::open(dir)?.images() {
                 all.add(&i.slide, i.patient.as_deref(), Some(i.sha256.clone()));
             }

@@ -83,7 +83,7 @@ fn atypical_tables() {
 }
 
 #[test]
-fn columns_may_stand_anywhere() {
+fn columns_may_be_anywhere() {
     let a =
         "majority;Extra;coordinateY;coordinateX;filename\nNMF;1;20;10;a.tiff\nAMF;2;30;40;b.tiff\n";
     let s = text("midog25-csv", "a.csv", a, &plain()).unwrap();

@@ -40,7 +40,7 @@ fn painted(
 }
 
 #[test]
-fn every_region_lies_where_the_tables_say() {
+fn every_region_is_where_the_tables_place_it() {
     let dir = tempfile::tempdir().unwrap();
     let set = dataset(dir.path(), 7, |_, _| ());
     let images: Vec<&Image> = set.images().iter().collect();

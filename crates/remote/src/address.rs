@@ -1,5 +1,6 @@
 //! Addresses: recognised, parsed, and never shown with what may be secret in them.
 
+use base::remedy::{Remedied, Remedy};
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fmt;
@@ -55,6 +56,12 @@ pub enum AddressError {
     /// Bytes that are not text.
     #[error("an address that is not UTF-8")]
     NotText,
+}
+
+impl Remedied for AddressError {
+    fn remedy(&self) -> Option<Remedy> {
+        matches!(self, Self::NoObject(_) | Self::Pattern(_)).then_some(Remedy::ListSlides)
+    }
 }
 
 /// Queries by address without one. They stay in this process.
@@ -223,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_no_addresses() {
+    fn paths_are_not_addresses() {
         for path in ["a.svs", "/b/a.svs", "C://a.svs", "a:b", "", "http:/a.svs"] {
             assert_eq!(of(path), Ok(None), "{path}");
         }
@@ -240,6 +247,18 @@ mod tests {
         assert_eq!(of("https://h:1/d/My%20slide.svs"), Ok(Some(a)));
         let other = of("https://h:1/d/My%20slide.svs?X-Amz-Signature=hush2").unwrap_err();
         assert!(!other.to_string().contains("hush2"), "{other}");
+    }
+
+    #[test]
+    fn a_list_of_slides_is_the_remedy_of_what_cannot_be_searched() {
+        for (text, remedy) in [
+            ("s3://bucket/", Some(Remedy::ListSlides)),
+            ("s3://bucket/*.svs", Some(Remedy::ListSlides)),
+            ("s3://bucket/a?versionId=1", None),
+        ] {
+            let e = of(text).unwrap_err();
+            assert_eq!((e.remedy(), crate::RemoteError::from(e).remedy()), (remedy, remedy));
+        }
     }
 
     #[test]

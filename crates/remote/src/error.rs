@@ -1,6 +1,7 @@
 //! Why an object cannot be read. No message holds an address' query, a key, or what a server wrote at length.
 
 use crate::AddressError;
+use base::remedy::{Remedied, Remedy};
 
 /// Why an object cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -84,6 +85,15 @@ pub enum RemoteError {
         "this build of mithras reads no addresses (feature `remote`); download the slide first"
     )]
     NotBuilt,
+}
+
+impl Remedied for RemoteError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Address(e) => e.remedy(),
+            _ => None,
+        }
+    }
 }
 
 fn in_brackets(code: &str) -> String {

@@ -387,7 +387,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn redirects_lead_where_they_say() {
+    fn redirects_are_followed_to_their_address() {
         for (to, want) in [
             ("https://b/x", Some("https://b/x")),
             ("//b/x", Some("http://b/x")),

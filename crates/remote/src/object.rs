@@ -46,14 +46,14 @@ impl Object {
     /// # Errors
     /// [`RemoteError`].
     pub fn open(address: &Address) -> Result<Self, RemoteError> {
-        Self::open_by(Client::shared(), address)
+        Self::open_with(Client::shared(), address)
     }
 
     /// The same by a client of one's own.
     ///
     /// # Errors
     /// [`RemoteError`].
-    pub fn open_by(client: &Arc<Client>, address: &Address) -> Result<Self, RemoteError> {
+    pub fn open_with(client: &Arc<Client>, address: &Address) -> Result<Self, RemoteError> {
         // What was opened before is likely to be here still: then one byte shows whether it is the same.
         let block = client.options.block;
         let n = if client.knows(address) { 1 } else { block };
@@ -140,7 +140,7 @@ impl Object {
                 Lookup::Block(data) => return Ok(data),
                 Lookup::Failed => {}
                 Lookup::Mine(n) => {
-                    self.went_on(block, n);
+                    self.note_run(block, n);
                     let mut come = 0;
                     let fetched = self.fetch(block, n, &mut come);
                     // Those who wait look at the failure when they are woken without data.
@@ -166,7 +166,7 @@ impl Object {
     }
 
     /// Notes a run, before it has come: another thread may ask for what follows already.
-    fn went_on(&self, block: u64, n: u64) {
+    fn note_run(&self, block: u64, n: u64) {
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         streams.retain(|(end, _)| *end != block);
         if streams.len() == STREAMS {

@@ -28,7 +28,7 @@ fn address(text: &str) -> Address {
 }
 
 fn open(client: &Arc<Client>, text: &str) -> Result<Object, RemoteError> {
-    Object::open_by(client, &address(text))
+    Object::open_with(client, &address(text))
 }
 
 fn read(object: &Object, at: u64, n: usize) -> Result<Vec<u8>, RemoteError> {
@@ -156,7 +156,7 @@ fn an_object_that_changes_is_given_up() {
 }
 
 #[test]
-fn what_cannot_be_read_says_why() {
+fn what_cannot_be_read_is_refused_with_a_reason() {
     let (server, client) = (Server::start(), Client::new(options()));
     let url = server.put("/a.svs", bytes(9_000));
     let missing = open(&client, &format!("{}/b.svs", server.address())).unwrap_err();
@@ -220,7 +220,7 @@ fn redirects_lead_on_but_not_in_circles() {
 }
 
 #[test]
-fn s3_is_asked_with_a_signature_and_never_tells_the_secret() {
+fn s3_is_asked_with_a_signature_and_never_shows_the_secret() {
     let server = Server::start();
     let keys = Keys { id: "AKID".into(), secret: "hush".into(), token: Some("zeichen".into()) };
     let s3 = |keys| S3 {

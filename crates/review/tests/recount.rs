@@ -10,7 +10,7 @@ use mitosis::hotspots::{HotspotRule, Shape};
 use review::view::decisions::{self, Placement};
 use review::view::{
     Entry, Grading, OpenError, QupathError, Recount, RecountError, SlideKey, Verdict, VerdictLog,
-    figures_by, judged_slides, open, recount, write_dicom, write_project,
+    figures_after_review, judged_slides, open, recount, write_dicom, write_project,
 };
 use serde_json::Value;
 use std::fs;
@@ -121,7 +121,7 @@ fn judge_as(reviews: &Path, who: &str, at: [f64; 2], added: bool) {
     let of =
         SlideKey { slide: "case".into(), slide_digest: "ab".into(), model_digest: String::new() };
     let [x, y] = at;
-    let key = format!("{}{}", if added { "+" } else { "" }, Entry::key_of(x, y));
+    let key = format!("{}{}", if added { "+" } else { "" }, Entry::place_key(x, y));
     let (verdict, morphology, comment) = (Some(Verdict::Figure), None, None);
     let entry = Entry { key, x, y, verdict, added, morphology, comment };
     VerdictLog::open(reviews, who).unwrap().record(&of, entry).unwrap();
@@ -442,7 +442,7 @@ fn the_page_counts_added_figures_as_a_recount_does() {
         let mut entries = Vec::new();
         for (i, [x, y]) in at[..6].iter().chain(&added).copied().enumerate() {
             let is_added = i >= 6;
-            let key = format!("{}{}", if is_added { "+" } else { "" }, Entry::key_of(x, y));
+            let key = format!("{}{}", if is_added { "+" } else { "" }, Entry::place_key(x, y));
             let verdict =
                 if is_added && random(4) > 0 { Verdict::Figure } else { words[random(4) as usize] };
             let entry = Entry {
@@ -457,7 +457,8 @@ fn the_page_counts_added_figures_as_a_recount_does() {
             entries.push(serde_json::to_value(&entry).unwrap());
             log.record(&of, entry).unwrap();
         }
-        let figures = figures_by(dir.path(), &format!("r{k}"), &case, &[]).unwrap().unwrap();
+        let figures =
+            figures_after_review(dir.path(), &format!("r{k}"), &case, &[]).unwrap().unwrap();
         let alone =
             entries.iter().filter(|e| e["added"] == true && e["verdict"] == "figure").count();
         joined +=

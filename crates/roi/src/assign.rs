@@ -46,11 +46,11 @@ fn file(
         return Err(RegionError::Match { path: path.to_owned(), reason });
     }
     let lacking: Vec<&str> =
-        slides.iter().copied().filter(|s| !file.regions.iter().any(|r| r.is_of(s))).collect();
+        slides.iter().copied().filter(|s| !file.regions.iter().any(|r| r.fits_slide(s))).collect();
     let strange: Vec<&str> = file
         .regions
         .iter()
-        .filter(|r| !slides.iter().chain(others).any(|s| r.is_of(s)))
+        .filter(|r| !slides.iter().chain(others).any(|s| r.fits_slide(s)))
         .filter_map(|r| r.image.as_deref())
         .collect();
     met(path, &lacking, &strange)?;

@@ -134,7 +134,7 @@ impl Regions {
         let mut notes = Vec::new();
         let (mut list, mut excluded, mut left) = (Vec::new(), Area::default(), BTreeMap::new());
         let mut drawn_of_slide = 0;
-        for drawn in file.regions.iter().filter(|d| d.is_of(&slide.name)) {
+        for drawn in file.regions.iter().filter(|d| d.fits_slide(&slide.name)) {
             drawn_of_slide += 1;
             let area = drawn.area.scaled(scale).moved(offset);
             let on_slide = area.and(&whole);

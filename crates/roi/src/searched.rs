@@ -40,7 +40,7 @@ impl RegionSource {
     ///
     /// # Errors
     /// [`SlideRegionError`].
-    pub fn read_for(
+    pub fn read_slide_regions(
         &self,
         slide: &Slide,
         name: &str,

@@ -80,7 +80,7 @@ impl Slide {
         let counted: Vec<_> = thread::scope(|scope| {
             let some = all.chunks(all.len().div_ceil(threads));
             let started: Vec<_> =
-                some.map(|some| scope.spawn(|| self.compare_at(level, finer, some))).collect();
+                some.map(|some| scope.spawn(|| self.compare_places(level, finer, some))).collect();
             started.into_iter().map(ScopedJoinHandle::join).collect()
         });
         let (mut differing, mut compared) = (0, 0);
@@ -92,7 +92,7 @@ impl Slide {
     }
 
     /// The same at some places.
-    fn compare_at(
+    fn compare_places(
         &self,
         level: usize,
         finer: usize,

@@ -207,6 +207,8 @@ impl Remedied for SlideError {
                 Some(Remedy::GiveResolution)
             }
             Self::ContradictingResolution { .. } => Some(Remedy::ForceResolution),
+            Self::Limit { .. } => Some(Remedy::Limit),
+            Self::Remote { source, .. } => source.remedy(),
             _ => None,
         }
     }

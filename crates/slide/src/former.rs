@@ -10,7 +10,7 @@ impl Slide {
     ///
     /// # Errors
     /// [`SlideError::Io`] or [`SlideError::Remote`] where the file cannot be read.
-    pub fn read_otherwise_by(&self, version: u32) -> Result<Vec<String>, SlideError> {
+    pub fn differences_since(&self, version: u32) -> Result<Vec<String>, SlideError> {
         if version > 1 {
             return Ok(Vec::new());
         }
@@ -34,7 +34,7 @@ impl Slide {
 #[must_use]
 pub fn outdated(slide: Result<Slide, SlideError>, version: u32) -> Option<String> {
     let why = slide.and_then(|slide| {
-        let mut why = slide.read_otherwise_by(version)?;
+        let mut why = slide.differences_since(version)?;
         why.extend(TissueMask::find(&slide)?.found_otherwise());
         Ok(why)
     });

@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_are_walked_and_words_in_pixels_are_none() {
+    fn chunks_are_walked_and_words_in_pixels_are_not_chunks() {
         let density = [&2000_u32.to_be_bytes()[..], &2000_u32.to_be_bytes(), &[1]].concat();
         let words = [b"pHYs", &density[..]].concat();
         let whole =

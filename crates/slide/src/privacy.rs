@@ -832,7 +832,7 @@ mod tests {
     }
 
     #[test]
-    fn technical_properties_are_none_of_it() {
+    fn technical_properties_are_not_personal() {
         for name in [
             "aperio.MPP",
             "aperio.AppMag",
@@ -862,7 +862,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_description_the_single_fields_are_told() {
+    fn of_a_description_the_single_fields_are_reported() {
         let text = "Aperio Image Library v11\r\n2220x2967|AppMag = 20|User = x-y-z 7|Date = 12/29/09\
                     |Filename =  |MPP = 0.5";
         let names: Vec<_> = personal_parts("tiff.ImageDescription", text);
@@ -953,7 +953,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_put_in_place_of_a_name_is_none() {
+    fn what_was_put_in_place_of_a_name_is_not_a_name() {
         for blank in ["", "  ", "Anonymous", "de-identified", "XXXX", "00000", "not available"] {
             assert!(personal_parts("dicom.PatientName", blank).is_empty(), "{blank}");
         }

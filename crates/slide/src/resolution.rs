@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_says_what_is_wanted() {
+    fn missing_states_what_is_wanted() {
         let text = settle(&[], Some(40.0)).unwrap_err().error(Path::new("a.svs")).to_string();
         assert!(text.contains("have to be given"), "{text}");
         // A screen density next to nothing is not a resolution.

@@ -3,7 +3,7 @@
 use crate::SlideError;
 use crate::cache::TileCache;
 use crate::file::{SlideFile, shown};
-use crate::format;
+use crate::format::{self, OpenedFormat};
 use crate::limits::Fault;
 use crate::memory::Memory;
 use crate::options::{MppRule, OpenOptions};
@@ -78,7 +78,7 @@ impl Slide {
     /// As [`Slide::open`].
     pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self, SlideError> {
         let path = shown(path.as_ref())?;
-        let (format, opened, file) = format::open(&path, options)?;
+        let OpenedFormat { name: format, opened, file } = format::open(&path, options)?;
         let power = objective_power(&opened.properties);
         let stated = settle(&opened.claims, power);
         let resolution = match options.mpp {

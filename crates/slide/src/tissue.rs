@@ -605,7 +605,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dark_frame_is_neither_and_dark_tissue_is_none() {
+    fn a_dark_frame_is_neither_and_dark_tissue_is_not_a_frame() {
         // Frames of a camera are seldom quite black.
         let dark = |x: usize, y: usize, grey: u8| vec![[grey, grey, grey]; x * y];
         let picture = |inner: [u8; 3], corner: usize| {

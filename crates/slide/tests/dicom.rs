@@ -215,7 +215,7 @@ fn two_pictures_of_one_size_and_several_scenes_are_refused() {
 }
 
 #[test]
-fn parts_tell_what_a_file_belongs_to() {
+fn parts_show_what_a_file_belongs_to() {
     let part = |name: &str| dicom_part(&drawn(name));
     let Some(DicomPart::Slide { series, level, width, first_frame }) = part("parts/a.dcm") else {
         panic!("a part of a slide");
@@ -240,7 +240,7 @@ fn changed(name: &str, old: &[u8], new: &[u8]) -> (tempfile::TempDir, PathBuf) {
 }
 
 #[test]
-fn what_is_not_read_is_said() {
+fn what_is_not_read_is_reported() {
     let us = |tag: [u8; 4], value: u16| {
         let [low, high] = value.to_le_bytes();
         [&tag[..], b"US", &[2, 0, low, high]].concat()
@@ -596,7 +596,7 @@ fn a_frame_that_is_broken_is_one_tile() {
 }
 
 #[test]
-fn persons_are_known_wherever_they_stand() {
+fn persons_are_recognised_wherever_they_are_named() {
     let slide = open(&drawn("series/a.dcm")).unwrap();
     let found: Vec<(String, Personal)> =
         slide.properties().iter().flat_map(|(n, v)| privacy::personal_parts(n, v)).collect();

@@ -232,7 +232,7 @@ impl Layout_ {
 }
 
 #[test]
-fn lying_fields() {
+fn fields_of_false_size() {
     let mut cases = 0;
     for original in victims() {
         let bytes = std::fs::read(&original).unwrap();
@@ -302,7 +302,7 @@ fn lying_fields() {
 }
 
 #[test]
-fn lying_elements() {
+fn elements_of_false_length() {
     let mut rng = Rng(0x0123_4567_89AB_CDEF);
     let (mut cases, mut clean) = (0, 0);
     for original in dicom() {
@@ -346,7 +346,7 @@ fn lying_elements() {
 }
 
 #[test]
-fn lying_neighbours() {
+fn neighbours_of_false_size() {
     let mut rng = Rng(0xFEDC_BA98_7654_3210);
     let drawn = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/dicom");
     for (named, other) in [("series/b.dcm", "series/a.dcm"), ("parts/b.dcm", "parts/a.dcm")] {
@@ -444,7 +444,7 @@ fn no_permission() {
 }
 
 #[test]
-fn the_suffix_says_nothing() {
+fn the_suffix_does_not_matter() {
     let dir = tempfile::tempdir().unwrap();
     let drawn = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/slides");
     for (from, to, format) in [
@@ -460,7 +460,7 @@ fn the_suffix_says_nothing() {
 }
 
 #[test]
-fn resolutions_that_are_none() {
+fn resolutions_that_are_not_valid() {
     let drawn = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/slides");
     let dir = tempfile::tempdir().unwrap();
     let bytes = std::fs::read(drawn.join("svs_jpeg_420.svs")).unwrap();

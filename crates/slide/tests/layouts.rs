@@ -242,7 +242,7 @@ fn area(slide: &Slide) -> f64 {
 }
 
 #[test]
-fn images_beside_an_aperio_slide_are_named_as_the_scanner_means_them() {
+fn images_next_to_an_aperio_slide_are_named_as_the_scanner_means_them() {
     let drawn = Drawn::new();
     let [base, level] = levels();
     let path = drawn.tiff(
@@ -438,9 +438,9 @@ fn a_blank_patch_of_a_coarse_tile_comes_from_the_finer_level() {
         assert!(slide.read_reduced(4.0, all).unwrap() == whole.read_reduced(4.0, all).unwrap());
         let notes = slide.level_notes().join("; ");
         assert!(notes.contains("of level 1 with a blank part"), "{colour:?}: {notes}");
-        let older = slide.read_otherwise_by(1).unwrap();
+        let older = slide.differences_since(1).unwrap();
         assert!(older.iter().all(|w| w.contains("blank part")), "{older:?}");
-        assert_eq!(slide.read_otherwise_by(2).unwrap(), [""; 0]);
+        assert_eq!(slide.differences_since(2).unwrap(), [""; 0]);
     }
     // Glass is blank in both.
     let [base, level] = levels();
@@ -500,7 +500,7 @@ fn ome(images: &[(&str, u32, u32, &str)]) -> String {
 }
 
 #[test]
-fn the_largest_image_is_the_slide_wherever_it_stands() {
+fn the_largest_image_is_the_slide_wherever_it_is() {
     let drawn = Drawn::new();
     let base = || Page::tissue((1024, 1024), 2, Some(256));
     let macro_first = Page::tissue((256, 200), 1, Some(256));
@@ -911,7 +911,7 @@ fn a_slide_without_colour_is_named() {
 }
 
 #[test]
-fn masks_and_damaged_images_beside_a_slide_do_not_refuse_it() {
+fn masks_and_damaged_images_next_to_a_slide_do_not_refuse_it() {
     let drawn = Drawn::new();
     let [base, level] = levels();
     let mask = || Page { bits: 1, samples: 1, ..Page::tissue((2048, 2048), 1, None) };

@@ -1,6 +1,7 @@
 //! What a file may ask for, what is reported of formats that are not read, and of pixels that are not
 //! there or not sound.
 
+use base::remedy::{Remedied as _, Remedy};
 use mitosis::Mpp;
 use slide::{Limits, MppRule, OpenOptions, Rect, Slide, SlideError, TissueMask};
 use std::path::{Path, PathBuf};
@@ -115,7 +116,7 @@ fn what_is_not_read_is_unsupported_by_name() {
 }
 
 #[test]
-fn opacity_lies_on_white_and_other_extra_samples_are_no_opacity() {
+fn opacity_is_over_white_and_other_extra_samples_are_not_opacity() {
     let dir = tempfile::tempdir().unwrap();
     let pixels: Vec<[u8; 4]> = (0..8u8).map(|i| [10 * i, 100, 30, 36 * i]).collect();
     let read = |samples: u32, data: &[u8], kind: u32| {
@@ -172,6 +173,7 @@ fn every_limit_is_an_error_with_its_number() {
     std::fs::write(&path, bytes).unwrap();
     let e = open(&path, "memory=256M,expansion=1e9").unwrap_err();
     assert!(matches!(e, SlideError::Limit { limit: "memory", .. }), "{e}");
+    assert_eq!(e.remedy(), Some(Remedy::Limit));
 }
 
 #[test]

@@ -118,7 +118,7 @@ fn a_server_that_fails_fails_the_slide_and_no_tile() {
 }
 
 #[test]
-fn what_is_not_read_from_afar_says_what_to_do() {
+fn what_is_not_read_from_afar_states_what_to_do() {
     let server = Server::start();
     let open = |url: &str| Slide::open(url).unwrap_err().to_string();
     let other = server.put("/x.czi", b"ZISRAWFILE\0\0\0\0\0\0 and more".to_vec());

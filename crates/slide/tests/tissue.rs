@@ -80,7 +80,7 @@ fn a_drawn_block_is_found_with_its_area() {
 
 /// Black and dark grey surroundings, of a camera or a conversion, change nothing of the tissue; a stain does.
 #[test]
-fn a_dark_frame_hides_no_tissue_and_is_none() {
+fn a_dark_frame_hides_no_tissue_and_is_not_tissue() {
     let dir = tempfile::tempdir().unwrap();
     let plain = TissueMask::find(&drawn(dir.path(), true)).unwrap();
     assert_eq!(plain.not_scanned, 0);

@@ -10,7 +10,7 @@ fn call(program: &'static str, words: &[&str]) -> Result<Output, SlurmError> {
 }
 
 /// What a program printed, where it went well.
-fn stdout_of(program: &'static str, words: &[&str]) -> Result<String, SlurmError> {
+fn capture_stdout(program: &'static str, words: &[&str]) -> Result<String, SlurmError> {
     let output = call(program, words)?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
@@ -26,7 +26,7 @@ pub(super) fn submit(file: &Path, array: Option<&str>) -> Result<String, SlurmEr
     words.extend(array.as_deref());
     let file = file.to_string_lossy();
     words.push(&file);
-    let text = stdout_of("sbatch", &words)?;
+    let text = capture_stdout("sbatch", &words)?;
     // NUMBER, or NUMBER;CLUSTER.
     let job = text.trim().split(';').next().unwrap_or_default();
     if job.is_empty() || !job.bytes().all(|b| b.is_ascii_digit()) {
@@ -38,7 +38,7 @@ pub(super) fn submit(file: &Path, array: Option<&str>) -> Result<String, SlurmEr
 
 /// How many tasks of a job have not ended; `None` where the queue does not answer just now.
 pub(super) fn waiting(job: &str) -> Result<Option<usize>, SlurmError> {
-    match stdout_of("squeue", &["--noheader", "--array", "--jobs", job, "--format=%T"]) {
+    match capture_stdout("squeue", &["--noheader", "--array", "--jobs", job, "--format=%T"]) {
         Ok(text) => Ok(Some(text.lines().filter(|l| !l.trim().is_empty()).count())),
         // It forgets jobs some minutes after their end.
         Err(SlurmError::Refused { reason, .. }) if reason.contains("Invalid job id") => Ok(Some(0)),
@@ -50,13 +50,13 @@ pub(super) fn waiting(job: &str) -> Result<Option<usize>, SlurmError> {
 /// How Slurm saw a task end, in its word, where one of its programs still knows.
 pub(super) fn state(job: &str, task: u32) -> Option<String> {
     let name = format!("{job}_{task}");
-    let by_accounts = stdout_of(
+    let by_accounts = capture_stdout(
         "sacct",
         &["--noheader", "--allocations", "--parsable2", "--jobs", &name, "--format=State"],
     );
     let word = |text: &str| text.split_whitespace().next().map(str::to_owned);
     by_accounts.ok().and_then(|t| word(&t)).or_else(|| {
-        let text = stdout_of("scontrol", &["--oneliner", "show", "job", &name]).ok()?;
+        let text = capture_stdout("scontrol", &["--oneliner", "show", "job", &name]).ok()?;
         word(text.split_once("JobState=")?.1)
     })
 }

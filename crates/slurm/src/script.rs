@@ -49,7 +49,7 @@ impl Plan {
 
     /// How many shards a list of so many slides has. With folders of their own the list may grow: a slide stays in its
     /// folder.
-    fn shards_of(&self, slides: usize) -> NonZeroU32 {
+    fn count_shards(&self, slides: usize) -> NonZeroU32 {
         let most = if self.split { u32::MAX } else { u32::try_from(slides).unwrap_or(u32::MAX) };
         NonZeroU32::new(self.shards.min(most)).unwrap_or(NonZeroU32::MIN)
     }
@@ -78,7 +78,7 @@ pub(super) struct Written {
 
 pub(super) fn written(plan: &Plan) -> Result<Written, SlurmError> {
     let slides = read_list(&plan.list, None, &written_columns())?.slides;
-    let shards = plan.shards_of(slides.len());
+    let shards = plan.count_shards(slides.len());
     let folder = plan.folder();
     let io = |path: &Path| {
         let path = path.to_owned();
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_list_that_grows_leaves_slides_in_their_folders() {
-        let shards = |split, slides| Plan { split, ..plan(false) }.shards_of(slides).get();
+        let shards = |split, slides| Plan { split, ..plan(false) }.count_shards(slides).get();
         assert_eq!([shards(true, 2), shards(true, 5)], [16, 16]);
         assert_eq!([shards(false, 2), shards(false, 5), shards(false, 20)], [2, 5, 16]);
     }

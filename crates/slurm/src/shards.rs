@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_tells_how_its_last_start_ended() {
+    fn a_log_records_how_its_last_start_ended() {
         let of = |text: &str| {
             let log = Log::parse(text);
             (log.code, log.why.unwrap_or_default())

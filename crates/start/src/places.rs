@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_listed_and_what_is_none_is_refused() {
+    fn a_folder_is_listed_and_what_is_not_a_folder_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         for name in ["b.SVS", "a.txt", "c.geojson", ".hidden.svs"] {
             std::fs::write(dir.path().join(name), b"x").unwrap();

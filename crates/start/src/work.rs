@@ -174,7 +174,7 @@ impl Desk {
 
     /// Does all of it, and returns the last phase.
     fn work(&self, plan: Plan, cancel: &CancelToken) -> Result<Phase, Fault> {
-        let builder = Builder::default().suited_to(plan.engine).thresholds(plan.thresholds);
+        let builder = Builder::default().run_with(plan.engine).thresholds(plan.thresholds);
         let mut detector =
             [builder.open(&plan.package).map_err(|e| Fault { words: words(&e), exists: false })?];
         let mut listener = Watch(self.clone());

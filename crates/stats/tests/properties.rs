@@ -270,7 +270,7 @@ fn model(
 }
 
 #[test]
-fn separation_is_said() {
+fn separation_is_reported() {
     // All events in the group x = 1, all before anybody else leaves.
     let time = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0];
     let event = [1, 1, 1, 0, 0, 0, 0, 0];
@@ -285,7 +285,7 @@ fn separation_is_said() {
 }
 
 #[test]
-fn useless_covariates_are_said() {
+fn useless_covariates_are_reported() {
     let time = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
     let event = [1, 0, 1, 1, 0, 1];
     let a = [0.3, 1.2, 0.7, 2.0, 0.1, 1.1];

@@ -314,7 +314,7 @@ struct Monotone {
 }
 
 #[test]
-fn estimates_without_a_finite_value_are_said_with_the_limits_of_their_profile() {
+fn estimates_without_a_finite_value_are_reported_with_the_limits_of_their_profile() {
     let golden: BTreeMap<String, Monotone> =
         serde_json::from_str(include_str!("golden/monotone.json")).unwrap();
     for (name, g) in &golden {

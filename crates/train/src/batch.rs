@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn normalises_as_the_cards_say() {
+    fn normalises_as_the_cards_state() {
         let x = images(&[RgbTile::filled(2, 3, [255, 0, 128])], Device::Cpu);
         assert_eq!(x.size(), [1, 3, 3, 2]);
         let at = |c: i64| x.double_value(&[0, c, 1, 1]);

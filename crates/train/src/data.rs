@@ -98,7 +98,7 @@ pub struct Data {
 }
 
 /// SHA-256 over the files of some images and what is known of them.
-fn digest_of(images: &[&Image]) -> String {
+fn digest_images(images: &[&Image]) -> String {
     let mut all = vec![];
     for i in images {
         all.extend(i.sha256.as_bytes());
@@ -127,7 +127,7 @@ impl Data {
                 patients: fold.train.iter().filter_map(|i| i.patient.clone()).collect(),
             },
             held_out: fold.validation.iter().map(|i| Names::from(*i)).collect(),
-            held_out_digest: digest_of(&fold.validation),
+            held_out_digest: digest_images(&fold.validation),
         })
     }
 

@@ -1,7 +1,6 @@
 //! What can go wrong in a training run.
 
 use base::remedy::{Remedied, Remedy};
-use encoders::EncoderError;
 use std::path::{Path, PathBuf};
 
 /// Errors of presets, run directories and loops.
@@ -100,9 +99,7 @@ pub type Result<T> = std::result::Result<T, TrainError>;
 impl Remedied for TrainError {
     fn remedy(&self) -> Option<Remedy> {
         match self {
-            Self::Net(net::NetError::Encoder(EncoderError::Weights {
-                fits_in_part: true, ..
-            })) => Some(Remedy::PartialWeights),
+            Self::Net(e) => e.remedy(),
             Self::Preset { path, .. } if path.as_os_str() == "init" => {
                 Some(Remedy::StartingWeights)
             }

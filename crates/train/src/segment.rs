@@ -8,7 +8,7 @@ use net::dist::Group;
 use net::optim::{self, AdamWConfig};
 use net::unet::EfficientUnet;
 use regions::augment::sample::IGNORE;
-use regions::augment::{PlaceKind, SegmentPool, SegmentRules, SegmentSample, rng_of};
+use regions::augment::{PlaceKind, SegmentPool, SegmentRules, SegmentSample, sample_rng};
 use serde::Serialize;
 use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
@@ -84,7 +84,7 @@ struct Segmentation<'a> {
 fn sample(preset: &SegmentPreset, pool: &SegmentPool, i: u64) -> SegmentSample {
     let seed = preset.train.seed;
     let sample = pool.sample(seed, i);
-    let image = preset.photometric.apply(&sample.image, &mut rng_of(seed ^ PHOTOMETRIC, i));
+    let image = preset.photometric.apply(&sample.image, &mut sample_rng(seed ^ PHOTOMETRIC, i));
     SegmentSample { image, ..sample }.reduced(preset.data.reduction())
 }
 
@@ -180,7 +180,7 @@ pub fn train_on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Re
         }
         None => initialise(&vs, preset.init, options.weights(), &Target::Segmenter)?,
     };
-    let groups = optim::groups_by(
+    let groups = optim::groups_scaled(
         &vs,
         p.weight_decay,
         |_| false,

@@ -158,7 +158,7 @@ pub(crate) fn unfold_trunk(
 ) -> Result<Start> {
     let (aside, whole) = (
         VarStore::new(Device::Cpu),
-        EncoderConfig { classes: onnx::classes_of(file)?, ..model.clone() },
+        EncoderConfig { classes: onnx::count_classes(file)?, ..model.clone() },
     );
     let other = encoder::build(&aside.root(), &whole)?;
     let stage = Exported::Classifier(other.as_ref(), &whole);

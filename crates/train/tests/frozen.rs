@@ -193,8 +193,8 @@ fn probes_share_features_that_are_computed_once() {
     // made with others cannot be resumed.
     let changed = dir.path().join("changed.safetensors");
     weights(&changed, 2);
-    let go_on = RunOptions { resume: true, ..from(out.clone(), &changed) };
-    let refused = protocol::probe(&p, &set, Some(0), cache, &go_on).unwrap_err().to_string();
+    let resumed = RunOptions { resume: true, ..from(out.clone(), &changed) };
+    let refused = protocol::probe(&p, &set, Some(0), cache, &resumed).unwrap_err().to_string();
     assert!(refused.contains("other weights"), "{refused}");
     for (n, (more, init)) in [
         (vec![], &changed),

@@ -291,7 +291,7 @@ fn the_single_verbs_read_the_folds_of_a_regions_dataset() {
 }
 
 #[test]
-fn a_first_stage_at_half_the_resolution_says_so() {
+fn a_first_stage_at_half_the_resolution_records_it() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     drawn_data(&data);
@@ -305,7 +305,7 @@ fn a_first_stage_at_half_the_resolution_says_so() {
 }
 
 #[test]
-fn a_loss_that_is_no_number_stops_the_run() {
+fn a_loss_that_is_not_a_number_stops_the_run() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     drawn_data(&data);
@@ -343,7 +343,7 @@ fn the_test_part_cannot_be_trained_on() {
 }
 
 #[test]
-fn presets_parse_and_say_how_they_are_run() {
+fn presets_parse_and_state_how_they_are_run() {
     let mut seen = 0;
     for entry in fs::read_dir(testkit::workspace().join("presets")).unwrap() {
         let path = entry.unwrap().path();
@@ -405,7 +405,7 @@ fn cued_data(dir: &Path) {
 }
 
 #[test]
-fn both_stages_say_what_tells_figures_without_seeing_them() {
+fn both_stages_report_what_identifies_figures_without_seeing_them() {
     let dir = tempfile::tempdir().unwrap();
     let shortcuts_of = |run: &Path| {
         let text = fs::read(run.join("run.json")).unwrap();

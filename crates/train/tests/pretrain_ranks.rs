@@ -120,13 +120,13 @@ fn four_processes_have_the_curves_of_one() {
 }
 
 #[test]
-fn after_one_of_four_is_killed_all_end_and_go_on_as_if_it_had_not_been() {
+fn after_one_of_four_is_killed_all_end_and_continue_as_if_it_had_not_been() {
     if ranks::as_rank(pretrain) {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path();
-    let me = (HERE, "after_one_of_four_is_killed_all_end_and_go_on_as_if_it_had_not_been");
+    let me = (HERE, "after_one_of_four_is_killed_all_end_and_continue_as_if_it_had_not_been");
     drawn(&root.join("corpus"));
     let run = root.join("run");
     let four = ranks::start(me, &Task::new(run.clone(), MANY, 0), 4);
@@ -142,13 +142,13 @@ fn after_one_of_four_is_killed_all_end_and_go_on_as_if_it_had_not_been() {
 }
 
 #[test]
-fn after_the_first_is_killed_all_end_and_go_on_from_the_last_stored_state() {
+fn after_the_first_is_killed_all_end_and_continue_from_the_last_stored_state() {
     if ranks::as_rank(pretrain) {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path();
-    let me = (HERE, "after_the_first_is_killed_all_end_and_go_on_from_the_last_stored_state");
+    let me = (HERE, "after_the_first_is_killed_all_end_and_continue_from_the_last_stored_state");
     drawn(&root.join("corpus"));
     let run = root.join("run");
     let two = ranks::start(me, &Task::new(run.clone(), MANY, 0), 2);

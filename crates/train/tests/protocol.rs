@@ -13,7 +13,7 @@ use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
 use train::TrainError;
 use train::preset::Preset as _;
-use train::protocol::{self, About, CropsPreset, Part, ProbePreset, fold_dir, task_of};
+use train::protocol::{self, About, CropsPreset, Part, ProbePreset, fold_dir, read_task};
 use train::run::{MODEL, RunOptions};
 
 /// Folders of two classes have to name the positive one; tasks of their own state theirs.
@@ -46,7 +46,7 @@ pub fn preset(name: &str, set: &[&str]) -> CropsPreset {
 pub const VIT: &str = "finetune-ami-br-vit-tiny.toml";
 
 #[test]
-fn a_killed_fold_goes_on_to_the_same_bytes_and_is_scored() {
+fn a_killed_fold_continues_to_the_same_bytes_and_is_scored() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     drawn(&data);
@@ -102,17 +102,17 @@ fn a_file_of_folds_takes_the_place_of_the_preset_s() {
     fs::write(&file, p.to_toml()).unwrap();
     let named = ["data.folds=3".to_owned(), "data.folds_file=\"none.json\"".to_owned()];
     let p: CropsPreset = protocol::load(&file, &named, Some(&folds)).unwrap();
-    assert_eq!(protocol::folds_in(&p.data).unwrap(), 2);
+    assert_eq!(protocol::fold_count(&p.data).unwrap(), 2);
     let out = dir.path().join("run");
     protocol::finetune(&p, &set, 1, &options(out.clone(), false, 1)).unwrap();
     assert_eq!(fs::read(&folds).unwrap(), fs::read(out.join("folds.json")).unwrap());
     let nowhere: CropsPreset = protocol::load(&file, &[], Some(Path::new("none.json"))).unwrap();
-    let refused = protocol::folds_in(&nowhere.data).unwrap_err().to_string();
+    let refused = protocol::fold_count(&nowhere.data).unwrap_err().to_string();
     assert!(refused.contains("none.json"), "{refused}");
 }
 
 #[test]
-fn morphologies_are_also_told_as_typical_or_atypical() {
+fn morphologies_are_also_classified_as_typical_or_atypical() {
     let dir = tempfile::tempdir().unwrap();
     testkit::ami::drawn(dir.path());
     let set = TrainingSet::open(Task::AmiMorph, dir.path()).unwrap();
@@ -171,7 +171,7 @@ fn about(run: &Path) -> serde_json::Value {
 }
 
 #[test]
-fn a_model_of_all_items_stands_beside_the_folds() {
+fn a_model_of_all_items_is_next_to_the_folds() {
     let dir = tempfile::tempdir().unwrap();
     testkit::ami::drawn(dir.path());
     let keys = ["train.keep=\"metric\"", "train.epochs=1"];
@@ -202,7 +202,7 @@ fn a_model_of_all_items_stands_beside_the_folds() {
 }
 
 #[test]
-fn targets_lean_on_what_other_models_say_of_held_out_items() {
+fn targets_lean_on_what_other_models_predict_for_held_out_items() {
     let dir = tempfile::tempdir().unwrap();
     testkit::ami::drawn(dir.path());
     let short = ["train.epochs=1"];
@@ -246,8 +246,8 @@ fn targets_lean_on_what_other_models_say_of_held_out_items() {
         ],
     );
     fs::write(&table, whole.clone() + "\n").unwrap();
-    let go_on = options(half.clone(), true, 0);
-    let message = protocol::finetune(&half_preset, &set, 0, &go_on).unwrap_err().to_string();
+    let resumed = options(half.clone(), true, 0);
+    let message = protocol::finetune(&half_preset, &set, 0, &resumed).unwrap_err().to_string();
     assert!(message.contains("run.json") && message.contains("other tables"), "{message}");
     let refused = |text: String, why: &str| {
         fs::write(&table, text).unwrap();
@@ -295,13 +295,13 @@ fn subtypes_start_from_the_classifier_of_a_package() {
     let init = about(&run)["init"].as_str().unwrap().to_owned();
     assert!(init.contains("the exported network") && init.contains("5.onnx"), "{init}");
     // The card in its folder lists what the package was trained on.
-    assert!(protocol::notes_of(&run).unwrap().is_empty());
+    assert!(protocol::read_fold_notes(&run).unwrap().is_empty());
     let listed = "[training]\nslides = [\"MIDOG21_*\"]\nslide_digests = []\n";
     fs::write(dir.path().join("card.toml"), listed).unwrap();
     let noted = start(&path, "listed").unwrap();
-    let notes = protocol::notes_of(&noted).unwrap().join("\n");
+    let notes = protocol::read_fold_notes(&noted).unwrap().join("\n");
     assert!(notes.contains("were trained on slides that fold `0` holds out"), "{notes}");
-    let list = checkpoint::trained_on(&noted.join(MODEL)).unwrap().unwrap();
+    let list = checkpoint::read_trained_on(&noted.join(MODEL)).unwrap().unwrap();
     assert!(list.slides.contains("MIDOG21_*"), "{list:?}");
     fs::remove_file(dir.path().join("card.toml")).unwrap();
     // A kernel is scaled per output channel by the norm that is folded into it: their directions stay.
@@ -366,7 +366,7 @@ fn a_probe_learns_and_its_folded_head_is_the_same_classifier() {
 }
 
 #[test]
-fn what_cannot_be_trained_is_said() {
+fn what_cannot_be_trained_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     drawn(&data);
@@ -390,13 +390,13 @@ fn what_cannot_be_trained_is_said() {
 }
 
 #[test]
-fn presets_with_a_task_parse_and_say_how_they_are_run() {
+fn presets_with_a_task_parse_and_state_how_they_are_run() {
     let mut seen = 0;
     for entry in fs::read_dir(testkit::workspace().join("presets")).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let verb = match name.split_once('-').map(|(v, _)| v) {
-            Some("finetune") if task_of(&path).unwrap().is_some() => {
+            Some("finetune") if read_task(&path).unwrap().is_some() => {
                 CropsPreset::load(&path, &[]).unwrap_or_else(|e| panic!("{e}"));
                 "finetune"
             }
@@ -451,7 +451,7 @@ fn encoders_are_timed() {
 }
 
 #[test]
-fn fine_tuning_and_probing_say_what_tells_a_class_without_seeing_it() {
+fn fine_tuning_and_probing_report_what_identifies_a_class_without_seeing_it() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     // The colour of the border gives the class, and the middle is the same.
@@ -555,7 +555,7 @@ fn the_folds_of_a_run_begin_with_one_file_of_weights_or_each_with_its_own() {
     checkpoint::save_described(&state, &saved.tensors.into_iter().collect::<Vec<_>>(), &spec)
         .unwrap();
     start("run", &other, 0, options(dir.path().into(), true, 0)).unwrap();
-    let list = checkpoint::trained_on(&run.join(MODEL)).unwrap().unwrap();
+    let list = checkpoint::read_trained_on(&run.join(MODEL)).unwrap().unwrap();
     assert!(list.slides.contains("elsewhere"), "{list:?}");
 
     // A file for each fold: the path names it.

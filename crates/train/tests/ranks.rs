@@ -90,13 +90,13 @@ fn four_processes_have_the_curve_of_one() {
 }
 
 #[test]
-fn a_killed_process_ends_the_other_and_both_go_on_from_its_last_step() {
+fn a_killed_process_ends_the_other_and_both_continue_from_its_last_step() {
     if ranks::as_rank(finetune) {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path();
-    let me = (HERE, "a_killed_process_ends_the_other_and_both_go_on_from_its_last_step");
+    let me = (HERE, "a_killed_process_ends_the_other_and_both_continue_from_its_last_step");
     drawn(&root.join("data"));
     let run = root.join("run");
     // Rows are written at the ends of epochs.

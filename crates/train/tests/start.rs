@@ -73,7 +73,7 @@ fn weights(path: &Path, classes: i64, change: impl FnOnce(&mut BTreeMap<String, 
 
 /// The notes on a fold, by its folder.
 fn notes(fold: &Path) -> String {
-    protocol::notes_of(fold).unwrap().join("\n")
+    protocol::read_fold_notes(fold).unwrap().join("\n")
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn weights_that_saw_what_a_fold_holds_out_are_noted_by_fine_tuning_and_probing()
     protocol::finetune(&p, &set, 0, &options(&first, &whole, false)).unwrap();
     assert_eq!(notes(&fold_dir(&first, 0)), "", "weights of others list nothing");
     let labelled = fold_dir(&first, 0).join(MODEL);
-    let held = checkpoint::trained_on(&labelled).unwrap().unwrap().slides;
+    let held = checkpoint::read_trained_on(&labelled).unwrap().unwrap().slides;
     assert_eq!(held.len(), 2);
 
     // The same encoder as a pretraining without labels leaves it.

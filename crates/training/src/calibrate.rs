@@ -101,7 +101,7 @@ struct Method {
     opening_radius: u32,
     min_area_px: u32,
     /// Null where all are kept.
-    apart_um: Option<f64>,
+    min_separation_um: Option<f64>,
 }
 
 /// What one stage reaches.
@@ -359,7 +359,7 @@ pub fn report(stages: &[Stage], settings: &Settings) -> Result<Report> {
             threshold: f64::from(c.threshold),
             opening_radius: c.opening_radius,
             min_area_px: c.min_area_px,
-            apart_um: c.min_separation_um,
+            min_separation_um: c.min_separation_um,
         },
         crop: settings.crop,
         symmetries: settings.symmetries,

@@ -110,7 +110,7 @@ pub fn segmentation_point(file: &Path) -> Result<OperatingPoint> {
     Ok(calibrated(file, FIRST, None)?.point)
 }
 
-fn calibrated(file: &Path, stage: &str, apart_um: Option<f64>) -> Result<Settled> {
+fn calibrated(file: &Path, stage: &str, stated_um: Option<f64>) -> Result<Settled> {
     let bad = |reason: String| TrainingError::file(file, reason);
     let text = file::read_whole(file).map_err(TrainingError::io(file))?;
     let calibration: Value = serde_json::from_slice(&text).map_err(|e| bad(e.to_string()))?;
@@ -118,15 +118,18 @@ fn calibrated(file: &Path, stage: &str, apart_um: Option<f64>) -> Result<Settled
     let point =
         serde_json::from_value(point).map_err(|e| bad(format!("has no stage `{stage}` ({e})")))?;
     let get = |keys: &[&str]| number(&calibration, file, keys);
+    let own = &calibration["candidates"];
+    // Earlier files have the earlier name; older ones do not record it.
+    let recorded = own.get("min_separation_um").or_else(|| own.get("apart_um"));
     Ok(Settled {
         platt: None,
         candidates: by_regions(&Candidates {
             threshold: get(&["candidates", "threshold"])? as f32,
             opening_radius: get(&["candidates", "opening_radius"])? as u32,
             min_area_px: get(&["candidates", "min_area_px"])? as u32,
-            min_separation_um: match calibration["candidates"].get("apart_um") {
+            min_separation_um: match recorded {
                 Some(recorded) => recorded.as_f64(),
-                None => apart_um,
+                None => stated_um,
             },
         }),
         crop: get(&["crop"])? as usize,
@@ -144,7 +147,7 @@ fn settle(choice: &Choice) -> Result<Settled> {
         }
         Choice::Points { chosen, tissue, candidates, crop, symmetries } => {
             let invalid = |e: RobustnessError| TrainingError::Invalid(e.to_string());
-            let scale = chosen.as_ref().map(|c| c.scale_of(tissue.as_deref())).transpose();
+            let scale = chosen.as_ref().map(|c| c.calibrated_scale(tissue.as_deref())).transpose();
             let scale = scale.map_err(invalid)?;
             let (points, results) = match chosen.as_ref().zip(scale.as_ref()) {
                 Some((c, scale)) => {
@@ -378,12 +381,16 @@ mod tests {
         };
         let apart = |made, stated| settled(made, stated).candidates.min_separation_um;
         assert_eq!((apart(Some(12.0), None), apart(None, Some(12.0))), (Some(12.0), None));
-        // An older file does not record it.
+        // An earlier file calls it otherwise, and an older one does not record it.
         let mut older: Value = base::json::read(&file).unwrap();
-        older["candidates"].as_object_mut().unwrap().remove("apart_um").unwrap();
-        std::fs::write(&file, older.to_string()).unwrap();
-        let old = calibrated(&file, "second", Some(8.0)).unwrap();
-        assert_eq!(old.candidates.min_separation_um, Some(8.0));
+        older["candidates"].as_object_mut().unwrap().remove("min_separation_um").unwrap();
+        let separation = |file_as_it_is: &Value| {
+            std::fs::write(&file, file_as_it_is.to_string()).unwrap();
+            calibrated(&file, "second", Some(8.0)).unwrap().candidates.min_separation_um
+        };
+        let mut earlier = older.clone();
+        earlier["candidates"]["apart_um"] = 12.0.into();
+        assert_eq!((separation(&earlier), separation(&older)), (Some(12.0), Some(8.0)));
         // A figure under an area to be ignored is not missed.
         let rows = &older["stages"]["second"]["rules"]["midog"]["folds"];
         assert_eq!((&rows[0]["tp"], &rows[0]["fn"]), (&1.into(), &0.into()));

@@ -19,14 +19,9 @@ pub struct Candidates {
     pub opening_radius: u32,
     /// Smallest region, px.
     pub min_area_px: u32,
-    /// Of candidates closer than this, um, only the likeliest is kept; without it all are kept. Runs that are resumed
-    /// compare the digest of their preset, which has it by the earlier name.
-    #[serde(
-        rename = "apart_um",
-        alias = "min_separation_um",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    /// Of candidates closer than this, um, only the likeliest is kept; without it all are kept. Earlier presets call
+    /// it `apart_um`.
+    #[serde(alias = "apart_um", default, skip_serializing_if = "Option::is_none")]
     pub min_separation_um: Option<f64>,
 }
 

@@ -193,6 +193,8 @@ impl Remedied for TrainingError {
             }
             Self::Figures(e) => e.remedy(),
             Self::Train(e) => e.remedy(),
+            Self::Net(e) => e.remedy(),
+            Self::Card(e) => e.remedy(),
             Self::Regions(e) => e.remedy(),
             Self::Detect(e) => e.remedy(),
             Self::Engine(e) => e.remedy(),

@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use train::port::TorchClassifier;
 use train::protocol::{
-    About, FINAL, PREDICTIONS, Part, fold_dir, notes_of, tables, test as predict, test_final,
-    write_predictions,
+    About, FINAL, PREDICTIONS, Part, fold_dir, read_fold_notes, tables, test as predict,
+    test_final, write_predictions,
 };
 
 /// `metrics.json` and its kin.
@@ -46,7 +46,7 @@ pub struct Judged {
 
 /// The figures over folds, a line each.
 #[must_use]
-pub fn in_words(name: &str, folds: usize, figures: &Classification) -> String {
+pub fn score_lines(name: &str, folds: usize, figures: &Classification) -> String {
     let keys = ["f1", "macro_f1", "balanced_accuracy", "accuracy", "roc_auc"];
     let line = |key: &&str| {
         let over = figures.over_folds.as_ref()?.get(key)?;
@@ -104,7 +104,7 @@ pub fn finish(run: &Path) -> Result<Vec<Judged>> {
             let path = dir.join(&name).with_extension("csv");
             let Ok(text) = file::read_string(&path) else { continue };
             let mut figures = score_table(&path, &about, &name, None, None)?;
-            let own = notes_of(&dir)?;
+            let own = read_fold_notes(&dir)?;
             figures.notes.extend(own.iter().cloned());
             notes.extend(own);
             let figures = &figures;

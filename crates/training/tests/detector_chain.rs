@@ -70,7 +70,7 @@ fn dataset(dir: &Path) -> Dataset {
 
 /// The bundled detector's labels of an unlabelled drawn image train both stages.
 #[test]
-fn pseudo_labels_of_a_detector_mark_what_nobody_labelled() {
+fn pseudo_labels_of_a_detector_mark_what_was_not_labelled() {
     let dir = tempfile::tempdir().unwrap();
     let loose = dir.path().join("loose");
     fs::create_dir_all(&loose).unwrap();
@@ -187,8 +187,32 @@ fn options(out: PathBuf) -> ChainOptions {
     }
 }
 
+/// Presets of runs from before the separation of candidates had its name: a run is resumed, and its first stage taken,
+/// where both presets are equal and have one digest.
 #[test]
-fn every_preset_of_a_detector_parses_and_says_how_it_is_run() {
+fn a_preset_with_the_earlier_name_of_a_key_is_the_same() {
+    let file = testkit::workspace().join("presets/detector-public.toml");
+    let text = fs::read_to_string(file).unwrap();
+    let earlier = |text: &str| {
+        let key = "\nmin_separation_um = ";
+        assert!(text.contains(key), "{text}");
+        text.replace(key, "\napart_um = ")
+    };
+    let read = |text: &str, set: &[String]| DetectorPreset::parse(text, set).unwrap();
+    let (now, before) = (read(&text, &[]), read(&earlier(&text), &[]));
+    assert_eq!((before.candidates.min_separation_um, &before), (Some(12.0), &now));
+    assert_eq!(before.digest(), now.digest());
+    assert_eq!(now.digest(), base::digest::sha256(earlier(&now.to_toml())), "as it was then");
+    for key in ["apart_um", "min_separation_um"] {
+        let set = [format!("candidates.{key}=9.0")];
+        for text in [&text, &earlier(&text)] {
+            assert_eq!(read(text, &set).candidates.min_separation_um, Some(9.0));
+        }
+    }
+}
+
+#[test]
+fn every_preset_of_a_detector_parses_and_states_how_it_is_run() {
     let mut seen = 0;
     for entry in fs::read_dir(testkit::workspace().join("presets")).unwrap() {
         let path = entry.unwrap().path();
@@ -214,7 +238,7 @@ fn every_preset_of_a_detector_parses_and_says_how_it_is_run() {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "one run whose later steps need the earlier ones")]
-fn a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on() {
+fn a_drawn_dataset_becomes_a_package_and_a_killed_run_continues() {
     // Tests share the cores; libtorch's threads would wait for each other.
     train::set_up(1);
     let dir = tempfile::tempdir().unwrap();
@@ -408,7 +432,7 @@ fn a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on() {
     own.classifiers[0].1.reverse();
     calibrate(&source, &own, &out, &mut Silent).unwrap();
     // Weights without a list, as older versions left them.
-    let list = |k: usize| checkpoint::trained_on(&second(k)).unwrap().unwrap();
+    let list = |k: usize| checkpoint::read_trained_on(&second(k)).unwrap().unwrap();
     assert_eq!(
         (list(0).slides.len(), list(0).slides.intersection(&list(1).slides).count()),
         (3, 0)

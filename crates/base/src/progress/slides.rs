@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_in_words() {
+    fn durations_as_text() {
         let texts = [0.4, 59.4, 61.0, 3600.0, 5400.0, 100_000.0].map(duration);
         assert_eq!(texts, ["0 s", "59 s", "2 min", "1 h 0 min", "1 h 30 min", "1 d 3 h"]);
     }

@@ -42,7 +42,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, NotText> {
     }
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let text = std::str::from_utf8(bytes).map_err(|e| NotText {
-        line: line_of(&bytes[..e.valid_up_to()]),
+        line: next_line_number(&bytes[..e.valid_up_to()]),
         reason: format!(
             "the byte 0x{:02X} is not UTF-8; save the table as UTF-8 (Excel: \"CSV UTF-8\")",
             bytes[e.valid_up_to()]
@@ -53,7 +53,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, NotText> {
 
 fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<Cow<'_, str>, NotText> {
     let wrong = |text: &str, reason: &str| NotText {
-        line: line_of(text.as_bytes()),
+        line: next_line_number(text.as_bytes()),
         reason: format!("this is UTF-16, and {reason}; save the table as UTF-8"),
     };
     let (pairs, rest) = bytes.as_chunks::<2>();
@@ -73,14 +73,14 @@ fn without_nul(text: &str) -> Result<&str, NotText> {
     match text.as_bytes().iter().position(|&b| b == 0) {
         None => Ok(text),
         Some(at) => Err(NotText {
-            line: line_of(&text.as_bytes()[..at]),
+            line: next_line_number(&text.as_bytes()[..at]),
             reason: "holds a zero byte: the file is not text, or is damaged".into(),
         }),
     }
 }
 
 /// The line that follows this text, from 1; lines end with `\n`, `\r\n` or `\r`.
-fn line_of(before: &[u8]) -> u64 {
+fn next_line_number(before: &[u8]) -> u64 {
     let ends = |i: &usize| {
         before[*i] == b'\n'
             || (before[*i] == b'\r' && before.get(i + 1).is_some_and(|&n| n != b'\n'))

@@ -90,10 +90,10 @@ struct Encoders {
     #[arg(long, value_name = "N,N", default_value = "42,2305", value_parser = pair)]
     candidates: [u32; 2],
     /// NAME=RUN: detection run on regions whose second stage is the encoder NAME. Repeat for several
-    #[arg(long, value_name = "NAME=RUN", value_parser = run_of)]
+    #[arg(long, value_name = "NAME=RUN", value_parser = parse_run)]
     region_run: Vec<(String, PathBuf)>,
     /// NAME=RUN: the same on whole slides
-    #[arg(long, value_name = "NAME=RUN", value_parser = run_of)]
+    #[arg(long, value_name = "NAME=RUN", value_parser = parse_run)]
     slide_run: Vec<(String, PathBuf)>,
     /// Folder for encoders.csv, encoders.json and, with --scores, encoders.svg
     #[arg(long, value_name = "DIR")]
@@ -114,7 +114,7 @@ fn pair(text: &str) -> Result<[u32; 2], String> {
     pair.ok_or_else(|| format!("`{text}` is not two counts, as 42,2305"))
 }
 
-fn run_of(text: &str) -> Result<(String, PathBuf), String> {
+fn parse_run(text: &str) -> Result<(String, PathBuf), String> {
     let (name, run) = text.split_once('=').ok_or_else(|| format!("`{text}` is not NAME=RUN"))?;
     Ok((name.to_owned(), run.into()))
 }

@@ -81,7 +81,7 @@ fn read(data: &Path, reviewer: Option<&str>, package: &ModelPackage) -> anyhow::
 
 fn slide(judged: JudgedSlide, package: &ModelPackage) -> Result<Slide, CalibrateError> {
     let model = &judged.counts.model;
-    if !model.is_of(&package.card) {
+    if !model.matches_card(&package.card) {
         return Err(other(&judged.name, &model.name, package));
     }
     let one_stage = || CalibrateError::OneStage { slide: judged.name.clone() };

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_with_commas_stand_in_marks() {
+    fn names_with_commas_are_in_marks() {
         let of = |text: &str| text.parse::<Columns>().map(|c| c.0);
         assert_eq!(of("age,sex").unwrap(), ["age", "sex"]);
         assert_eq!(of("\"Age, years\", sex").unwrap(), ["Age, years", "sex"]);

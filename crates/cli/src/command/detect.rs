@@ -161,7 +161,7 @@ impl EngineArgs {
     /// Package and settings of a detector.
     pub fn builder(&self) -> Result<(ModelPackage, Builder), DetectorError> {
         let package = ModelPackage::find(self.model.as_deref())?;
-        Ok((package, Builder::default().suited_to(self.options())))
+        Ok((package, Builder::default().run_with(self.options())))
     }
 
     /// A detector with the package's own settings.

@@ -307,7 +307,7 @@ fn a_look_and_an_undo_of_a_new_reviewer_write_nothing() {
 /// Blinded, names are not checked: another reviewer's name shows that reviewer's verdicts. A folder of one's own holds
 /// none.
 #[test]
-fn a_blinded_reviewer_with_a_folder_of_her_own_reads_nobody_else() {
+fn a_blinded_reviewer_with_a_folder_of_her_own_reads_no_other() {
     let made = made::dotted();
     let open = serve(&[&made.run]);
     assert_eq!(open.review("bert", DOTTED, DOTS[0], "\"figure\"", false).status, 200);
@@ -397,7 +397,7 @@ fn a_signature_freezes_what_it_signs() {
 }
 
 #[test]
-fn a_full_disk_is_no_saved_word() {
+fn a_full_disk_saves_no_word() {
     let made = made();
     let reviews = made.run.join("reviews");
     std::fs::create_dir_all(&reviews).unwrap();
@@ -428,7 +428,7 @@ fn a_full_disk_is_no_saved_word() {
 }
 
 #[test]
-fn slides_that_are_gone_or_changed_are_said_and_the_rest_works() {
+fn slides_that_are_gone_or_changed_are_reported_and_the_rest_works() {
     let made = made();
     let elsewhere = made.folder.path().join("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();

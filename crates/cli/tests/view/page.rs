@@ -404,12 +404,12 @@ fn the_page_finds_the_densest_places_by_every_rule() {
                 assert!((found - mm2).abs() < 1e-9, "{rule:?}: {found} is not {mm2}");
                 cut += usize::from(mm2 > 0.0 && mm2 < rule.area_mm2() - 1e-6);
                 let centres: Vec<[f64; 2]> = spot.centres.iter().map(|c| [c.x, c.y]).collect();
-                let told_centres: Vec<[f64; 2]> =
+                let reported_centres: Vec<[f64; 2]> =
                     serde_json::from_value(answer["centres"].clone()).unwrap();
                 // JSON is read to the last digit but one.
                 let same =
                     |(a, b): (&[f64; 2], &[f64; 2])| (0..2).all(|k| (a[k] - b[k]).abs() < 1e-9);
-                assert!(told_centres.iter().zip(&centres).all(same), "{rule:?}");
+                assert!(reported_centres.iter().zip(&centres).all(same), "{rule:?}");
             }
         }
     }

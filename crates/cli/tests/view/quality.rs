@@ -53,7 +53,7 @@ fn slides(folder: &Path) -> f64 {
 }
 
 #[test]
-fn what_is_wrong_with_a_cohort_is_said() {
+fn what_is_wrong_with_a_cohort_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let folded = slides(dir.path());
     let out = dir.path().join("quality");

@@ -166,21 +166,24 @@ fn compared(mut slides: Vec<Looked>) -> Cohort {
     Cohort { schema: "mithras.quality/1", slides, stains }
 }
 
-type Measure = (&'static str, fn(&Looked) -> Option<f64>);
+struct Measure {
+    name: &'static str,
+    value: fn(&Looked) -> Option<f64>,
+}
 
 /// What is compared within a cohort.
 const MEASURES: [Measure; 4] = [
-    ("resolution", |s| Some(s.measured.as_ref()?.mpp?[0].ln())),
-    ("share out of focus", |s| s.measured.as_ref()?.out_of_focus),
-    ("share of folds", |s| s.measured.as_ref()?.folds),
-    ("stain", |s| s.stain_from_cohort),
+    Measure { name: "resolution", value: |s| Some(s.measured.as_ref()?.mpp?[0].ln()) },
+    Measure { name: "share out of focus", value: |s| s.measured.as_ref()?.out_of_focus },
+    Measure { name: "share of folds", value: |s| s.measured.as_ref()?.folds },
+    Measure { name: "stain", value: |s| s.stain_from_cohort },
 ];
 
 /// Of each slide its distance in each measure that it has.
 fn distances(slides: &[Looked]) -> Vec<Vec<(&'static str, f64)>> {
     let mut all = vec![Vec::new(); slides.len()];
-    for (name, of) in MEASURES {
-        let mut values: Vec<f64> = slides.iter().filter_map(of).collect();
+    for Measure { name, value } in MEASURES {
+        let mut values: Vec<f64> = slides.iter().filter_map(value).collect();
         if values.len() < COHORT {
             continue;
         }
@@ -192,7 +195,7 @@ fn distances(slides: &[Looked]) -> Vec<Vec<(&'static str, f64)>> {
         let least = if name == "stain" { 1.0 } else { 0.01 };
         let deviation = (1.4826 * median(&off)).max(least);
         for (s, out) in slides.iter().zip(&mut all) {
-            if let Some(v) = of(s) {
+            if let Some(v) = value(s) {
                 out.push((name, (v - middle).abs() / deviation));
             }
         }

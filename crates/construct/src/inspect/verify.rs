@@ -40,7 +40,7 @@ enum Items {
 /// # Errors
 /// [`VerifyError`] naming what does not hold.
 pub fn verify(dataset: &Path) -> Result<Verified, VerifyError> {
-    let (items, digest) = if Dataset::is_at(dataset) {
+    let (items, digest) = if Dataset::is_dataset(dataset) {
         let set = Dataset::open(dataset)?;
         set.verify()?;
         (Items::Regions { images: set.images().len() }, set.digest().to_owned())

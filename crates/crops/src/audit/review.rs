@@ -189,7 +189,7 @@ mod tests {
     const SURE: Entry = Entry { verdict: Verdict::Confirmed, size: None, elsewhere: false };
 
     #[test]
-    fn a_log_from_a_full_disk_is_read_and_goes_on() {
+    fn a_log_from_a_full_disk_is_read_and_continued() {
         let Some(damaged) = testkit::data("hostile/audit_enospc/dd.jsonl") else { return };
         let dir = tempfile::tempdir().unwrap();
         let reviews = dir.path().join("reviews");

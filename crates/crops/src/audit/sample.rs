@@ -101,7 +101,7 @@ pub fn sample_wider<E: From<CorpusError>>(
     let mut pools = Pools::default();
     for (i, crop) in corpus.crops(Columns::Meta)?.enumerate() {
         let meta = crop?.meta;
-        pools.add(&meta.cohort, &stratum_of(&meta, o.by), i);
+        pools.add(&meta.cohort, &stratum_name(&meta, o.by), i);
     }
     let mut drawn = pools.draw(&o.per_cohort, o.seed, o.allow_short)?;
     let mut package = PackageWriter::create(out, o.question, &corpus.manifest().digest, o.seed)?;
@@ -122,7 +122,7 @@ pub fn sample_wider<E: From<CorpusError>>(
     Ok(package.finish(drawn.strata)?)
 }
 
-fn stratum_of(meta: &CropMeta, by: StratumBy) -> String {
+fn stratum_name(meta: &CropMeta, by: StratumBy) -> String {
     match by {
         StratumBy::Label => meta.label.name().to_owned(),
         StratumBy::Subtype => meta.subtype.clone().unwrap_or_default(),

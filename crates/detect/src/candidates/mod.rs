@@ -120,7 +120,7 @@ impl Extractor {
                 if let Some((row, runs)) = opening.push(row) {
                     regions.push(&row, &runs, done);
                 }
-                retain_from(done, from, *min_area);
+                drop_small(done, from, *min_area);
             }
             Self::Peaks(peaks) => peaks.push(row, done),
         }
@@ -137,14 +137,14 @@ impl Extractor {
                     }
                 }
                 regions.finish(done);
-                retain_from(done, from, min_area);
+                drop_small(done, from, min_area);
             }
             Self::Peaks(peaks) => peaks.finish(done),
         }
     }
 }
 
-fn retain_from(done: &mut Vec<Region>, from: usize, min_area: u64) {
+fn drop_small(done: &mut Vec<Region>, from: usize, min_area: u64) {
     let mut at = 0;
     done.retain(|r| {
         at += 1;

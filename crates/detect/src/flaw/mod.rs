@@ -396,7 +396,7 @@ impl<'a> FlawMap<'a> {
 
     /// The first window that reads the working pixel `within` px into the lattice's square, and that
     /// square in it.
-    fn judge_of(&self, (bx, by): (u32, u32), within: (f64, f64)) -> Option<Judge> {
+    fn first_judge(&self, (bx, by): (u32, u32), within: (f64, f64)) -> Option<Judge> {
         let Squares { side, per_stride: n, .. } = self.squares;
         let reach = |own: u32, back: u32, within: f64| {
             let window = (own / n).checked_sub(back)?;
@@ -424,7 +424,7 @@ impl<'a> FlawMap<'a> {
         let side = f64::from(self.squares.side);
         let place = ((x / side) as u32, (y / side) as u32);
         let within = (x - f64::from(place.0) * side, y - f64::from(place.1) * side);
-        self.verdict(self.judge_of(place, within)?)
+        self.verdict(self.first_judge(place, within)?)
     }
 
     /// All of it, with the tissue where there is a mask.
@@ -451,7 +451,7 @@ impl<'a> FlawMap<'a> {
         places
             .into_iter()
             .filter_map(|(by, bx)| {
-                let judge = self.judge_of((bx, by), (0.0, 0.0))?;
+                let judge = self.first_judge((bx, by), (0.0, 0.0))?;
                 let Judge { x, y, .. } = judge;
                 let flaw = self.verdict(judge)?;
                 let end = |own: u32, square: u32, frame: u32, extent: f64| {

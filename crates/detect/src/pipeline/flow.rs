@@ -40,5 +40,16 @@ pub(super) struct Segmented {
     pub(super) map: Option<ProbMap>,
 }
 
-/// A read result: pixels and what is wrong with them, or the reader's words.
-pub(super) type Tile = (usize, Result<(mitosis::RgbTile, Option<Verdicts>), ReadError>);
+/// What was read of a window.
+pub(super) struct ReadWindow {
+    /// Index of the window.
+    pub(super) item: usize,
+    pub(super) read: Result<Pixels, ReadError>,
+}
+
+/// The pixels of a window.
+pub(super) struct Pixels {
+    pub(super) tile: mitosis::RgbTile,
+    /// What is wrong with them, where that was examined.
+    pub(super) flaws: Option<Verdicts>,
+}

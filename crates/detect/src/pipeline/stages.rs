@@ -1,6 +1,6 @@
 //! First stage: read windows, segment them, stitch and extract.
 
-use super::flow::{Event, Item, Segmented, Stored, Tile};
+use super::flow::{Event, Item, Pixels, ReadWindow, Segmented, Stored};
 use super::shared::{Meter, Shared};
 use crate::candidates::{Extractor, Region, SparseRow};
 use crate::error::{DetectError, ReadError};
@@ -37,7 +37,7 @@ impl Read<'_> {
         self,
         next: &AtomicUsize,
         tokens: &Receiver<()>,
-        out: &Sender<Tile>,
+        out: &Sender<ReadWindow>,
         control: &Shared,
     ) -> Result<(), DetectError> {
         let grid = self.recipe.grid;
@@ -51,16 +51,16 @@ impl Read<'_> {
             // What is outside the slide is white and means nothing.
             let left = |end: u32, from: i64| (i64::from(end) - from).max(0) as usize;
             let inside = (left(self.frame.width, x), left(self.frame.height, y));
-            let tile = self.meter.time(1, || {
+            let read = self.meter.time(1, || {
                 let mpp = self.recipe.mpp;
                 let tile = self.source.read_at(mpp, Rect::new(x, y, side, side))?;
                 // Later windows begin right of this part or below it.
                 self.source.passed(mpp, Rect::new(x, y, stride as usize, stride as usize));
                 // A window that is read again was judged before.
                 let flaws = if item.warm { None } else { squares.classify(&tile, inside) };
-                Ok((tile, flaws))
+                Ok(Pixels { tile, flaws })
             });
-            if out.send((i, tile)).is_err() {
+            if out.send(ReadWindow { item: i, read }).is_err() {
                 break;
             }
         }
@@ -84,7 +84,7 @@ impl Segment<'_> {
     pub(super) fn run(
         mut self,
         model: &mut dyn Segmenter,
-        tiles: &Receiver<Tile>,
+        tiles: &Receiver<ReadWindow>,
         tokens: &Sender<()>,
         out: &Sender<Segmented>,
         control: &Shared,
@@ -99,7 +99,7 @@ impl Segment<'_> {
                 }
                 // A reader that stops may leave this window to nobody, so the wait must end by itself.
                 match tiles.recv_timeout(Duration::from_millis(20)) {
-                    Ok((at, tile)) => drop(early.insert(at, tile)),
+                    Ok(ReadWindow { item, read }) => drop(early.insert(item, read)),
                     Err(RecvTimeoutError::Timeout) if !control.stopped() => {}
                     Err(_) => return Ok(()),
                 }
@@ -108,7 +108,7 @@ impl Segment<'_> {
             let _ = tokens.send(());
             held.push((i, tile.is_ok()));
             match tile {
-                Ok((tile, flaws)) => {
+                Ok(Pixels { tile, flaws }) => {
                     batch.push(tile);
                     if let Some(flaws) = flaws {
                         let _ = self.events.send(Event::Flawed(item.at, flaws));

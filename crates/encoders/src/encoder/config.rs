@@ -3,7 +3,7 @@
 use pixels::resize::{Fit, Interpolation};
 use serde::{Deserialize, Serialize};
 
-use super::row::{EncoderEntry, IMAGENET, Published};
+use super::row::{EncoderEntry, IMAGENET, Norm, Published};
 use super::table::ENCODERS;
 use crate::error::{EncoderError, Result};
 use crate::vit::Pool;
@@ -73,7 +73,7 @@ impl From<Given> for EncoderConfig {
 impl From<EncoderConfig> for Given {
     fn from(c: EncoderConfig) -> Self {
         let own = EncoderConfig::new(&c.name, c.classes);
-        let plain = |norm: &EncoderConfig| (norm.mean, norm.std) == IMAGENET;
+        let plain = |c: &EncoderConfig| Norm { mean: c.mean, std: c.std } == IMAGENET;
         let stated = !(plain(&c) && plain(&own));
         Self {
             name: c.name,
@@ -95,7 +95,8 @@ impl EncoderConfig {
     #[must_use]
     pub fn new(name: &str, classes: i64) -> Self {
         let published = published(name);
-        let (mean, std) = published.map_or(IMAGENET, |p| (p.mean, p.std));
+        let norm = |p: &Published| Norm { mean: p.mean, std: p.std };
+        let Norm { mean, std } = published.map_or(IMAGENET, norm);
         Self {
             name: name.into(),
             classes,

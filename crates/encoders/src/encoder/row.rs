@@ -7,10 +7,14 @@ use super::layout::Layout;
 use crate::efficientnet::Variant;
 use crate::vit::{AttentionPool, Mlp, Pool, Projection, Size, VitConfig};
 
-/// Mean and deviation per channel, of values in [0, 1].
-pub(super) type Norm = ([f32; 3], [f32; 3]);
+/// Per channel, of values in [0, 1].
+#[derive(Clone, Copy, PartialEq)]
+pub(super) struct Norm {
+    pub(super) mean: [f32; 3],
+    pub(super) std: [f32; 3],
+}
 
-pub(super) const IMAGENET: Norm = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]);
+pub(super) const IMAGENET: Norm = Norm { mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225] };
 
 /// The network of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -86,7 +90,7 @@ impl EncoderEntry {
         pool: Pool,
         dim: i64,
     ) -> Self {
-        let (mean, std) = IMAGENET;
+        let Norm { mean, std } = IMAGENET;
         let published = Published {
             name,
             architecture,
@@ -120,7 +124,7 @@ impl EncoderEntry {
         }
     }
 
-    pub(super) const fn norm(self, (mean, std): Norm) -> Self {
+    pub(super) const fn norm(self, Norm { mean, std }: Norm) -> Self {
         self.with(Published { mean, std, ..self.facts() })
     }
 
@@ -151,7 +155,7 @@ impl VitConfig {
         Self { image, ..self }
     }
 
-    pub(super) const fn pooled_by(self, pool: Pool) -> Self {
+    pub(super) const fn with_pooling(self, pool: Pool) -> Self {
         Self { pool, ..self }
     }
 

@@ -8,13 +8,18 @@ use crate::efficientnet::Variant;
 use crate::vit::{Pool, Size, VitConfig};
 use crate::{resnet, swin};
 
-const HALF: Norm = ([0.5; 3], [0.5; 3]);
-const OPENAI: Norm =
-    ([0.481_454_66, 0.457_827_5, 0.408_210_73], [0.268_629_54, 0.261_302_6, 0.275_777_1]);
-const LUNIT: Norm =
-    ([0.703_229_9, 0.536_064_9, 0.660_966_3], [0.217_165_36, 0.260_815_74, 0.207_234_64]);
-const OPTIMUS: Norm = ([0.707_223, 0.578_729, 0.703_617], [0.211_883, 0.230_117, 0.177_517]);
-const HIBOU: Norm = ([0.7068, 0.5755, 0.722], [0.195, 0.2316, 0.1816]);
+const HALF: Norm = Norm { mean: [0.5; 3], std: [0.5; 3] };
+const OPENAI: Norm = Norm {
+    mean: [0.481_454_66, 0.457_827_5, 0.408_210_73],
+    std: [0.268_629_54, 0.261_302_6, 0.275_777_1],
+};
+const LUNIT: Norm = Norm {
+    mean: [0.703_229_9, 0.536_064_9, 0.660_966_3],
+    std: [0.217_165_36, 0.260_815_74, 0.207_234_64],
+};
+const OPTIMUS: Norm =
+    Norm { mean: [0.707_223, 0.578_729, 0.703_617], std: [0.211_883, 0.230_117, 0.177_517] };
+const HIBOU: Norm = Norm { mean: [0.7068, 0.5755, 0.722], std: [0.195, 0.2316, 0.1816] };
 
 /// SwiGLU of two thirds of four times the width, both halves together, as timm writes it.
 const SWIGLU: f64 = 2.666_67 * 2.0;
@@ -50,7 +55,7 @@ const H14: VitConfig = VitConfig::from_size(Size::Huge, 14);
 const G14: VitConfig = VitConfig::from_size(Size::Giant, 14).scaled().swiglu(SWIGLU);
 const G16: VitConfig = VitConfig::from_size(Size::Giant, 16).scaled().swiglu(SWIGLU);
 const UNI2: VitConfig = VitConfig { depth: 24, ..G14.free_registers(8) };
-const VIRCHOW: VitConfig = H14.scaled().swiglu(5.3375).pooled_by(Pool::ClsMean);
+const VIRCHOW: VitConfig = H14.scaled().swiglu(5.3375).with_pooling(Pool::ClsMean);
 /// Facebook's own at 518 px; timm's, DINOv2's and Hugging Face's names are all in use.
 const META: &[Layout] = &[Timm, DinoV2, HfDinoV2];
 
@@ -120,7 +125,7 @@ pub static ENCODERS: &[EncoderEntry] = &[
     vit("gpfm", L14.scaled()).layouts(&[DinoV2]),
     vit("virchow", VIRCHOW).mpp(0.5),
     vit("virchow2", VIRCHOW.registers(4)),
-    vit("virchow2-cls", VIRCHOW.registers(4).pooled_by(Pool::Cls)),
+    vit("virchow2-cls", VIRCHOW.registers(4).with_pooling(Pool::Cls)),
     vit("phikon", B16.eps(1e-12)).bilinear().layouts(&[HfVit]),
     vit("phikon_v2", L16.scaled()).bilinear().layouts(&[HfDinoV2]),
     vit("gigapath", G16).resize(256).mpp(0.5),

@@ -73,6 +73,7 @@ mod tests {
     use super::*;
     use crate::encoder::{ENCODERS, EncoderConfig};
     use crate::onnx::outline;
+    use base::remedy::{Remedied as _, Remedy};
 
     #[test]
     fn matrices_are_what_a_network_consists_of() {
@@ -104,11 +105,15 @@ mod tests {
         assert_eq!(refused(WeightKind::F16), giants);
         let huge = ["vit_huge_patch14_224", "mae-vith14", "uni_v2", "virchow", "virchow2"];
         for name in huge.iter().chain(&["virchow2-cls"]) {
-            let e = check_size(name, WeightKind::F32).unwrap_err().to_string();
+            let e = check_size(name, WeightKind::F32).unwrap_err();
+            assert_eq!(e.remedy(), Some(Remedy::HalfPrecision));
+            let e = e.to_string();
             assert!(e.contains("take the precision f16") && e.contains("GB"), "{e}");
         }
         assert_eq!(refused(WeightKind::F32).len(), giants.len() + huge.len() + 1);
-        let e = check_size("gigapath", WeightKind::F32).unwrap_err().to_string();
+        let e = check_size("gigapath", WeightKind::F32).unwrap_err();
+        assert_eq!(e.remedy(), None);
+        let e = e.to_string();
         assert!(e.contains("`gigapath`: ") && e.contains("4.5 GB"), "{e}");
         assert!(e.contains("a classifier is one file"), "{e}");
         assert!(check_size("no such encoder", WeightKind::F32).is_ok());

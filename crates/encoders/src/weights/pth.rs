@@ -59,7 +59,7 @@ fn entry(zip: &mut zip::ZipArchive<Cursor<&[u8]>>, name: &str, most: u64) -> Res
 fn extents(entries: &[Entry], file: usize) -> Res<BTreeMap<&str, u64>> {
     let mut all: BTreeMap<&str, u64> = BTreeMap::new();
     let mut made = 0_u64;
-    for (name, t) in entries {
+    for Entry { name, tensor: t } in entries {
         let size = kind(&t.storage.class)?.size() as u64;
         let impossible = || format!("`{name}`: no tensor can be {:?} by {:?}", t.size, t.stride);
         let (values, reach) = t.values_and_reach().ok_or_else(impossible)?;
@@ -139,7 +139,11 @@ fn storage_classes(root: &Value) -> HashMap<String, String> {
     out
 }
 
-type Entry = (String, std::rc::Rc<TensorRef>);
+/// A tensor of the state dict.
+struct Entry {
+    name: String,
+    tensor: std::rc::Rc<TensorRef>,
+}
 
 /// The tensors of the state dict.
 fn weights(root: &Value, key: Option<&str>) -> Res<Vec<Entry>> {
@@ -176,13 +180,15 @@ fn tensors(dict: &[(Value, Value)]) -> Vec<Entry> {
     let mut out: Vec<Entry> = dict
         .iter()
         .filter_map(|(k, v)| match (k, v) {
-            (Value::Str(k), Value::Tensor(t)) => Some((k.to_string(), std::rc::Rc::clone(t))),
+            (Value::Str(k), Value::Tensor(t)) => {
+                Some(Entry { name: k.to_string(), tensor: std::rc::Rc::clone(t) })
+            }
             _ => None,
         })
         .collect();
-    if !out.is_empty() && out.iter().all(|(n, _)| n.starts_with("module.")) {
-        for (name, _) in &mut out {
-            name.replace_range(..7, "");
+    if !out.is_empty() && out.iter().all(|e| e.name.starts_with("module.")) {
+        for entry in &mut out {
+            entry.name.replace_range(..7, "");
         }
     }
     out
@@ -207,7 +213,7 @@ fn kind(class: &str) -> Res<Kind> {
 fn build(entries: &[Entry], storage: impl Fn(&str) -> Option<Bytes>) -> Res<Arrays> {
     let mut flat: HashMap<&str, Array> = HashMap::new();
     let mut out = Arrays::new();
-    for (name, t) in entries {
+    for Entry { name, tensor: t } in entries {
         let key = t.storage.key.as_str();
         if !flat.contains_key(key) {
             let kind = kind(&t.storage.class)?;

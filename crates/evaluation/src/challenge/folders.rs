@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_package_lies_there_or_in_the_only_folder_or_nothing_does() {
+    fn a_package_is_there_or_in_the_only_folder_or_nowhere() {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path().join("model");
         assert_eq!(package(&at).unwrap(), None, "absent");

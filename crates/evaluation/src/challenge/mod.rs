@@ -151,22 +151,22 @@ impl Job {
     pub fn run(&self) -> Result<Done, ChallengeError> {
         let image = folders::image(&self.input, self.track.socket())?;
         let package = self.package(Path::new(MODEL))?;
-        let (bytes, engine, items, positive) = match self.track {
+        let answer = match self.track {
             Track::Midog25T1 => self.detect(&image, &package)?,
             Track::Midog25T2 => self.classify(&image, &package)?,
         };
         let folder = |source| ChallengeError::Output { path: self.output.clone(), source };
         std::fs::create_dir_all(&self.output).map_err(folder)?;
         let out = self.output.join(self.track.file());
-        write(&out, &bytes)?;
+        write(&out, &answer.file)?;
         Ok(Done {
             schema: "mithras.challenge/1",
             track: self.track,
             image,
             model: package.card.name.clone(),
-            engine,
-            items,
-            positive,
+            engine: answer.engine,
+            items: answer.items,
+            positive: answer.positive,
             out,
         })
     }
@@ -184,13 +184,13 @@ impl Job {
     }
 
     fn detect(&self, image: &Path, package: &ModelPackage) -> Result<Answer, ChallengeError> {
-        let mut detector = Builder::default().suited_to(self.engine.clone()).open(package)?;
+        let mut detector = Builder::default().run_with(self.engine.clone()).open(package)?;
         let input = Input { mpp: self.mpp, ..Input::new(image) };
         let slide = detector.opener.open(&input)?;
         let record = detector.run(&slide)?;
-        let bytes = export::grand_challenge(&record)?;
-        let figures = record.rows.iter().filter(|r| r.accepted).count();
-        Ok((bytes, detector.models.engine, record.rows.len(), figures))
+        let file = export::grand_challenge(&record)?;
+        let positive = record.rows.iter().filter(|r| r.accepted).count();
+        Ok(Answer { file, engine: detector.models.engine, items: record.rows.len(), positive })
     }
 
     fn classify(&self, image: &Path, package: &ModelPackage) -> Result<Answer, ChallengeError> {
@@ -222,9 +222,17 @@ impl Job {
         });
         let called: Vec<Crop> = called.collect();
         let positive = called.iter().filter(|c| c.class == "atypical").count();
-        Ok((base::json::pretty(&called), models.report, called.len(), positive))
+        let file = base::json::pretty(&called);
+        Ok(Answer { file, engine: models.report, items: called.len(), positive })
     }
 }
 
-/// The file's bytes, what ran, items, positive ones.
-type Answer = (Vec<u8>, EngineReport, usize, usize);
+/// What a track asks for.
+struct Answer {
+    /// Bytes of the file.
+    file: Vec<u8>,
+    engine: EngineReport,
+    items: usize,
+    /// Of the items, those of the positive class.
+    positive: usize,
+}

@@ -11,7 +11,7 @@ mod seen;
 mod truth;
 
 pub use position::Conflict;
-pub use seen::{Listed, seen_in_training, trained_on};
+pub use seen::{Listed, seen_in_training, slides_seen_in_training};
 pub use truth::{Truth, TruthCase, TruthOptions, read_truth};
 
 use base::remedy::{Remedied, Remedy};
@@ -349,7 +349,7 @@ pub fn evaluate(
         analysed_mm2 += counts.analysed_mm2;
         digests.insert(name.clone(), counts.slide.digest.clone());
         model = Some(counts.model.name.clone());
-        made_by.insert(made_as(&counts));
+        made_by.insert(describe_maker(&counts));
         notes.extend(caveats(name, &counts));
         let (mut truth, mut ignored) = (case.points(&resolution), case.ignored(&resolution));
         let beyond = take_out_unsearched(&folder(name), &counts, &resolution, &mut truth)?;
@@ -396,7 +396,7 @@ pub fn evaluate(
 }
 
 /// What made the predictions of a slide.
-fn made_as(counts: &CountsFile) -> String {
+fn describe_maker(counts: &CountsFile) -> String {
     let (model, t) = (&counts.model, &counts.thresholds);
     let weights: String = model.weights().chars().take(12).collect();
     format!("{} ({weights}) from s_seg {} and s_cls {}", model.name, t.seg.get(), t.cls.get())

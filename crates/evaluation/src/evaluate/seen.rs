@@ -47,7 +47,7 @@ impl Listed {
 
 /// Slides of an evaluation that a model's card lists among those it was trained on, by digest or by name.
 #[must_use]
-pub fn trained_on(evaluation: &Evaluation, card: &infer::ModelCard) -> Vec<String> {
+pub fn slides_seen_in_training(evaluation: &Evaluation, card: &infer::ModelCard) -> Vec<String> {
     let listed = Listed::from_card(card);
     let known = |(name, digest): &(&String, &String)| listed.has(name) || listed.has(digest);
     evaluation.digests.iter().filter(known).map(|(name, _)| name.clone()).collect()
@@ -71,7 +71,7 @@ pub fn seen_in_training(
         },
         (None, None) => return Ok(None),
     };
-    let known = trained_on(evaluation, &package.card);
+    let known = slides_seen_in_training(evaluation, &package.card);
     Ok(warning(&package.card.name, "slides", &known))
 }
 

@@ -44,7 +44,7 @@ pub fn read_areas(path: &Path) -> Result<Areas, RobustnessError> {
 }
 
 /// Those of one image of `size` px, all within it.
-pub(super) fn areas_in(
+pub(super) fn areas_within_image(
     areas: &Areas,
     name: &str,
     (w, h): (usize, usize),
@@ -79,10 +79,14 @@ mod tests {
     fn areas_are_read_by_image() {
         let areas = read("a.png,3,4,10,20\nb.png,0,0,5,5\na.png,13,4,10,20\n").unwrap();
         assert_eq!(areas["a"], [[3.0, 4.0, 13.0, 24.0], [13.0, 4.0, 23.0, 24.0]]);
-        assert_eq!(areas_in(&areas, "b", (5, 5)).unwrap(), [[0.0, 0.0, 5.0, 5.0]]);
-        assert!(areas_in(&areas, "b", (4, 5)).unwrap_err().contains("leaves the image of 4 x 5"));
-        assert!(areas_in(&areas, "c", (5, 5)).unwrap_err().contains("no area of it"));
-        let join = areas_in(&areas, "A", (5, 5)).unwrap_err();
+        assert_eq!(areas_within_image(&areas, "b", (5, 5)).unwrap(), [[0.0, 0.0, 5.0, 5.0]]);
+        assert!(
+            areas_within_image(&areas, "b", (4, 5))
+                .unwrap_err()
+                .contains("leaves the image of 4 x 5")
+        );
+        assert!(areas_within_image(&areas, "c", (5, 5)).unwrap_err().contains("no area of it"));
+        let join = areas_within_image(&areas, "A", (5, 5)).unwrap_err();
         assert!(join.contains("'a'") && join.contains("ignoring upper and lower case"), "{join}");
     }
 

@@ -451,7 +451,8 @@ mod tests {
         assert!(left_out(&alone) < left_out(&chosen) - 0.05, "{alone:?}");
         // A third model gets the offset that its own tissue asks for: the same score for the same nucleus.
         let z = 0.7;
-        let of = |shift: f64| chosen.scale_of(Some(&tissue(shift))).unwrap().score(&[z + shift]);
+        let of =
+            |shift: f64| chosen.calibrated_scale(Some(&tissue(shift))).unwrap().score(&[z + shift]);
         assert!((of(0.0) - of(2.0)).abs() < 1e-3);
         // By hand: three candidates each at 10 values from -2.5 in steps of a quarter; the twentieth has -1.75.
         let logit = tissue(0.0).tissue_logit().unwrap();
@@ -461,14 +462,14 @@ mod tests {
         assert!((t.logits["B"] - t.logits["A"] - 3.0).abs() < 1e-3, "{t:?}");
         // No scale is guessed.
         let e = |r: Result<Platt, RobustnessError>| r.unwrap_err().to_string();
-        assert!(e(chosen.scale_of(None)).contains("on the same tissue"));
-        assert!(e(alone.scale_of(Some(&tissue(0.0)))).contains("without tissue"));
+        assert!(e(chosen.calibrated_scale(None)).contains("on the same tissue"));
+        assert!(e(alone.calibrated_scale(Some(&tissue(0.0)))).contains("without tissue"));
         let mut other = tissue(0.0);
         other.rows[0].images[0].image = "b".into();
-        assert!(e(chosen.scale_of(Some(&other))).contains("other names"));
+        assert!(e(chosen.calibrated_scale(Some(&other))).contains("other names"));
         let mut few = tissue(0.0);
         few.rows[0].images[0].found.truncate(5);
-        assert!(e(chosen.scale_of(Some(&few))).contains("5 candidates on 1.00 mm2"));
+        assert!(e(chosen.calibrated_scale(Some(&few))).contains("5 candidates on 1.00 mm2"));
         let e = choose(&[with("A", 0.0), fold("B", 0.0)], None, None).unwrap_err().to_string();
         assert!(e.contains("the fold B was not measured"), "{e}");
     }

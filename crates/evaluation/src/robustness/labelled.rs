@@ -53,7 +53,7 @@ impl Labelled {
             None => (vec![], vec![]),
         };
         let within = match &options.within {
-            Some(areas) => areas::areas_in(areas, &name, (w, h)).map_err(fail)?,
+            Some(areas) => areas::areas_within_image(areas, &name, (w, h)).map_err(fail)?,
             None => vec![],
         };
         let mut image = Self { name, tile, resolution, truth, ignore, within };

@@ -152,7 +152,10 @@ impl Chosen {
     ///
     /// # Errors
     /// Tissue where the folds had none, none where they had, or other images.
-    pub fn scale_of(&self, on_tissue: Option<&Robustness>) -> Result<Platt, RobustnessError> {
+    pub fn calibrated_scale(
+        &self,
+        on_tissue: Option<&Robustness>,
+    ) -> Result<Platt, RobustnessError> {
         let nothing = |what: &str| Err(RobustnessError::Nothing(what.into()));
         match (&self.tissue, on_tissue) {
             (None, None) => Ok(self.scale()),

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clear_difference_is_told_from_none() {
+    fn a_clear_difference_is_distinguished_from_none() {
         let (good, same) = (model(|i| i % 10 != 0), model(|i| i % 10 != 0));
         let bad = model(|i| i % 3 == 0);
         let none = paired(&spec(), &good, &same).unwrap();

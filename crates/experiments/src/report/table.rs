@@ -163,7 +163,7 @@ fn read(
     }
     let ours = match (values.as_slice(), overs.is_empty()) {
         ([one], true) => Some(*one),
-        (many, _) => Value::mean_of(&many.iter().map(|v| v.estimate).collect::<Vec<_>>()),
+        (many, _) => Value::mean_and_sd(&many.iter().map(|v| v.estimate).collect::<Vec<_>>()),
     };
     Ok(Cell { ours, items: (items > 0).then_some(items), ..Cell::default() })
 }

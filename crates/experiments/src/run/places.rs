@@ -156,7 +156,7 @@ impl Places {
     ///
     /// # Errors
     /// A preset that is not contained in this program, a full disk.
-    pub fn lay_out(&self, step: &Step) -> Result<()> {
+    pub fn write_files(&self, step: &Step) -> Result<()> {
         let put = |folder: &str, name: &str, text: Option<&str>| -> Result<()> {
             let text = text
                 .ok_or_else(|| ExperimentError::form(name, "is not contained in this program"))?;

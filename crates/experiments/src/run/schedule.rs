@@ -254,7 +254,7 @@ impl<'a> Work<'a> {
         if continued.is_none() && folder.exists() {
             std::fs::remove_dir_all(&folder).map_err(|e| ExperimentError::path(&folder, e))?;
         }
-        self.places.lay_out(step)?;
+        self.places.write_files(step)?;
         let mut record = Record::begun(step, key);
         if let Some(before) = continued {
             (record.seconds, record.processor_seconds) = (before.seconds, before.processor_seconds);

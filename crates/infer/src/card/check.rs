@@ -1,5 +1,7 @@
 //! Why a text is not a model card, and the checks that parts of cards share.
 
+use base::remedy::{Remedied, Remedy};
+
 /// The only schema this build reads.
 pub const SCHEMA: u32 = 1;
 
@@ -43,6 +45,12 @@ pub enum CardError {
         /// The names it has.
         known: String,
     },
+}
+
+impl Remedied for CardError {
+    fn remedy(&self) -> Option<Remedy> {
+        matches!(self, Self::NoPoint { .. }).then_some(Remedy::OperatingPoint)
+    }
 }
 
 pub(super) fn ensure(

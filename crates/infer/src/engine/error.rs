@@ -1,6 +1,7 @@
 //! Why no engine runs.
 
 use base::remedy::{Remedied, Remedy};
+
 /// Why no engine runs.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -13,6 +14,14 @@ pub enum EngineError {
         reason: String,
         /// What to do.
         remedy: String,
+    },
+    /// None of several runs.
+    #[error("no engine runs: {reason}\n  remedy: {remedy}")]
+    None {
+        /// What each lacks.
+        reason: String,
+        /// What to do.
+        remedy: &'static str,
     },
     /// A network does not fit its card.
     #[error("{origin}, {network}: {reason}")]
@@ -31,6 +40,10 @@ pub enum EngineError {
 
 impl Remedied for EngineError {
     fn remedy(&self) -> Option<Remedy> {
-        matches!(self, Self::Unavailable { .. } | Self::Options(_)).then_some(Remedy::Engine)
+        match self {
+            Self::Unavailable { .. } | Self::Options(_) => Some(Remedy::Engine),
+            Self::None { .. } => Some(Remedy::Engines),
+            Self::Model { .. } => None,
+        }
     }
 }

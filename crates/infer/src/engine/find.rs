@@ -106,7 +106,7 @@ pub fn find_inactive() -> Vec<Library> {
     // pyvenv.cfg marks a real environment, so that a folder merely called `venv` is passed by.
     for venv in venvs.filter(|d| d.join("pyvenv.cfg").is_file()) {
         let by = venv.display().to_string();
-        for dir in packages_of(&venv) {
+        for dir in find_site_packages(&venv) {
             found.folder(&dir.join(RUNTIME_FOLDER), &by, is_runtime);
             found.folder(&dir.join(OPENVINO_FOLDER), &by, is_openvino);
         }
@@ -216,13 +216,13 @@ fn site_packages() -> Vec<(PathBuf, String)> {
     prefixes.push(("/usr/local".into(), "system Python".into()));
     prefixes.push(("/usr".into(), "system Python".into()));
     let folders = |(prefix, by): (PathBuf, String)| {
-        packages_of(&prefix).into_iter().map(move |dir| (dir, by.clone()))
+        find_site_packages(&prefix).into_iter().map(move |dir| (dir, by.clone()))
     };
     prefixes.into_iter().flat_map(folders).collect()
 }
 
 /// The `site-packages` of a Python installation or environment, that of the newest version first.
-fn packages_of(prefix: &Path) -> Vec<PathBuf> {
+fn find_site_packages(prefix: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for lib in [prefix.join("lib"), prefix.join("lib64")] {
         for python in list(&lib).iter().rev().filter(|n| n.starts_with("python3")) {

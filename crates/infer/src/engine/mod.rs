@@ -116,7 +116,7 @@ fn order(options: &EngineOptions) -> Result<Vec<Backend>, EngineError> {
 pub fn open(package: &ModelPackage, options: &EngineOptions) -> Result<Models, EngineError> {
     let mut failures: Vec<Failed> = Vec::new();
     for backend in order(options)? {
-        match open_on(package, options, backend) {
+        match open_networks(package, options, backend) {
             Ok(mut models) => {
                 if !failures.is_empty() {
                     models.report.fallback_reason = Some(reasons(&failures));
@@ -130,14 +130,11 @@ pub fn open(package: &ModelPackage, options: &EngineOptions) -> Result<Models, E
     // The wanted engine's own error; where several were tried, each with its reason.
     match failures.len() {
         1 => Err(failures.swap_remove(0).error),
-        _ => Err(EngineError::Unavailable {
-            what: "no engine runs".into(),
+        _ => Err(EngineError::None {
             reason: reasons(&failures),
-            remedy: if failures.iter().any(|f| matches!(f.backend, Backend::Rten)) {
-                "`mithras doctor` shows what is missing; each engine's own remedy is above".into()
-            } else {
-                "take the engine rten, which needs nothing; `mithras doctor` shows what is missing"
-                    .into()
+            remedy: match failures.iter().any(|f| matches!(f.backend, Backend::Rten)) {
+                true => "each engine's own remedy is above",
+                false => "take the engine rten, which needs nothing",
             },
         }),
     }
@@ -157,7 +154,7 @@ fn reasons(failures: &[Failed]) -> String {
 }
 
 #[expect(clippy::too_many_lines, reason = "three networks of a package, with the rules of each")]
-fn open_on(
+fn open_networks(
     package: &ModelPackage,
     options: &EngineOptions,
     backend: Backend,
@@ -252,9 +249,12 @@ fn open_on(
         }
         let positive = card.positive_index();
         let all: Box<dyn Classifier> = match (&package.card.screen, second.next()) {
-            (Some(s), Some(screen)) => {
-                Box::new(Screened::new(screen.shown_as(card), network, positive, s.passes_from))
-            }
+            (Some(s), Some(screen)) => Box::new(Screened::new(
+                screen.with_crops_like(card),
+                network,
+                positive,
+                s.passes_from,
+            )),
             _ => Box::new(network),
         };
         classifier = Some(match card.scale {

@@ -72,7 +72,7 @@ fn runtime(library: Option<&Path>) -> Result<&'static Runtime, EngineError> {
     };
     let mut refused = Vec::new();
     for path in candidates {
-        match version_of(&path).and_then(|v| start(&path).map(|e| (v, e))) {
+        match read_version(&path).and_then(|v| start(&path).map(|e| (v, e))) {
             Ok((version, environment)) => {
                 environment.set_log_level(LogLevel::Error);
                 let open =
@@ -100,7 +100,7 @@ fn start(path: &Path) -> Result<Environment, String> {
 
 /// Asks a library for its version without starting it, so that one that is too old can be passed
 /// by for the next.
-pub(crate) fn version_of(path: &Path) -> Result<String, String> {
+pub(crate) fn read_version(path: &Path) -> Result<String, String> {
     #[repr(C)]
     struct ApiBase {
         get_api: unsafe extern "C" fn(u32) -> *const std::ffi::c_void,

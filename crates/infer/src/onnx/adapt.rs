@@ -99,12 +99,12 @@ impl Node {
 /// Brings a network to `image` f32 `[N,3,S,S]`, and `embedding` f32 `[N,D]` or `boxes` f32 `[N,A,B]`.
 ///
 /// # Errors
-/// A sentence on what the file lacks, or what it has otherwise.
-pub(crate) fn adapt(onnx: &[u8], wanted: &Wanted<'_>) -> Result<Adapted, String> {
+/// What the file lacks, or has otherwise.
+pub(crate) fn adapt(onnx: &[u8], wanted: &Wanted<'_>) -> Result<Adapted, Misfit> {
     let (model, graph) = decode(onnx)?;
     bounded(&graph, onnx.len())?;
-    let (input, batch) = input_of(&graph, wanted.image)?;
-    let (output, width, second) = output_of(&graph, wanted)?;
+    let GraphInput { name: input, batch } = read_input(&graph, wanted.image)?;
+    let GraphOutput { name: output, width, second } = read_output(&graph, wanted)?;
     let free = |old: &str, new: &str| -> Result<(), String> {
         let made = nodes(&graph)?.iter().any(|n| n.output.iter().any(|o| o == new));
         match made && old != new {
@@ -173,8 +173,28 @@ pub(crate) fn adapt(onnx: &[u8], wanted: &Wanted<'_>) -> Result<Adapted, String>
     Ok(Adapted { onnx: whole, width, second })
 }
 
-/// The name of the one input, and its batch dimension.
-fn input_of(graph: &Graph, side: usize) -> Result<(String, Dimension), String> {
+/// Why a file cannot be used, as a sentence.
+#[derive(Debug)]
+pub(crate) enum Misfit {
+    /// It has several outputs, or not the one that was named.
+    Output(String),
+    /// Anything else.
+    Other(String),
+}
+
+impl From<String> for Misfit {
+    fn from(reason: String) -> Self {
+        Self::Other(reason)
+    }
+}
+
+/// The one input.
+struct GraphInput {
+    name: String,
+    batch: Dimension,
+}
+
+fn read_input(graph: &Graph, side: usize) -> Result<GraphInput, String> {
     let mut weights = HashSet::new();
     for bytes in &graph.initializer {
         let named = Named::decode(bytes.clone()).map_err(|e| format!("a damaged weight: {e}"))?;
@@ -203,29 +223,36 @@ fn input_of(graph: &Graph, side: usize) -> Result<(String, Dimension), String> {
         Some(Size::Value(n)) if n > 0 => number(n),
         _ => Dimension { size: Some(Size::Param("N".into())) },
     };
-    Ok((input.name.clone(), batch))
+    Ok(GraphInput { name: input.name.clone(), batch })
 }
 
-/// The name of the output that is taken, and its width where it is known.
-type Output = (String, Option<usize>, Option<usize>);
+/// The output that is taken.
+struct GraphOutput {
+    name: String,
+    /// Its second dimension, where it is known.
+    width: Option<usize>,
+    /// The third, where there is one.
+    second: Option<usize>,
+}
 
-fn output_of(graph: &Graph, wanted: &Wanted<'_>) -> Result<Output, String> {
+fn read_output(graph: &Graph, wanted: &Wanted<'_>) -> Result<GraphOutput, Misfit> {
     let names = || graph.output.iter().map(|v| v.name.as_str()).collect::<Vec<_>>();
     let output = match wanted.output {
         Some(name) => graph.output.iter().find(|v| v.name == name),
         None if graph.output.len() == 1 => graph.output.first(),
-        None => return Err(format!("it has several outputs; name one of {:?}", names())),
+        None => {
+            let reason = format!("it has several outputs; name one of {:?}", names());
+            return Err(Misfit::Output(reason));
+        }
     };
-    let output = output.ok_or_else(|| format!("no such output; there is {:?}", names()))?;
+    let missing = || Misfit::Output(format!("no such output; there is {:?}", names()));
+    let output = output.ok_or_else(missing)?;
     let dims = shape_of(output, "output")?;
     let refused = |wants: &str| {
         let sides: Vec<String> = dims.iter().map(describe).collect();
-        Err(format!(
-            "output `{}` has {} dimensions, [{}]; {wants}",
-            output.name,
-            dims.len(),
-            sides.join(",")
-        ))
+        let (name, n) = (&output.name, dims.len());
+        let reason = format!("output `{name}` has {n} dimensions, [{}]; {wants}", sides.join(","));
+        Err(Misfit::Other(reason))
     };
     match wanted.gives {
         Gives::Features if dims.len() != 2 => {
@@ -241,9 +268,11 @@ fn output_of(graph: &Graph, wanted: &Wanted<'_>) -> Result<Output, String> {
     let second = dims.get(2).and_then(stated);
     match (stated(&dims[1]), wanted.width) {
         (Some(n), Some(want)) if n != want => {
-            Err(format!("output `{}` has a width of {n}, not {want}", output.name))
+            Err(format!("output `{}` has a width of {n}, not {want}", output.name).into())
         }
-        (stated, given) => Ok((output.name.clone(), stated.or(given), second)),
+        (stated, given) => {
+            Ok(GraphOutput { name: output.name.clone(), width: stated.or(given), second })
+        }
     }
 }
 
@@ -484,14 +513,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_encoder_is_refused() {
+    fn what_is_not_an_encoder_is_refused() {
         let six = || net([number(1), number(6)]);
-        let e = |bytes: &[u8], w| adapt(bytes, &w).unwrap_err();
+        let e = |bytes: &[u8], w| match adapt(bytes, &w).unwrap_err() {
+            Misfit::Other(reason) | Misfit::Output(reason) => reason,
+        };
         assert!(e(&six(), wanted(Some(7), false)).contains("width of 6, not 7"));
         let open = Dimension { size: None };
         let unknown = adapt(&net([number(1), open]), &wanted(None, false)).unwrap();
         assert_eq!(unknown.width, None, "found by running it");
         let other = Wanted { output: Some("z"), ..wanted(None, false) };
+        assert!(matches!(adapt(&six(), &other), Err(Misfit::Output(_))), "a flag helps");
         assert!(e(&six(), other).contains("there is [\"y\"]"));
         assert!(adapt(b"\xff\xff", &wanted(None, false)).is_err());
         let cut = six();

@@ -148,7 +148,7 @@ fn steps(bytes: &[u8], graph: &[u8]) -> Result<Option<Vec<Vec<u8>>>, String> {
         }
         Some(_) => return Ok(None),
         None => (
-            kernel_of(node.input.get(1).map_or("", |w| w), graph)?,
+            kernel_sides(node.input.get(1).map_or("", |w| w), graph)?,
             &["kernel_shape", "strides", "dilations"],
         ),
     };
@@ -165,7 +165,7 @@ fn steps(bytes: &[u8], graph: &[u8]) -> Result<Option<Vec<Vec<u8>>>, String> {
 }
 
 /// The sides of a kernel, by the weights of this name: stored ones, or what a node makes of such.
-fn kernel_of(name: &str, graph: &[u8]) -> Result<Option<Vec<i64>>, String> {
+fn kernel_sides(name: &str, graph: &[u8]) -> Result<Option<Vec<i64>>, String> {
     const INITIALIZER: u32 = 5;
     let sides = |dims: &[i64]| dims.get(2..).map(<[i64]>::to_vec);
     for part in Fields(graph) {
@@ -182,7 +182,7 @@ fn kernel_of(name: &str, graph: &[u8]) -> Result<Option<Vec<i64>>, String> {
                     let value = node.attribute.iter().find_map(|a| a.tensor.as_ref());
                     return match (node.op_type.as_str(), node.input.first()) {
                         ("Constant", _) => Ok(value.and_then(|t| sides(&t.dims))),
-                        ("Cast" | "Identity", Some(of)) => kernel_of(of, graph),
+                        ("Cast" | "Identity", Some(of)) => kernel_sides(of, graph),
                         _ => Ok(None),
                     };
                 }

@@ -10,7 +10,7 @@ mod limits;
 mod mean;
 mod messages;
 
-pub(crate) use adapt::{Gives, Wanted, adapt, metadata, side};
+pub(crate) use adapt::{Gives, Misfit, Wanted, adapt, metadata, side};
 pub(crate) use chain::{Link, chain};
 pub(crate) use embedded::for_rten;
 pub(crate) use limits::has_functions;
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_lie_in_the_file_and_shapes_are_possible() {
+    fn weights_are_in_the_file_and_shapes_are_possible() {
         let ints = |v: &[i64]| Values {
             dims: vec![v.len() as i64],
             data_type: INT64,

@@ -19,7 +19,7 @@ pub(super) fn fold(
 ) -> Result<Option<Rc<Tensor>>, PlanError> {
     // A conversion to what it is already: nothing is copied.
     if let ("Cast", [Some(Value::Constant(t))]) = (at.node.op_type.as_str(), inputs)
-        && t.is_of(at.attributes.int("to", 0))
+        && t.has_type(at.attributes.int("to", 0))
     {
         return Ok(Some(t.clone()));
     }

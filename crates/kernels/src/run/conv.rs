@@ -425,7 +425,7 @@ impl<'a> Call<'a, '_> {
         }
     }
 
-    fn residual_at(&self, line: &Line) -> Option<(&'a [f32], usize, usize)> {
+    fn line_residual(&self, line: &Line) -> Option<(&'a [f32], usize, usize)> {
         self.residual.map(|Read { data, layout }| {
             (data, layout.at(line.image, line.y as isize, line.x as isize), line.step * layout.c)
         })
@@ -450,7 +450,7 @@ impl<'a> Call<'a, '_> {
                 for (l, line) in lines.iter().enumerate() {
                     let first = starts[p] + l * runs.len();
                     let n = column + panel.column;
-                    let residual = self.residual_at(line).filter(|_| last);
+                    let residual = self.line_residual(line).filter(|_| last);
                     self.isa.rows(Rows {
                         sources: &sources[first..first + runs.len()],
                         pixels: line.pixels,
@@ -595,7 +595,7 @@ impl<'a> Call<'a, '_> {
             half::Source { at, pixel: s.pixel, tap: s.tap, taps: s.taps, len: s.len }
         };
         let sources: Vec<half::Source> = part.half().runs.iter().map(place).collect();
-        let residual = self.residual_at(line).map(|(data, at, step)| Strided { data, at, step });
+        let residual = self.line_residual(line).map(|(data, at, step)| Strided { data, at, step });
         let at = self.ol.at(line.image, line.y as isize, line.x as isize);
         let target = Target { residual, at, step: line.step * self.ol.c, places: None };
         self.half_block(part, &sources, line.pixels, target, scratch);
@@ -680,7 +680,7 @@ impl<'a> Call<'a, '_> {
             let residual = self.residual.map(|r| Strided { data: r.data, at: 0, step: 0 });
             let target = Target { residual, at: 0, step: 0, places: Some((&places, &others)) };
             self.half_block(part, &sources, pixels.len(), target, scratch);
-            self.then_at(&places);
+            self.activate_places(&places);
         }
     }
 
@@ -700,7 +700,7 @@ impl<'a> Call<'a, '_> {
                     columns: conv.bias.len(),
                     bias: &conv.bias,
                     clamp: conv.act.clamp,
-                    residual: self.residual_at(&line),
+                    residual: self.line_residual(&line),
                     out: self.out,
                     out_at: at,
                     out_step: self.ol.c,
@@ -791,7 +791,7 @@ impl<'a> Call<'a, '_> {
             let residual = self.residual.map(|r| Strided { data: r.data, at: 0, step: 0 });
             let source = Strided { data: scratch, at: 0, step: depth };
             self.block(part, 0..pixels.len(), source, residual, Some((&places, &others)));
-            self.then_at(&places);
+            self.activate_places(&places);
         }
     }
 
@@ -827,7 +827,7 @@ impl<'a> Call<'a, '_> {
         }
     }
 
-    fn then_at(&mut self, places: &[u32]) {
+    fn activate_places(&mut self, places: &[u32]) {
         if self.conv.act.then.is_some() {
             for at in places {
                 self.then(*at as usize, self.ol.c);

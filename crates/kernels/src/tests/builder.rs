@@ -151,11 +151,11 @@ impl Builder {
 
     /// The file, whose output is `name`.
     pub(super) fn file(&self) -> Vec<u8> {
-        self.file_by(18)
+        self.file_for_operators(18)
     }
 
     /// The same by a version of the operators.
-    pub(super) fn file_by(&self, version: i64) -> Vec<u8> {
+    pub(super) fn file_for_operators(&self, version: i64) -> Vec<u8> {
         let opset_import = vec![OperatorSetIdProto { domain: String::new(), version }];
         ModelProto { graph: Some(self.graph.clone()), opset_import, ..Default::default() }
             .encode_to_vec()

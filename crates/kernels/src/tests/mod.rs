@@ -357,7 +357,8 @@ fn a_softmax_of_an_old_version_is_taken_where_it_is_one_of_channels() {
         let pool = ["Identity", "GlobalAveragePool"][usize::from(pooled)];
         let y = b.node(pool, &[INPUT], vec![]);
         let y = b.node("Softmax", &[&y], attributes);
-        Network::plan(&b.file_by(version), &PlanOptions::new(INPUT, [3, 4, 4], &y)).map(drop)
+        Network::plan(&b.file_for_operators(version), &PlanOptions::new(INPUT, [3, 4, 4], &y))
+            .map(drop)
     };
     for attributes in [vec![], vec![int("axis", 1)], vec![int("axis", -3)]] {
         let e = plan(false, 11, attributes.clone()).unwrap_err().to_string();

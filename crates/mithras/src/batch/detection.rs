@@ -144,7 +144,7 @@ impl Task for Detection<'_> {
         let digest = &state.input.sha256;
         let regions = match &input.regions {
             None => None,
-            Some(source) => Some(source.read_for(&slide, &input.name, digest)?),
+            Some(source) => Some(source.read_slide_regions(&slide, &input.name, digest)?),
         };
         let subject = Subject {
             name: &input.name,

@@ -18,7 +18,7 @@ pub(super) fn changes(
     version: u32,
 ) -> Result<Vec<String>, RunError> {
     let slide = detector.opener.open(input)?;
-    let mut why = slide.read_otherwise_by(version)?;
+    let mut why = slide.differences_since(version)?;
     let (resolution, _) = detector.opener.fitting(&slide)?;
     let tissue = TissueMask::find_with(&slide, &detector.config.tissue)?;
     // A level of which tiles cannot be decoded is passed over since version 2.

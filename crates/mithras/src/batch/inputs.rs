@@ -1,7 +1,7 @@
 //! From the arguments of the command line to slides: files, folders, patterns, resolutions.
 
 use super::series;
-use super::state::is_at;
+use super::state::has_state;
 use crate::input::{Input, file_name, stem};
 use crate::regions::RegionSource;
 use base::remedy::{Remedied, Remedy};
@@ -262,7 +262,7 @@ pub fn find_files(arguments: &[PathBuf]) -> Result<Inputs, InputError> {
 fn named(arguments: &[PathBuf]) -> Result<Inputs, InputError> {
     let mut found = Inputs::default();
     let mut names: BTreeMap<String, PathBuf> = BTreeMap::new();
-    for path in files_of(arguments, &mut found)? {
+    for path in list_files(arguments, &mut found)? {
         let name = stem(&path);
         if let Some(first) = names.get(&name) {
             // One that nothing here reads must not keep a whole folder from being read.
@@ -282,7 +282,7 @@ fn named(arguments: &[PathBuf]) -> Result<Inputs, InputError> {
 }
 
 /// The files that may be slides, each once.
-fn files_of(arguments: &[PathBuf], found: &mut Inputs) -> Result<Vec<PathBuf>, InputError> {
+fn list_files(arguments: &[PathBuf], found: &mut Inputs) -> Result<Vec<PathBuf>, InputError> {
     let mut paths: Vec<PathBuf> = Vec::new();
     for argument in arguments {
         for path in expand(argument)? {
@@ -340,7 +340,7 @@ fn files_below(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>), InputError
     let hidden = |p: &Path| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
     let hidden_folder = |p: &Path| hidden(p) && p.is_dir();
     // The pictures in a folder of results are not slides.
-    let wanted = |p: &Path| !hidden_folder(p) && !is_at(p);
+    let wanted = |p: &Path| !hidden_folder(p) && !has_state(p);
     let mut files = base::walk::files(folder, &wanted)?;
     files.retain(|f| f.is_file() || is_dangling(f));
     let (mut others, files): (Vec<_>, Vec<_>) = files.into_iter().partition(|f| hidden(f));
@@ -420,9 +420,7 @@ pub fn read_mpp_table(path: &Path) -> Result<BTreeMap<String, Mpp>, InputError> 
 impl Remedied for InputError {
     fn remedy(&self) -> Option<Remedy> {
         match self {
-            Self::Address(AddressError::NoObject(_) | AddressError::Pattern(_)) => {
-                Some(Remedy::ListSlides)
-            }
+            Self::Address(e) => e.remedy(),
             Self::SameName { .. } => Some(Remedy::FolderPerRun),
             _ => None,
         }

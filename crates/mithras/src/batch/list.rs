@@ -1,7 +1,7 @@
 //! A list of slides with what is known of them: CSV, one line per slide.
 
 use super::inputs::{InputError, Inputs};
-use super::state::is_at;
+use super::state::has_state;
 use crate::file::WriteError;
 use crate::input::{Input, Listed, ListedSlide, stem};
 use base::digest::sha256;
@@ -176,7 +176,7 @@ pub(crate) fn lists(outs: &[PathBuf]) -> Result<Vec<(PathBuf, Listed)>, JsonErro
 pub fn folders_to_begin(run: &Path) -> Result<Vec<PathBuf>, JsonError> {
     let slides = lists(&[run.to_owned()])?.into_iter().flat_map(|(_, list)| list.slides);
     let folders: BTreeSet<PathBuf> = slides.map(|s| run.join(s.name)).collect();
-    Ok(folders.into_iter().filter(|folder| !is_at(folder)).collect())
+    Ok(folders.into_iter().filter(|folder| !has_state(folder)).collect())
 }
 
 /// A complaint about a column's name.

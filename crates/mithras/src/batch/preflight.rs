@@ -139,7 +139,7 @@ pub fn preflight(
 ) -> Result<Vec<Result<(), SlideFailure>>, StartError> {
     let refuse = |source| StartError::Out { path: out.to_owned(), source };
     std::fs::create_dir_all(out).map_err(refuse)?;
-    let probe = crate::file::temporary_for(&out.join("run.json")).map_err(|e| refuse(e.source))?;
+    let probe = crate::file::new_temporary(&out.join("run.json")).map_err(|e| refuse(e.source))?;
     // Another name of the same file, where case does not count.
     let name = probe.path().file_name().unwrap_or_default().to_string_lossy().to_uppercase();
     let other_case = probe.path().with_file_name(name);
@@ -205,7 +205,7 @@ pub fn preflight(
             let digest = InputDigest::from_file(&input.path)
                 .map_err(|source| RunError::Io { path: input.path.clone(), source })?;
             if let Some(regions) = &input.regions {
-                regions.read_for(&slide, &input.name, &digest.sha256)?;
+                regions.read_slide_regions(&slide, &input.name, &digest.sha256)?;
             }
             Ok(())
         })

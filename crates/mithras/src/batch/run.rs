@@ -372,8 +372,8 @@ fn process_slide<T: Task>(
     let mut stored = if existing == Existing::Resume { kept(task) } else { None };
     // Cells of a later list, and where the slide is now, are written under the lock.
     let same = |s: &State<_>| input.columns.is_empty() || s.columns == input.columns;
-    let alike = |(s, seen): &mut Stored<_>| key.fits(s) && same(s) && seen.is_as(&s.input);
-    if let Some((state, seen)) = stored.take_if(alike) {
+    let alike = |s: &State<_>, seen: &Seen| key.fits(s) && same(s) && seen.is_unchanged(&s.input);
+    if let Some(Stored { state, seen }) = stored.take_if(|s| alike(&s.state, &s.seen)) {
         note(&seen, progress.listener);
         base::file::remove_leftovers(&folder);
         task.tidy(&folder);
@@ -387,7 +387,8 @@ fn process_slide<T: Task>(
     if existing != Existing::Overwrite && busy.is_none() {
         stored = kept(task);
     }
-    if let Some((state, _)) = stored.as_ref().filter(|(s, _)| !key.fits(s) && key.is_former(s))
+    let former = |s: &State<_>| !key.fits(s) && key.is_former(s);
+    if let Some(Stored { state, .. }) = stored.as_ref().filter(|s| former(&s.state))
         && let Some(why) = task.outdated(&input, &folder, state)
     {
         damage = Some(format!("its numbers are of an earlier version ({why})"));
@@ -399,7 +400,7 @@ fn process_slide<T: Task>(
     let result = match (checked, busy, stored) {
         (Err(reason), Some(_), _) | (Err(reason), _, None) => Err(Failure::Work(reason)),
         (_, Some(busy), _) => Err(busy.into()),
-        (_, _, Some((state, seen))) => {
+        (_, _, Some(Stored { state, seen })) => {
             note(&seen, progress.listener);
             match reuse(state, seen, &key, &input, &folder) {
                 Ok(state) => {
@@ -429,8 +430,11 @@ fn process_slide<T: Task>(
     outcome
 }
 
-/// The state of results, with how their slide's file is now.
-type Stored<W> = (State<W>, Seen);
+/// Results that are there, with how their slide's file is now.
+struct Stored<W> {
+    state: State<W>,
+    seen: Seen,
+}
 
 /// The results of a slide that are there and good, with how its file is now; none without any, and a reason for those
 /// that must be made again.
@@ -445,7 +449,7 @@ fn stored<T: Task>(
     if matches!(seen, Seen::Other) {
         return Err("its slide has changed since".into());
     }
-    Ok(task.keeps(input, folder, &state).then_some((state, seen)))
+    Ok(task.keeps(input, folder, &state).then_some(Stored { state, seen }))
 }
 
 /// The file of a slide that is done, as it is now.
@@ -470,7 +474,7 @@ impl Seen {
     }
 
     /// Whether the state of the slide needs no change.
-    fn is_as(&self, before: &InputDigest) -> bool {
+    fn is_unchanged(&self, before: &InputDigest) -> bool {
         !matches!(self, Self::Same { now, .. } if now != before)
     }
 
@@ -543,7 +547,7 @@ where
     if listed {
         state.columns.clone_from(&input.columns);
     }
-    let moved = !seen.is_as(&state.input);
+    let moved = !seen.is_unchanged(&state.input);
     if let Seen::Same { now, .. } = seen {
         state.input = now;
     }

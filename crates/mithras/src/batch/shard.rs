@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_part_is_refused() {
+    fn what_is_not_a_part_is_refused() {
         for text in ["", "1", "0/3", "4/3", "1/0", "a/b", "1/2/3", "-1/2", "1/1000001"] {
             assert!(text.parse::<Shard>().is_err(), "{text}");
         }

@@ -3,6 +3,7 @@
 use crate::file;
 use crate::input::InputDigest;
 pub use crate::record::RESULTS_VERSION;
+use base::renamed;
 use base::sealed::{SealError, Sealed};
 use base::text::{Many, plain};
 use serde::de::DeserializeOwned;
@@ -194,10 +195,11 @@ impl<W: Default + Serialize + DeserializeOwned> State<W> {
 }
 
 /// Settings as this version names them: states of earlier versions name the program's version where
-/// later ones name that of the numbers ([`RESULTS_VERSION`]).
+/// later ones name that of the numbers ([`RESULTS_VERSION`]), and keys that were [`renamed`] by their earlier names.
 #[must_use]
 pub fn upgraded(settings: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let mut now = settings.clone();
+    let current = |(name, value): (&String, &String)| (renamed::current(name), value.clone());
+    let mut now: BTreeMap<String, String> = settings.iter().map(current).collect();
     if let Some(version) = now.get("version") {
         let first = RELEASES_OF_VERSION_1.contains(&version.as_str());
         let version = if first { VERSION_1.to_owned() } else { format!("of mithras {version}") };
@@ -301,7 +303,7 @@ pub(crate) fn has_results(folder: &Path) -> bool {
 
 /// Whether a folder holds the results of a slide, of whatever work. A damaged state counts.
 #[must_use]
-pub fn is_at(folder: &Path) -> bool {
+pub fn has_state(folder: &Path) -> bool {
     let Ok(file) = file::open(&folder.join(FILE)) else { return false };
     let mut head = Vec::new();
     let read = std::io::Read::read_to_end(&mut std::io::Read::take(file, 4096), &mut head);

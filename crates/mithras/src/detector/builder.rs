@@ -81,7 +81,7 @@ impl Builder {
 
     /// As [`Self::engine_options`], with threads that read and windows in flight to suit them.
     #[must_use]
-    pub fn suited_to(mut self, options: EngineOptions) -> Self {
+    pub fn run_with(mut self, options: EngineOptions) -> Self {
         let (threads, batch) = (options.threads, options.segmenter_batch);
         if threads > 0 {
             self.workers.readers = self.workers.readers.min(threads);

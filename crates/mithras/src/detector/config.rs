@@ -1,7 +1,7 @@
 //! Everything that changes a number, in one place that is written down and compared.
 
 use crate::record::{ModelEntry, OWN_POINT, RESULTS_VERSION, SubtypeModel};
-use base::digest::sha256;
+use base::renamed;
 use detect::{FLAW_LIMITS, FlawLimits, Recipe, TISSUE_MARGIN_UM};
 use infer::EngineReport;
 use infer::card::ResolutionCard;
@@ -82,8 +82,7 @@ impl Config {
     /// SHA-256 of the configuration.
     #[must_use]
     pub fn digest(&self) -> String {
-        let text = serde_json::to_vec(self).expect("plain data becomes JSON");
-        sha256(text)
+        renamed::json_digest(self)
     }
 }
 

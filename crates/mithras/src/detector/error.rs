@@ -103,6 +103,7 @@ impl Remedied for DetectorError {
     fn remedy(&self) -> Option<Remedy> {
         match self {
             Self::Engine(e) => e.remedy(),
+            Self::Card(e) => e.remedy(),
             Self::Subtypes(e) => e.remedy(),
             Self::OneStage(_) => Some(Remedy::FirstStage),
             Self::NoFirstStagePoint(_) | Self::PairForOneStage { .. } => {

@@ -226,7 +226,7 @@ impl Detector {
             }
         };
         if let Some(regions) = regions {
-            let read = result.as_ref().map(|(r, windows)| r.read_of(windows)).unwrap_or_default();
+            let read = result.as_ref().map(|(r, w)| r.windows_read(w)).unwrap_or_default();
             record.regions = Some(self.searched(slide, regions, &whole, &read)?);
         }
         let result = result.map(|(result, _)| result);

@@ -109,7 +109,7 @@ fn ascii(json: &str) -> String {
 }
 
 /// What was counted in a region.
-fn measurements_of(region: &RegionCount) -> Map<String, serde_json::Value> {
+fn region_measurements(region: &RegionCount) -> Map<String, serde_json::Value> {
     let mut all = Map::new();
     all.insert("Mitotic figures".into(), (region.figures as f64).into());
     all.insert("Hotspot 2 mm²".into(), (region.hotspot_count as f64).into());
@@ -123,7 +123,7 @@ fn region_features(counts: &CountsFile, regions: &[RegionOutline]) -> Vec<Featur
     let list = counts.regions.as_ref().map_or(&[][..], |r| &r.list);
     let mut all = Vec::new();
     for (i, RegionOutline { name, area }) in regions.iter().enumerate() {
-        let mut measurements = list.get(i).map(measurements_of).unwrap_or_default();
+        let mut measurements = list.get(i).map(region_measurements).unwrap_or_default();
         for (k, polygon) in area.closed().into_iter().enumerate() {
             let shift = |ring: roi::Ring| {
                 ring.into_iter().map(|[x, y]| from_bounds(counts, Point::new(x, y))).collect()

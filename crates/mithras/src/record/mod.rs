@@ -87,7 +87,7 @@ impl ModelEntry {
     /// Whether candidates of these weights are what a package gives: the same networks, fed and read alike, and scores
     /// on the same scale and of the same copies. A run with one stage agrees with a package of two.
     #[must_use]
-    pub fn is_of(&self, card: &ModelCard) -> bool {
+    pub fn matches_card(&self, card: &ModelCard) -> bool {
         let first = card.segmenter.as_ref().map(|s| s.sha256.as_str());
         let second = card.classifier.as_ref();
         let fed = card.networks_sha256(self.classifier_sha256.is_some()).ok();

@@ -6,18 +6,18 @@ use super::gather::{check_alike, gather};
 use super::record::{records, write_record};
 use super::run_file::RunFile;
 use super::slide_folder::{OWN, run_settings};
-use crate::batch::state::Status;
 use crate::batch::{self, DetectionState, Results, ResultsError, finished_results as results};
-use crate::batch::{RECORDS, lists};
+use crate::batch::{RECORDS, lists, state::Status, state::alike};
 use crate::detector::{Thresholds, settings};
 use crate::export::{self, CountsFile, ExportError, pictures, read_detections};
 use crate::file::{self, Lock, LockError, MOST_BYTES, ReadError, Unfinished, WriteError};
 use crate::input::InputDigest;
 use crate::record::{GIVEN_POINT, NamedPoint, OWN_POINT, SlideRecord};
 use crate::regions;
-use base::digest::{Digest, Sha256, hex, sha256};
+use base::digest::{Digest, Sha256, hex};
 use base::json::JsonError;
 use base::remedy::{Remedied, Remedy};
+use base::renamed::json_digest;
 use base::sealed::Sealed;
 use base::table::TableError;
 use base::text::Shown;
@@ -130,14 +130,14 @@ pub struct AtPoint<'a> {
 /// # Errors
 /// [`PointError`].
 pub fn at_point(of: &AtPoint<'_>) -> Result<RunFile, PointError> {
-    let folders = slides_of(of.run)?;
+    let folders = slide_folders(of.run)?;
     let done = folders.iter().find(|(_, s)| s.is_done());
     let (first, _) = done.ok_or_else(|| ReportError::Nothing { outs: vec![of.run.to_owned()] })?;
     let point = chosen(of, &counts(first)?)?;
     {
         let _alone = Lock::take(of.into)?;
         let holds = |file: &str| of.into.join(file).exists();
-        if !slides_of(of.into)?.is_empty() || [RECORDS, "counts.csv"].into_iter().any(holds) {
+        if !slide_folders(of.into)?.is_empty() || [RECORDS, "counts.csv"].into_iter().any(holds) {
             return Err(PointError::Exists { path: of.into.to_owned() });
         }
         // All slides appear at once: whatever ends this before leaves no run that looks complete, and can be repeated.
@@ -164,7 +164,7 @@ fn write(
     for mut record in records(of.run) {
         let before = record.settings();
         moved(&mut record.config, point);
-        record.config_sha256 = digest(&record.config);
+        record.config_sha256 = json_digest(&record.config);
         record.command = of.command.to_vec();
         write_record(of.into, &record)?;
         configs.push(MovedConfig { before, after: record.config });
@@ -187,7 +187,7 @@ fn write(
 }
 
 /// The slides' folders of a run with their states, by name.
-fn slides_of(run: &Path) -> Result<Vec<(PathBuf, DetectionState)>, PointError> {
+fn slide_folders(run: &Path) -> Result<Vec<(PathBuf, DetectionState)>, PointError> {
     let mut all = Vec::new();
     for folder in base::walk::entries(run)? {
         let state = DetectionState::read(&folder)
@@ -206,7 +206,7 @@ fn chosen(of: &AtPoint<'_>, counts: &CountsFile) -> Result<NamedPoint, PointErro
             Some(_) => ModelPackage::find(of.package)?,
             None => ModelPackage::bundled_named(&counts.model.name)?,
         };
-        if !counts.model.is_of(&package.card) {
+        if !counts.model.matches_card(&package.card) {
             return Err(PointError::OtherWeights { package: package.card.name.clone() });
         }
         Ok(package)
@@ -300,24 +300,19 @@ fn moved_state(
     let own: Vec<(String, String)> = OWN.iter().filter_map(value).collect();
     let run = run_settings(&state);
     let mut hash = Sha256::new();
-    if let Some(MovedConfig { after: config, .. }) = configs.iter().find(|c| c.before == run) {
-        hash.update(digest(config));
-        state.settings = settings(config);
+    if let Some(moved) = configs.iter().find(|c| alike(&c.before, &run)) {
+        hash.update(json_digest(&moved.after));
+        state.settings = settings(&moved.after);
     } else {
         let mut config = Value::Object(serde_json::Map::new());
         moved(&mut config, point);
-        hash.update(digest(&config));
+        hash.update(json_digest(&config));
         state.settings.extend(settings(&config));
     }
     own.iter().for_each(|(_, value)| hash.update(value));
     state.settings.extend(own);
     state.config = hex(&hash.finalize());
     state
-}
-
-/// Digest of a configuration.
-fn digest(config: &Value) -> String {
-    sha256(serde_json::to_vec(config).expect("JSON as it was read"))
 }
 
 /// The pictures of the figures: those of the run where they are the same, else cut from the slide.
@@ -363,6 +358,7 @@ impl Remedied for PointError {
         match self {
             Self::Report(e) => e.remedy(),
             Self::Export(e) => e.remedy(),
+            Self::Card(e) => e.remedy(),
             Self::OtherWeights { .. } => Some(Remedy::PackageOrThresholds),
             Self::Slide { .. } => Some(Remedy::SlideFolder),
             _ => None,

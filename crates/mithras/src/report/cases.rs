@@ -162,7 +162,7 @@ impl CaseCount {
 
 /// The cell of a slide's list that names its case.
 #[must_use]
-pub fn case_of(columns: &[(String, String)]) -> Option<&str> {
+pub fn case_name(columns: &[(String, String)]) -> Option<&str> {
     let cell = |wanted: &str| columns.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
     let (_, cell) = CASE_COLUMNS.iter().find_map(|c| cell(c))?;
     Some(cell.as_str()).filter(|c| !c.trim().is_empty())
@@ -190,13 +190,13 @@ pub fn cases(slides: &[SlideLine], unfinished: &[Unfinished]) -> (Vec<CaseLine>,
     let mut of: BTreeMap<&str, Members<'_>> = BTreeMap::new();
     let mut without = Vec::new();
     for slide in slides {
-        match case_of(&slide.columns) {
+        match case_name(&slide.columns) {
             Some(case) => of.entry(case).or_default().slides.push(slide),
             None => without.push(slide.name.clone()),
         }
     }
     for slide in unfinished {
-        if let Some(case) = case_of(&slide.columns) {
+        if let Some(case) = case_name(&slide.columns) {
             of.entry(case).or_default().unfinished.push(slide);
         }
     }
@@ -383,9 +383,9 @@ mod tests {
         let of = |cells: &[(&str, &str)]| -> Vec<(String, String)> {
             cells.iter().map(|(n, c)| ((*n).to_owned(), (*c).to_owned())).collect()
         };
-        assert_eq!(case_of(&of(&[("patient", "p"), ("Case", "c")])), Some("c"));
-        assert_eq!(case_of(&of(&[("Patient", "p")])), Some("p"));
-        assert_eq!(case_of(&of(&[("patient", " ")])), None);
-        assert_eq!(case_of(&of(&[("age", "3")])), None);
+        assert_eq!(case_name(&of(&[("patient", "p"), ("Case", "c")])), Some("c"));
+        assert_eq!(case_name(&of(&[("Patient", "p")])), Some("p"));
+        assert_eq!(case_name(&of(&[("patient", " ")])), None);
+        assert_eq!(case_name(&of(&[("age", "3")])), None);
     }
 }

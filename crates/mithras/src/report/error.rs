@@ -1,6 +1,6 @@
 //! Why the files over a run were not written.
 
-use super::gathered::gathered_from;
+use super::gathered::gathered_runs;
 use crate::file::{LockError, WriteError};
 use base::remedy::{Remedied, Remedy};
 use base::text::Shown;
@@ -50,7 +50,7 @@ pub enum ReportError {
     #[error(transparent)]
     Table(#[from] base::table::TableError),
     /// The folders contain no slides.
-    #[error("{}: no slide with results here{}", paths(outs), outs.iter().map(|o| gathered_from(o)).collect::<String>())]
+    #[error("{}: no slide with results here{}", paths(outs), outs.iter().map(|o| gathered_runs(o)).collect::<String>())]
     Nothing {
         /// The folders of runs.
         outs: Vec<PathBuf>,

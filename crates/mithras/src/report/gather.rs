@@ -49,7 +49,7 @@ fn check_place(into: &Path, outs: &[PathBuf]) -> Result<(), ReportError> {
         return Ok(());
     }
     let folders = base::walk::entries(into).unwrap_or_default();
-    match folders.into_iter().find(|folder| state::is_at(folder)) {
+    match folders.into_iter().find(|folder| state::has_state(folder)) {
         Some(slide) => Err(ReportError::Taken { into: into.to_owned(), slide }),
         None => Ok(()),
     }
@@ -135,7 +135,7 @@ fn files(
     }
     let mut listed: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
     for (path, list) in lists(outs)? {
-        let begun = |name| found.get(name).is_some_and(|f| state::is_at(&f.folder));
+        let begun = |name| found.get(name).is_some_and(|f| state::has_state(&f.folder));
         // Once all are begun, one whose folder is removed is not missing.
         if list.slides.iter().all(|s| s.columns.is_empty() && begun(&s.name)) {
             let _ = std::fs::remove_file(path);

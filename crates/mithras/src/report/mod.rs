@@ -24,13 +24,13 @@ pub use crate::batch::{Results, ResultsError, finished_results as results, is_bo
 pub use assign::{AssignError, assign};
 pub use at_point::{AtPoint, PointError, at_point};
 pub use cases::{
-    CASE_COLUMNS, CaseCount, CaseLine, DENSITY_RULE, HOTSPOT_RULE, PlacedOn, Unfinished, case_of,
+    CASE_COLUMNS, CaseCount, CaseLine, DENSITY_RULE, HOTSPOT_RULE, PlacedOn, Unfinished, case_name,
     cases, one_reviewer, written_columns,
 };
 pub use counts::counts;
 pub use error::ReportError;
 pub use gather::{check_alike, gather, write};
-pub use gathered::gathered_from;
+pub use gathered::gathered_runs;
 pub use record::{RunRecord, Workers, begin};
 pub use reviewed::{PlacedCount, Reviewed};
 pub use run_file::RunFile;

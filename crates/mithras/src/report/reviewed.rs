@@ -92,7 +92,7 @@ struct Kept {
     reviewed_sha256: Option<String>,
 }
 
-fn digest_of(reviewed: &Reviewed) -> Option<String> {
+fn digest_reviewed(reviewed: &Reviewed) -> Option<String> {
     Some(sha256(serde_json::to_vec(reviewed).ok()?))
 }
 
@@ -132,7 +132,7 @@ impl Reviewed {
         }
         let kept: Kept = base::json::read_schema(&path, SCHEMA)
             .map_err(|e| ReportError::Read { path: path.clone(), reason: e.to_string() })?;
-        let (written, now) = (&kept.reviewed_sha256, digest_of(&kept.reviewed));
+        let (written, now) = (&kept.reviewed_sha256, digest_reviewed(&kept.reviewed));
         if let Some((written, now)) = written.as_ref().zip(now).filter(|(a, b)| *a != b) {
             let (path, written) = (path, written.clone());
             return Err(ReportError::Recount { path, written, now });
@@ -146,7 +146,7 @@ impl Reviewed {
     /// The file system's.
     pub fn write(self, folder: &Path) -> Result<(), ReportError> {
         let counts_sha256 = digest_of_counts(folder)?;
-        let reviewed_sha256 = self.read_back().as_ref().and_then(digest_of);
+        let reviewed_sha256 = self.read_back().as_ref().and_then(digest_reviewed);
         let kept = Kept { schema: SCHEMA.into(), counts_sha256, reviewed: self, reviewed_sha256 };
         let (path, bytes) = (folder.join(FILE), base::json::pretty(&kept));
         Ok(base::file::write_with(&path, &bytes, base::file::Access::Private)?)

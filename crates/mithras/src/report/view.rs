@@ -137,7 +137,7 @@ impl<'a> SlideView<'a> {
     }
 
     /// Figures per 20 mm2 of a region.
-    pub(super) fn density_of(&self, region: &RegionCount) -> String {
+    pub(super) fn density_text(&self, region: &RegionCount) -> String {
         per_20_mm2(region.density_per_20_mm2)
     }
 
@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slide_is_found_from_the_page_wherever_it_lies() {
+    fn a_slide_is_found_from_the_page_wherever_it_is() {
         let base = tempfile::tempdir().unwrap();
         let at = |name: &str| {
             let folder = base.path().join(name);

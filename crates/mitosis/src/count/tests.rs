@@ -120,7 +120,7 @@ fn density_leaves_out_what_was_not_read() {
 }
 
 #[test]
-fn refuses_what_is_no_area_or_place() {
+fn refuses_what_is_not_an_area_or_place() {
     let r = resolution(0.25, 0.25);
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         assert!(matches!(Count::new(&[], &r, Mm2(bad), Mm2(0.0)), Err(CountError::NoArea(_))));

@@ -131,7 +131,7 @@ fn the_radius_belongs_to_the_disc() {
 }
 
 #[test]
-fn what_is_undefined_is_said() {
+fn what_is_undefined_is_reported() {
     let none = Tally::default();
     assert_eq!((none.precision(), none.recall(), none.f1()), (None, None, None));
     let nothing_found = Tally { tp: 0, fp: 0, fn_: 3 };
@@ -293,7 +293,7 @@ fn the_pair_is_chosen_over_the_folds_together() {
 }
 
 #[test]
-fn calibration_says_why_not() {
+fn calibration_states_why_it_fails() {
     let one = |c| [Fold { name: "a".into(), cases: vec![c] }];
     let nothing_there = one(case(vec![], vec![((0.0, 0.0), 9, 9)], true));
     let err = calibrate(&nothing_there, PAPER_RADIUS, Rule::Midog).unwrap_err();

@@ -28,7 +28,7 @@ impl Encoder for ResNet {
         self.layers.iter().map(Vec::len).sum::<usize>() + 2
     }
 
-    fn layer_of(&self, name: &str) -> usize {
+    fn layer_index(&self, name: &str) -> usize {
         if name.starts_with("conv1") || name.starts_with("bn1") {
             return 0;
         }
@@ -62,7 +62,7 @@ impl Encoder for ResNetV2 {
         self.stages.iter().map(Vec::len).sum::<usize>() + 2
     }
 
-    fn layer_of(&self, name: &str) -> usize {
+    fn layer_index(&self, name: &str) -> usize {
         if ["norm0.", "conv.", "norm1."].iter().any(|s| name.starts_with(s)) {
             return 0;
         }
@@ -98,7 +98,7 @@ impl Encoder for Swin {
         self.blocks() + 2
     }
 
-    fn layer_of(&self, name: &str) -> usize {
+    fn layer_index(&self, name: &str) -> usize {
         if name.starts_with("patch_embed") {
             return 0;
         }

@@ -53,7 +53,7 @@ pub fn layer_decay_groups(
         decay,
         encoder.layers(),
         |n| encoder.no_decay(n),
-        |n| encoder.layer_of(n),
+        |n| encoder.layer_index(n),
     )
 }
 

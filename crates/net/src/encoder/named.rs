@@ -44,7 +44,7 @@ impl Encoder for Named<Vit> {
         self.net.blocks.len() + 2
     }
 
-    fn layer_of(&self, name: &str) -> usize {
+    fn layer_index(&self, name: &str) -> usize {
         let stem = ["cls_token", "reg_token", "pos_embed", "patch_embed", "norm_pre"];
         if stem.iter().any(|s| name.starts_with(s)) {
             0
@@ -91,7 +91,7 @@ impl Encoder for Named<EfficientNet> {
         self.blocks() + 2
     }
 
-    fn layer_of(&self, name: &str) -> usize {
+    fn layer_index(&self, name: &str) -> usize {
         if name.starts_with("conv_stem") || name.starts_with("bn1") {
             return 0;
         }

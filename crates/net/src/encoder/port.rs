@@ -35,7 +35,7 @@ pub trait Encoder: Send {
     fn layers(&self) -> usize;
 
     /// The layer of a parameter (name relative to the encoder).
-    fn layer_of(&self, name: &str) -> usize;
+    fn layer_index(&self, name: &str) -> usize;
 
     /// Parameters free of weight decay next to the one-dimensional ones (timm's
     /// `no_weight_decay`).

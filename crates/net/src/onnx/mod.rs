@@ -17,7 +17,7 @@ use crate::unet::EfficientUnet;
 
 pub use self::count::multiply_accumulates;
 pub use self::run::Program;
-pub use self::unfold::{classes_of, unfold_classifier, unfold_unet};
+pub use self::unfold::{count_classes, unfold_classifier, unfold_unet};
 pub use encoders::onnx::{ExportOptions, MOST_BYTES, WeightKind, check_size};
 pub use proto;
 

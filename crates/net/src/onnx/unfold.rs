@@ -60,7 +60,7 @@ pub fn unfold_classifier(
 ///
 /// # Errors
 /// [`NetError::Encoder`] of a file that is not read or no ONNX, gives no probabilities, or of more than 32,768 classes.
-pub fn classes_of(file: &Path) -> Result<i64> {
+pub fn count_classes(file: &Path) -> Result<i64> {
     let graph = read(file)?.1;
     let probability = graph.output.first().and_then(|o| o.r#type.as_ref()?.tensor_type.as_ref());
     match probability.and_then(|t| t.shape.as_ref()).map(|s| &s.dim[..]) {
@@ -118,7 +118,7 @@ fn unfold(
 
 /// Every variable of the network has its place in an export; of a transformer some are folded for good.
 fn all_kept(file: &Path, vs: &VarStore, parts: &[Part]) -> Result<()> {
-    let kept: HashSet<String> = parts.iter().flat_map(tensors_of).collect();
+    let kept: HashSet<String> = parts.iter().flat_map(tensor_names).collect();
     let lost = vs.variables().into_keys().filter(|name| !kept.contains(name));
     let mut problems: Vec<String> = lost.collect();
     problems.sort();
@@ -241,7 +241,7 @@ fn copied(network: &HashMap<String, Tensor>, name: &str, value: &Tensor) -> Resu
 }
 
 /// Names of the tensors that a part of the file is made of.
-fn tensors_of(part: &Part) -> Vec<String> {
+fn tensor_names(part: &Part) -> Vec<String> {
     let norm = |n: &NormPart| {
         ["weight", "bias", "running_mean", "running_var"].map(|leaf| format!("{}.{leaf}", n.name))
     };

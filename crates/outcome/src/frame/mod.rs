@@ -51,6 +51,8 @@ pub struct Roles {
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
     pub survival: Survival,
+    /// Times as the table has them: those that differ by rounding are not made equal.
+    times: Vec<f64>,
     /// Row-major.
     pub x: Vec<f64>,
     pub names: Vec<String>,
@@ -82,6 +84,151 @@ enum Coding {
     Levels(Vec<String>),
 }
 
+/// The columns in use, by their part.
+struct Columns {
+    time: usize,
+    event: usize,
+    events: Events,
+    covariates: Vec<usize>,
+    groups: Vec<usize>,
+    strata: Vec<usize>,
+    cluster: Option<usize>,
+    weights: Option<usize>,
+    patient: Option<usize>,
+}
+
+impl Columns {
+    fn find(table: &Table, roles: &Roles, notes: &mut Vec<String>) -> Result<Self> {
+        check_names(roles)?;
+        if let Some((start, stop)) = roles.time.split_once(',')
+            && !table.names().contains(&roles.time)
+        {
+            let reason = format!(
+                "times from entry to exit ('{start}', '{stop}': left truncation, covariates that \
+                 change) are not supported; name one column of times since a common origin"
+            );
+            return Err(Error::Content { path: table.path().to_owned(), reason, setting: None });
+        }
+        let all = |names: &[String]| -> Result<Vec<usize>> {
+            names.iter().map(|n| table.column(n)).collect()
+        };
+        let one = |name: &Option<String>| name.as_deref().map(|c| table.column(c)).transpose();
+        let (time, event) = (table.column(&roles.time)?, table.column(&roles.event)?);
+        let events = Events::read(table, event, roles.event_value.as_deref(), notes)?;
+        let covariates = all(&roles.covariates)?;
+        let (groups, strata) = (all(&roles.groups)?, all(&roles.strata)?);
+        all(&roles.categorical)?;
+        let (cluster, weights) = (one(&roles.cluster)?, one(&roles.weights)?);
+        let patient = one(&roles.patient)?;
+        if patient.is_some() && cluster.is_some() {
+            let reason =
+                "one row per patient leaves no clusters: name patients or clusters, not both";
+            return Err(Error::plan(Setting::Patient, reason));
+        }
+        Ok(Self { time, event, events, covariates, groups, strata, cluster, weights, patient })
+    }
+
+    fn used(&self) -> BTreeSet<usize> {
+        let several = [&self.covariates, &self.groups, &self.strata].into_iter().flatten().copied();
+        let single = [self.cluster, self.weights, self.patient].into_iter().flatten();
+        [self.time, self.event].into_iter().chain(several).chain(single).collect()
+    }
+
+    /// Whether a cell is as good as missing.
+    fn is_gap(&self, table: &Table, row: usize, column: usize) -> bool {
+        table.cell(row, column).is_none()
+            || (column == self.event && self.events.is_open(table, row))
+    }
+
+    /// What becomes of each of them where a patient is one row.
+    fn parts(&self, patient: usize) -> patients::Parts<'_> {
+        patients::Parts {
+            patient,
+            time: self.time,
+            event: self.event,
+            combined: self.covariates.iter().chain(&self.groups).copied().collect(),
+            same: self.strata.iter().copied().chain(self.weights).collect(),
+            events: &self.events,
+        }
+    }
+}
+
+/// Refuses a column with two parts.
+fn check_names(roles: &Roles) -> Result<()> {
+    let mut seen = BTreeSet::from([&roles.time, &roles.event]);
+    match roles.covariates.iter().chain(&roles.groups).find(|name| !seen.insert(*name)) {
+        Some(name) => {
+            let reason = format!("column '{name}' is named twice among time, event and covariates");
+            Err(Error::plan(Setting::Covariates, reason))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Leaves out rows with a gap in one of the columns; adds the gaps of each column in the whole table to `dropped`.
+fn drop_incomplete(
+    table: &Table,
+    rows: &mut Vec<usize>,
+    columns: &BTreeSet<usize>,
+    gap: impl Fn(usize, usize) -> bool,
+    dropped: &mut BTreeMap<String, usize>,
+    notes: &mut Vec<String>,
+) -> Result<()> {
+    for &j in columns {
+        notes.extend(missing_words(table, j));
+        let gaps = (0..table.len()).filter(|&row| gap(row, j)).count();
+        if gaps > 0 {
+            dropped.insert(table.names()[j].clone(), gaps);
+        }
+    }
+    rows.retain(|&row| !columns.iter().any(|&j| gap(row, j)));
+    if rows.is_empty() {
+        let reason = format!("no row is complete; missing cells per column: {}", counts(dropped));
+        return Err(Error::Content { path: table.path().to_owned(), reason, setting: None });
+    }
+    if rows.len() < table.len() {
+        notes.push(format!(
+            "{} of {} rows dropped for missing values ({})",
+            table.len() - rows.len(),
+            table.len(),
+            counts(dropped)
+        ));
+    }
+    Ok(())
+}
+
+/// The independent units of rows.
+#[derive(Default)]
+struct Clusters {
+    codes: Option<Vec<usize>>,
+    /// "60 rows of 40 clusters", where clusters have several rows.
+    repeated: Option<String>,
+}
+
+impl Clusters {
+    fn read(table: &Table, rows: &[usize], column: usize) -> Self {
+        let (codes, names) = combine(table, rows, &[column]);
+        let repeated = (names.len() < rows.len())
+            .then(|| format!("{} of {}", Many(rows.len(), "row"), Many(names.len(), "cluster")));
+        Self { codes: Some(codes), repeated }
+    }
+}
+
+/// The numbers of a column, each of which has to be `valid`.
+fn numbers(
+    table: &Table,
+    rows: &[usize],
+    column: usize,
+    valid: impl Fn(f64) -> bool,
+    fault: impl Fn(f64) -> String,
+) -> Result<Vec<f64>> {
+    let number = |&row: &usize| match table.number(row, column)? {
+        v if valid(v) => Ok(v),
+        v => Err(table.wrong(row, column, fault(v))),
+    };
+    rows.iter().map(number).collect()
+}
+
 impl Frame {
     /// Picks the complete rows and codes them, for a model of all covariates.
     pub fn new(table: &Table, roles: &Roles) -> Result<Self> {
@@ -96,89 +243,16 @@ impl Frame {
     }
 
     /// The same of rows each of which may be `independent`: one patient each.
-    #[expect(
-        clippy::too_many_lines,
-        reason = "one pass over the columns; every refusal names its row"
-    )]
     fn of_rows(table: &Table, roles: &Roles, independent: bool) -> Result<Self> {
-        let mut seen = BTreeSet::from([&roles.time, &roles.event]);
-        for name in roles.covariates.iter().chain(&roles.groups) {
-            if !seen.insert(name) {
-                let reason =
-                    format!("column '{name}' is named twice among time, event and covariates");
-                return Err(Error::plan(Setting::Covariates, reason));
-            }
-        }
-        let at = |names: &[String]| -> Result<Vec<usize>> {
-            names.iter().map(|n| table.column(n)).collect()
-        };
-        if let Some((start, stop)) = roles.time.split_once(',')
-            && !table.names().contains(&roles.time)
-        {
-            let reason = format!(
-                "times from entry to exit ('{start}', '{stop}': left truncation, covariates that \
-                 change) are not supported; name one column of times since a common origin"
-            );
-            return Err(Error::Content { path: table.path().to_owned(), reason, setting: None });
-        }
-        let (time, event) = (table.column(&roles.time)?, table.column(&roles.event)?);
         let mut notes = Vec::new();
-        let events = Events::read(table, event, roles.event_value.as_deref(), &mut notes)?;
-        let covariates = at(&roles.covariates)?;
-        let groups = at(&roles.groups)?;
-        let strata = at(&roles.strata)?;
-        at(&roles.categorical)?;
-        let cluster = roles.cluster.as_deref().map(|c| table.column(c)).transpose()?;
-        let weights = roles.weights.as_deref().map(|c| table.column(c)).transpose()?;
-        let patient = roles.patient.as_deref().map(|c| table.column(c)).transpose()?;
-        if patient.is_some() && cluster.is_some() {
-            let reason =
-                "one row per patient leaves no clusters: name patients or clusters, not both";
-            return Err(Error::plan(Setting::Patient, reason));
-        }
-        let used: Vec<usize> = [time, event]
-            .into_iter()
-            .chain([&covariates, &groups, &strata].into_iter().flatten().copied())
-            .chain(cluster)
-            .chain(weights)
-            .chain(patient)
-            .collect();
-        for &j in used.iter().collect::<BTreeSet<_>>() {
-            notes.extend(missing_words(table, j));
-        }
-        let mut dropped = BTreeMap::new();
-        let mut rows = Vec::new();
-        for row in 0..table.len() {
-            let gap = |j: &usize| {
-                table.cell(row, *j).is_none() || (*j == event && events.is_open(table, row))
-            };
-            let gaps: BTreeSet<usize> = used.iter().copied().filter(gap).collect();
-            for &j in &gaps {
-                *dropped.entry(table.names()[j].clone()).or_insert(0) += 1;
-            }
-            if gaps.is_empty() {
-                rows.push(row);
-            }
-        }
-        if rows.is_empty() {
-            let reason =
-                format!("no row is complete; missing cells per column: {}", counts(&dropped));
-            return Err(Error::Content { path: table.path().to_owned(), reason, setting: None });
-        }
-        if rows.len() < table.len() {
-            notes.push(format!(
-                "{} of {} rows dropped for missing values ({})",
-                table.len() - rows.len(),
-                table.len(),
-                counts(&dropped)
-            ));
-        }
-        if let Some(patient) = patient {
+        let columns = Columns::find(table, roles, &mut notes)?;
+        let gap = |row, j| columns.is_gap(table, row, j);
+        let (mut rows, mut dropped) = ((0..table.len()).collect(), BTreeMap::new());
+        drop_incomplete(table, &mut rows, &columns.used(), gap, &mut dropped, &mut notes)?;
+        if let Some(patient) = columns.patient {
             notes.extend(levels::patients_apart(table, &rows, patient));
-            let combined = covariates.iter().chain(&groups).copied().collect();
-            let same = strata.iter().copied().chain(weights).collect();
-            let parts = patients::Parts { patient, time, event, combined, same, events: &events };
-            let each = patients::one_row_each(table, roles, &rows, &parts, &mut notes)?;
+            let each =
+                patients::one_row_each(table, roles, &rows, &columns.parts(patient), &mut notes)?;
             let alone = Roles { patient: None, event_value: None, ..roles.clone() };
             let mut frame = Self::of_rows(&each, &alone, true)?;
             notes.append(&mut frame.notes);
@@ -190,48 +264,37 @@ impl Frame {
             patients::check_repeats(table, roles, &rows, &mut notes)?;
         }
         notes.extend(patients::copies(table, &rows));
-        for &j in groups.iter().chain(&strata) {
+        for &j in columns.groups.iter().chain(&columns.strata) {
             notes.extend(
                 levels::spellings(table, &rows, j).map(|all| levels::apart(table, j, &all)),
             );
             notes.extend(levels::doubtful(table, &rows, j));
         }
-        let survival = outcomes(table, &rows, time, &events, &mut notes)?;
-        let (x, names, terms) = design(table, &rows, &covariates, roles, &mut notes)?;
-        let (group, group_names) = combine(table, &rows, &groups);
-        let (strata_codes, strata_names) = combine(table, &rows, &strata);
-        let (cluster, clusters) = match cluster {
-            Some(j) => {
-                let (codes, names) = combine(table, &rows, &[j]);
-                (Some(codes), names)
-            }
-            None => (None, Vec::new()),
-        };
-        let repeated = (cluster.is_some() && clusters.len() < rows.len())
-            .then(|| format!("{} of {}", Many(rows.len(), "row"), Many(clusters.len(), "cluster")));
-        let weights = weights
-            .map(|j| {
-                rows.iter()
-                    .map(|&row| match table.number(row, j)? {
-                        w if w > 0.0 => Ok(w),
-                        w => Err(table.wrong(row, j, format!("weight {w} is not > 0"))),
-                    })
-                    .collect::<Result<Vec<f64>>>()
-            })
-            .transpose()?;
+        let negative = |t| format!("time {t} is negative");
+        let times = numbers(table, &rows, columns.time, |t| t >= 0.0, negative)?;
+        let happened = rows.iter().map(|&r| columns.events.happened(table, r));
+        let happened = happened.collect::<Result<Vec<_>>>()?;
+        let survival = outcomes(table, columns.time, &times, &happened, &mut notes)?;
+        let design = Design::read(table, &rows, &columns.covariates, roles, &mut notes)?;
+        let (group, group_names) = combine(table, &rows, &columns.groups);
+        let (strata, strata_names) = combine(table, &rows, &columns.strata);
+        let clusters = columns.cluster.map(|j| Clusters::read(table, &rows, j)).unwrap_or_default();
+        let not_positive = |w| format!("weight {w} is not > 0");
+        let weights = |j| numbers(table, &rows, j, |w| w > 0.0, not_positive);
         Ok(Self {
             survival,
-            x,
-            names,
-            terms,
+            times,
+            x: design.x,
+            names: design.names,
+            terms: design.terms,
             term_names: roles.covariates.clone(),
             group,
             group_names,
-            strata: (!strata.is_empty()).then_some(strata_codes),
+            strata: (!columns.strata.is_empty()).then_some(strata),
             strata_names,
-            cluster,
-            repeated,
-            weights,
+            cluster: clusters.codes,
+            repeated: clusters.repeated,
+            weights: columns.weights.map(weights).transpose()?,
             complete: rows.len(),
             rows,
             dropped,
@@ -241,12 +304,64 @@ impl Frame {
         })
     }
 
+    /// The rows of this frame of `table` and `roles` that have further covariates, too; these come first. No number is
+    /// read again. The notes are those on the covariates and on the rows that are left.
+    pub fn with_covariates(
+        &self,
+        table: &Table,
+        roles: &Roles,
+        covariates: &[String],
+    ) -> Result<Self> {
+        let term_names = [covariates, &roles.covariates[..]].concat();
+        let roles = &Roles { covariates: term_names.clone(), ..roles.clone() };
+        check_names(roles)?;
+        let columns = covariates.iter().map(|c| table.column(c)).collect::<Result<Vec<_>>>()?;
+        let (mut rows, mut dropped) = (self.rows.clone(), self.dropped.clone());
+        let mut notes = Vec::new();
+        let gap = |row, j| table.cell(row, j).is_none();
+        let used = columns.iter().copied().collect();
+        drop_incomplete(table, &mut rows, &used, gap, &mut dropped, &mut notes)?;
+        // Both lists of rows ascend.
+        let kept: Vec<usize> =
+            (0..self.rows.len()).filter(|&i| rows.binary_search(&self.rows[i]).is_ok()).collect();
+        let part = self.select(&kept)?;
+        patients::check_repeats(table, roles, &rows, &mut notes)?;
+        notes.extend(patients::copies(table, &rows));
+        let time = table.column(&roles.time)?;
+        let survival = outcomes(table, time, &part.times, part.survival.event(), &mut notes)?;
+        let added = Design::read(table, &rows, &columns, roles, &mut notes)?;
+        for j in 0..part.names.len() {
+            let column = table.column(&part.term_names[part.terms[j]])?;
+            notes.extend(levels::coded(table, column, &part.values(j)));
+        }
+        let cluster = roles.cluster.as_deref().map(|c| table.column(c)).transpose()?;
+        let clusters = cluster.map(|j| Clusters::read(table, &rows, j)).unwrap_or_default();
+        let (p, q) = (added.names.len(), part.names.len());
+        let row = |i: usize| [&added.x[i * p..(i + 1) * p], &part.x[i * q..(i + 1) * q]].concat();
+        Ok(Self {
+            survival,
+            x: (0..rows.len()).flat_map(row).collect(),
+            names: [added.names, part.names].concat(),
+            terms: [added.terms, part.terms.iter().map(|t| covariates.len() + t).collect()]
+                .concat(),
+            term_names,
+            cluster: clusters.codes,
+            repeated: clusters.repeated,
+            complete: rows.len(),
+            rows,
+            dropped,
+            notes,
+            ..part
+        })
+    }
+
     /// The same of these rows alone, in their order.
     pub fn select(&self, rows: &[usize]) -> Result<Self> {
         let p = self.names.len();
         let pick = |all: &Vec<usize>| rows.iter().map(|&r| all[r]).collect::<Vec<_>>();
         Ok(Self {
             survival: self.survival.select(rows)?,
+            times: rows.iter().map(|&r| self.times[r]).collect(),
             x: rows.iter().flat_map(|&r| &self.x[r * p..(r + 1) * p]).copied().collect(),
             group: pick(&self.group),
             strata: self.strata.as_ref().map(pick),
@@ -346,26 +461,17 @@ fn missing_words(table: &Table, j: usize) -> Option<String> {
 
 fn outcomes(
     table: &Table,
-    rows: &[usize],
     time: usize,
-    events: &Events,
+    times: &[f64],
+    happened: &[bool],
     notes: &mut Vec<String>,
 ) -> Result<Survival> {
-    let mut times = Vec::with_capacity(rows.len());
-    for &row in rows {
-        let t = table.number(row, time)?;
-        if t < 0.0 {
-            return Err(table.wrong(row, time, format!("time {t} is negative")));
-        }
-        times.push(t);
-    }
-    notes.extend(levels::coded(table, time, &times));
-    let happened = rows.iter().map(|&r| events.happened(table, r)).collect::<Result<Vec<_>>>()?;
+    notes.extend(levels::coded(table, time, times));
     let zero = times.iter().filter(|&&t| t == 0.0).count();
     if zero > 0 {
         notes.push(format!("time 0 in {}, which are kept", Many(zero, "row")));
     }
-    let survival = Survival::new(&times, &happened)?;
+    let survival = Survival::new(times, happened)?;
     if survival.merged() > 0 {
         notes.push(format!(
             "{} times differ from another only by rounding and were made equal to it",
@@ -379,56 +485,65 @@ fn outcomes(
 /// events.
 const MOST_COEFFICIENTS: usize = 200;
 
-type Design = (Vec<f64>, Vec<String>, Vec<usize>);
+/// A design matrix.
+struct Design {
+    /// Row-major.
+    x: Vec<f64>,
+    names: Vec<String>,
+    /// Covariate of each column.
+    terms: Vec<usize>,
+}
 
-fn design(
-    table: &Table,
-    rows: &[usize],
-    covariates: &[usize],
-    roles: &Roles,
-    notes: &mut Vec<String>,
-) -> Result<Design> {
-    let mut columns: Vec<Vec<f64>> = Vec::new();
-    let (mut names, mut terms) = (Vec::new(), Vec::new());
-    for (term, &j) in covariates.iter().enumerate() {
-        let name = &table.names()[j];
-        match coding(table, rows, j, roles.categorical.contains(name))? {
-            Coding::Numeric => {
-                let numbers: Vec<f64> =
-                    rows.iter().map(|&r| table.number(r, j)).collect::<Result<_>>()?;
-                notes.extend(levels::coded(table, j, &numbers));
-                columns.push(numbers);
-                names.push(name.clone());
-                terms.push(term);
-            }
-            Coding::Levels(levels) => {
-                if levels.len() == 1 {
-                    // Kept as a constant column: the fit then reports that it was left out.
-                    columns.push(vec![1.0; rows.len()]);
-                    names.push(format!("{name}{}", levels[0]));
+impl Design {
+    fn read(
+        table: &Table,
+        rows: &[usize],
+        covariates: &[usize],
+        roles: &Roles,
+        notes: &mut Vec<String>,
+    ) -> Result<Self> {
+        let mut columns: Vec<Vec<f64>> = Vec::new();
+        let (mut names, mut terms) = (Vec::new(), Vec::new());
+        for (term, &j) in covariates.iter().enumerate() {
+            let name = &table.names()[j];
+            match coding(table, rows, j, roles.categorical.contains(name))? {
+                Coding::Numeric => {
+                    let numbers: Vec<f64> =
+                        rows.iter().map(|&r| table.number(r, j)).collect::<Result<_>>()?;
+                    notes.extend(levels::coded(table, j, &numbers));
+                    columns.push(numbers);
+                    names.push(name.clone());
                     terms.push(term);
-                } else {
-                    notes.push(format!("'{name}' is categorical; reference '{}'", levels[0]));
                 }
-                match levels::spellings(table, rows, j) {
-                    Some(all) if roles.categorical.contains(name) => {
-                        notes.push(levels::apart(table, j, &all));
+                Coding::Levels(levels) => {
+                    if levels.len() == 1 {
+                        // Kept as a constant column: the fit then reports that it was left out.
+                        columns.push(vec![1.0; rows.len()]);
+                        names.push(format!("{name}{}", levels[0]));
+                        terms.push(term);
+                    } else {
+                        notes.push(format!("'{name}' is categorical; reference '{}'", levels[0]));
                     }
-                    Some(all) => return Err(levels::several(table, j, &all)),
-                    None => {}
-                }
-                notes.extend(levels::doubtful(table, rows, j));
-                for level in &levels[1..] {
-                    let is = |&r: &usize| f64::from(u8::from(table.cell(r, j) == Some(level)));
-                    columns.push(rows.iter().map(is).collect());
-                    names.push(format!("{name}{level}"));
-                    terms.push(term);
+                    match levels::spellings(table, rows, j) {
+                        Some(all) if roles.categorical.contains(name) => {
+                            notes.push(levels::apart(table, j, &all));
+                        }
+                        Some(all) => return Err(levels::several(table, j, &all)),
+                        None => {}
+                    }
+                    notes.extend(levels::doubtful(table, rows, j));
+                    for level in &levels[1..] {
+                        let is = |&r: &usize| f64::from(u8::from(table.cell(r, j) == Some(level)));
+                        columns.push(rows.iter().map(is).collect());
+                        names.push(format!("{name}{level}"));
+                        terms.push(term);
+                    }
                 }
             }
         }
+        let x = (0..rows.len()).flat_map(|i| columns.iter().map(move |c| c[i])).collect();
+        Ok(Self { x, names, terms })
     }
-    let x = (0..rows.len()).flat_map(|i| columns.iter().map(move |c| c[i])).collect();
-    Ok((x, names, terms))
 }
 
 /// Different numbers that a column of texts may hold besides: codes of a category.

@@ -122,8 +122,8 @@ pub(super) fn copies(table: &Table, rows: &[usize]) -> Option<String> {
         format!(
             "{} repeated in every cell, each counted again; the first is row {}, a copy of row {}",
             Many(again.len(), "row"),
-            table.origin_of(row) + 1,
-            table.origin_of(known) + 1
+            table.row_in_file(row) + 1,
+            table.row_in_file(known) + 1
         )
     })
 }

@@ -59,23 +59,27 @@ pub fn study(clinical: &Table, plan: &StudyPlan) -> Result<Study> {
     analyse(clinical, plan, joined).map_err(|e| apart.unwrap_or(e))
 }
 
-fn roles(plan: &StudyPlan, covariates: Vec<String>) -> Roles {
+/// The parts of columns in models of `covariates` and both counts.
+fn roles(plan: &StudyPlan, covariates: &[String]) -> Roles {
+    let counts = FEATURES.map(|(key, _)| key.to_owned());
     Roles {
         time: plan.time.clone(),
         event: plan.event.clone(),
         event_value: plan.event_value.clone(),
         categorical: plan.categorical.clone(),
         cluster: Some(PATIENT.into()),
-        covariates,
+        covariates: [covariates, &counts].concat(),
         ..Roles::default()
     }
 }
 
 /// A frame of these covariates and both counts, with times in the reported unit.
 fn frame(plan: &StudyPlan, table: &Table, covariates: &[String]) -> Result<Frame> {
-    let mut all = covariates.to_vec();
-    all.extend(FEATURES.map(|(key, _)| key.to_owned()));
-    let mut frame = Frame::read(table, &roles(plan, all))?;
+    reported(plan, table, Frame::read(table, &roles(plan, covariates))?)
+}
+
+/// A frame with times in the reported unit, and with columns in its notes as the user calls them.
+fn reported(plan: &StudyPlan, table: &Table, mut frame: Frame) -> Result<Frame> {
     // A model has one of the counts.
     frame.allows(table, frame.names.len() - 1)?;
     let patient = plan.patient.as_deref().unwrap_or(&plan.join.1);
@@ -88,11 +92,15 @@ fn frame(plan: &StudyPlan, table: &Table, covariates: &[String]) -> Result<Frame
 }
 
 impl Cases {
+    /// Every number is read once: models with covariates have the outcomes and counts of those without.
     fn of_slides(plan: &StudyPlan, table: Table) -> Result<Self> {
         let counts = frame(plan, &table, &[])?;
         let adjusted = match plan.covariates.as_slice() {
             [] => None,
-            covariates => Some(frame(plan, &table, covariates)?),
+            covariates => {
+                let all = counts.with_covariates(&table, &roles(plan, &[]), covariates)?;
+                Some(reported(plan, &table, all)?)
+            }
         };
         Ok(Self { unit: SLIDES, table, counts, adjusted })
     }
@@ -530,7 +538,7 @@ mod tests {
         study(&table("clinical.csv", &clinical), &plan).unwrap()
     }
 
-    fn tests_of(s: &Study) -> Vec<(f64, f64)> {
+    fn p_value_pairs(s: &Study) -> Vec<(f64, f64)> {
         s.p_values.iter().map(|t| (t.p, t.p_holm)).collect()
     }
 
@@ -548,8 +556,12 @@ mod tests {
         let count = |p: usize, _: usize| ((p * p * 5 + 3 * p) % 23) as f64;
         let (one, three) = (studied(1, count), studied(3, count));
         assert_eq!((one.slides, three.slides, three.patients), (PATIENTS, 3 * PATIENTS, PATIENTS));
-        assert_eq!(tests_of(&one).len(), 6, "Cox, log-rank and likelihood ratio of two counts");
-        assert_eq!(tests_of(&one), tests_of(&three));
+        assert_eq!(
+            p_value_pairs(&one).len(),
+            6,
+            "Cox, log-rank and likelihood ratio of two counts"
+        );
+        assert_eq!(p_value_pairs(&one), p_value_pairs(&three));
         assert!(three.p_values.iter().all(|t| t.test.contains("patients (max)")));
         for (a, b) in one.features.iter().zip(&three.features) {
             let (la, lb) = (a.logrank.as_ref().unwrap(), b.logrank.as_ref().unwrap());
@@ -587,7 +599,7 @@ mod tests {
             note(&some).as_deref(),
             Some("2 of 24 patients have no outcome and are left out")
         );
-        assert_ne!(tests_of(&all), tests_of(&some));
+        assert_ne!(p_value_pairs(&all), p_value_pairs(&some));
     }
 
     /// As for the counts under study, both resamples: slides, and patients.
@@ -624,7 +636,7 @@ mod tests {
                 format!("slide,hotspot_count,density,not_counted\n{}", rows.collect::<String>());
             plan.methods[0].table = table("cases.csv", &text);
         };
-        let lost = study_of(|p| ["train", "test"][p % 2], some_age, change, &[]).unwrap();
+        let lost = try_study(|p| ["train", "test"][p % 2], some_age, change, &[]).unwrap();
         let warning = "12 cases with slides that were not counted (not_counted): their counts are lower bounds";
         assert!(lost.warnings.iter().any(|w| w == warning), "{:?}", lost.warnings);
         assert_eq!((lost.not_counted, no_areas.not_counted), (12, 0));
@@ -635,13 +647,13 @@ mod tests {
             plan.methods[0].table = table("counts.csv", &text);
             plan.patient_rule = PatientRule::Sum;
         };
-        let refused = study_of(|p| ["train", "test"][p % 2], some_age, sum, &[]).unwrap_err();
+        let refused = try_study(|p| ["train", "test"][p % 2], some_age, sum, &[]).unwrap_err();
         assert!(refused.to_string().contains("do not add up"), "{refused}");
     }
 
     /// Patients whose highest counts are all one: nothing to test, and no test of slides in its place.
     #[test]
-    fn no_test_of_slides_stands_in_for_one_of_patients() {
+    fn no_test_of_slides_replaces_one_of_patients() {
         let s = studied(2, |p, s| if s == 0 { 9.0 } else { ((p * 5) % 8) as f64 });
         let hotspot = &s.features[0];
         let slides = hotspot.cox.as_ref().unwrap().lrt.p;
@@ -652,7 +664,7 @@ mod tests {
     }
 
     /// A study of 24 patients with one slide each, whose part and age may be changed.
-    fn study_of(
+    fn try_study(
         part: impl Fn(usize) -> &'static str,
         age: impl Fn(usize) -> String,
         change: impl Fn(&mut StudyPlan),
@@ -680,7 +692,7 @@ mod tests {
 
     #[test]
     fn the_training_subset_has_one_spelling_and_no_empty_cells() {
-        let parts = |all: [&'static str; 3]| study_of(move |p| all[p % 3], some_age, |_| (), &[]);
+        let parts = |all: [&'static str; 3]| try_study(move |p| all[p % 3], some_age, |_| (), &[]);
         let refused = parts(["train", "Train", "test"]).unwrap_err().to_string();
         for words in ["column 'part', row 2", "('Train', 'train'); make them one"] {
             assert!(refused.contains(words), "{words}: {refused}");
@@ -701,7 +713,7 @@ mod tests {
     fn codes_of_the_clinical_table_are_not_those_of_the_counts() {
         let age = |p: usize| if p.is_multiple_of(6) { "15.0".to_owned() } else { some_age(p) };
         let part = |p: usize| ["train", "test"][p % 2];
-        let coded = study_of(part, age, |_| (), &["15"]).unwrap();
+        let coded = try_study(part, age, |_| (), &["15"]).unwrap();
         // An age of 15.0 is the code; a hotspot of 15 figures is a count.
         assert_eq!(coded.slides, PATIENTS);
         assert_eq!(coded.features[0].adjusted.as_ref().unwrap().full.n, PATIENTS - 4);
@@ -710,7 +722,7 @@ mod tests {
     #[test]
     fn a_horizon_is_within_the_follow_up() {
         let part = |p: usize| ["train", "test"][p % 2];
-        let at = |h: f64| study_of(part, some_age, |plan| plan.horizon = Some(h), &[]);
+        let at = |h: f64| try_study(part, some_age, |plan| plan.horizon = Some(h), &[]);
         for (horizon, words) in [
             (0.0, "the horizon 0 is not a positive number"),
             (-3.0, "not a positive number"),

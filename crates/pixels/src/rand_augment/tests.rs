@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::*;
-use crate::rng_of;
+use crate::sample_rng;
 
 #[derive(Deserialize)]
 struct Case {
@@ -65,7 +65,7 @@ fn the_policy_is_read_as_timm_writes_it() {
 fn draws_are_even_and_seeded() {
     let policy = RandAugment::try_from("rand-m9-mstd0.5-inc1".to_string()).unwrap();
     let tile = picture(12, 12);
-    let draw = |i| policy.apply(&tile, &mut rng_of(3, i));
+    let draw = |i| policy.apply(&tile, &mut sample_rng(3, i));
     assert_eq!(draw(5), draw(5));
     // Both operations are left out a quarter of the time.
     let same = (0..800).filter(|&i| draw(i) == tile).count();

@@ -181,8 +181,13 @@ fn blur(tile: &mut RgbTile, kernel: usize, sigma: f64) {
     }
 }
 
-/// Weights of one output place: first source place and 22-bit weights.
-type Taps = (usize, Vec<i32>);
+/// What one output place is made of.
+struct Taps {
+    /// First source place.
+    start: usize,
+    /// 22-bit weights of it and the places after it.
+    weights: Vec<i32>,
+}
 
 const BITS: u32 = 22;
 
@@ -198,7 +203,7 @@ fn taps(from: usize, to: usize) -> Vec<Taps> {
             let weight = |x: usize| (1.0 - ((x as f64 - centre + 0.5) / support).abs()).max(0.0);
             let sum: f64 = (lo..hi).map(weight).sum();
             let fixed = |x| (weight(x) * (1.0 / sum) * f64::from(1 << BITS) + 0.5) as i32;
-            (lo, (lo..hi).map(fixed).collect())
+            Taps { start: lo, weights: (lo..hi).map(fixed).collect() }
         })
         .collect()
 }
@@ -214,9 +219,9 @@ pub(super) fn resize(tile: &RgbTile, width: usize, height: usize) -> RgbTile {
     let columns = taps(tile.width, width);
     for (line, out) in tile.data.chunks_exact(3 * tile.width).zip(wide.chunks_exact_mut(3 * width))
     {
-        for (px, (lo, weights)) in out.chunks_exact_mut(3).zip(&columns) {
+        for (px, Taps { start, weights }) in out.chunks_exact_mut(3).zip(&columns) {
             let mut sum = [HALF; 3];
-            for (from, w) in line[3 * lo..].chunks_exact(3).zip(weights) {
+            for (from, w) in line[3 * start..].chunks_exact(3).zip(weights) {
                 for c in 0..3 {
                     sum[c] += i32::from(from[c]) * w;
                 }
@@ -228,9 +233,9 @@ pub(super) fn resize(tile: &RgbTile, width: usize, height: usize) -> RgbTile {
     }
     let mut data = vec![0u8; 3 * width * height];
     let mut sums = vec![HALF; 3 * width];
-    for (out, (lo, weights)) in data.chunks_exact_mut(3 * width).zip(taps(tile.height, height)) {
+    for (out, row) in data.chunks_exact_mut(3 * width).zip(taps(tile.height, height)) {
         sums.fill(HALF);
-        for (line, w) in wide[3 * width * lo..].chunks_exact(3 * width).zip(weights) {
+        for (line, w) in wide[3 * width * row.start..].chunks_exact(3 * width).zip(row.weights) {
             for (s, v) in sums.iter_mut().zip(line) {
                 *s += i32::from(*v) * w;
             }

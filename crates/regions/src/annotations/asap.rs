@@ -4,14 +4,16 @@
 //! an annotation outside every group goes by its name if that is a known word, and stays unresolved
 //! otherwise. A `PointSet` is one annotation per point.
 
-use super::collect::{Category, Collector, Place, Raw, broken, files_of, image_of, read_text};
+use super::collect::{
+    Category, Collector, Place, Raw, annotated_image, broken, list_files, read_text,
+};
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions};
 use std::collections::HashMap;
 use std::path::Path;
 
 pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, ImportError> {
     let mut c = Collector::new("asap", path, options);
-    for file in files_of(path, &["xml"])? {
+    for file in list_files(path, &["xml"])? {
         let text = read_text(&file)?;
         let doc = roxmltree::Document::parse(&text)
             .map_err(|e| broken(&file, format!("not valid XML ({e})")))?;
@@ -20,7 +22,7 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
             let reason = format!("no ASAP file: the root is <{}>", root.tag_name().name());
             return Err(broken(&file, reason));
         }
-        let name = image_of(&file);
+        let name = annotated_image(&file);
         let image =
             c.image_named(&name, || ImageEntry { name: name.clone(), ..ImageEntry::default() });
         let parents: HashMap<&str, &str> = root

@@ -43,8 +43,14 @@ impl BoxOrder {
 /// How far a figure's box may reach over the image's edge: half of the largest box in use.
 const OVERHANG_PX: f64 = 64.0;
 
-/// Four finite numbers and the image's size, where known.
-pub type Evidence = ([f64; 4], Option<(f64, f64)>);
+/// A box as a file has it.
+#[derive(Clone, Copy, Debug)]
+pub struct StatedBox {
+    /// Finite.
+    pub numbers: [f64; 4],
+    /// Width and height of its image, px, where known.
+    pub image: Option<(f64, f64)>,
+}
 
 /// Checks that the boxes of a file are written in the order of its format.
 ///
@@ -58,7 +64,7 @@ pub fn check_order(
     file: &Path,
     expected: BoxOrder,
     format: &str,
-    boxes: &[Evidence],
+    boxes: &[StatedBox],
 ) -> Result<(), ImportError> {
     let refuse = |reason: String| Err(ImportError::Boxes { file: file.into(), reason });
     let (mut only, mut only_other, mut both) = (0usize, 0usize, 0usize);
@@ -110,20 +116,20 @@ pub fn check_order(
     }
 }
 
-fn fits(order: BoxOrder, &(b, size): &Evidence) -> bool {
-    let [x0, y0, x1, y1] = order.corners(b);
+fn fits(order: BoxOrder, &StatedBox { numbers, image }: &StatedBox) -> bool {
+    let [x0, y0, x1, y1] = order.corners(numbers);
     let (w, h) = (x1 - x0, y1 - y0);
     if w <= 0.0 || h <= 0.0 {
         return false;
     }
     let over = |side: f64| (side / 2.0).min(OVERHANG_PX) + 1.0;
-    size.is_none_or(|(iw, ih)| x1 <= iw + over(w) && y1 <= ih + over(h))
+    image.is_none_or(|(iw, ih)| x1 <= iw + over(w) && y1 <= ih + over(h))
 }
 
 /// Whether two or more boxes all share one size.
-fn one_size(order: BoxOrder, boxes: &[Evidence]) -> bool {
-    let size = |e: &Evidence| {
-        let [x0, y0, x1, y1] = order.corners(e.0);
+fn one_size(order: BoxOrder, boxes: &[StatedBox]) -> bool {
+    let size = |b: &StatedBox| {
+        let [x0, y0, x1, y1] = order.corners(b.numbers);
         (x1 - x0, y1 - y0)
     };
     let Some(first) = boxes.first().map(size) else { return false };
@@ -143,7 +149,8 @@ mod tests {
         boxes: &[[f64; 4]],
         size: Option<(f64, f64)>,
     ) -> Result<(), String> {
-        let boxes: Vec<Evidence> = boxes.iter().map(|&b| (b, size)).collect();
+        let boxes: Vec<StatedBox> =
+            boxes.iter().map(|&numbers| StatedBox { numbers, image: size }).collect();
         check_order(Path::new("f"), expected, "f", &boxes).map_err(|e| e.to_string())
     }
 

@@ -415,7 +415,7 @@ pub(super) fn broken(file: &Path, reason: impl Into<String>) -> ImportError {
 ///
 /// # Errors
 /// When the folder cannot be read or holds none.
-pub(super) fn files_of(path: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>, ImportError> {
+pub(super) fn list_files(path: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>, ImportError> {
     if !path.is_dir() {
         return Ok(vec![path.into()]);
     }
@@ -440,7 +440,7 @@ pub(super) fn files_of(path: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>,
 
 /// The image that an annotation file belongs to: its name without the last extension (and without
 /// `.gz` behind it). `detect` writes `<slide>/qupath.geojson`, which belongs to the slide.
-pub(super) fn image_of(file: &Path) -> String {
+pub(super) fn annotated_image(file: &Path) -> String {
     let folder = || Some(file.canonicalize().ok()?.parent()?.file_name()?.to_str()?.to_owned());
     let own = stem(file);
     if own == "qupath" { folder().unwrap_or(own) } else { own }

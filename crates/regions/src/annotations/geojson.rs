@@ -9,7 +9,9 @@
 //! a cell or hold other objects, are counted as ignored. Children in `properties.childObjects` are read
 //! like every other object. Coordinates count from the bounds of a slide that has some.
 
-use super::collect::{Category, Collector, Place, Raw, broken, files_of, image_of, read_json};
+use super::collect::{
+    Category, Collector, Place, Raw, annotated_image, broken, list_files, read_json,
+};
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions};
 use base::file::ReadError;
 use roi::read::qupath::{is_frame, object_type, objects};
@@ -48,7 +50,7 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
             }
             _ => return Err(broken(file, "no GeoJSON features (QuPath: File > Export objects)")),
         };
-        let default = image_of(file);
+        let default = annotated_image(file);
         // An image without figures is an image, too. If every feature names its image, the file's name is not one.
         if features.is_empty() {
             c.image_named(&default, || ImageEntry {
@@ -100,7 +102,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, ImportError> {
             below.extend(file.is_file().then_some(file));
         }
     }
-    match files_of(path, &["geojson", "json"]) {
+    match list_files(path, &["geojson", "json"]) {
         Err(_) if !below.is_empty() => Ok(below),
         // In a slide's folder of a run, outlines of the tissue are not annotations; elsewhere a slide has that name.
         Ok(mut own) => {

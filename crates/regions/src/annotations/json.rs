@@ -1,6 +1,6 @@
 //! MIDOG JSON and COCO JSON: the same keys, two ways of writing boxes.
 
-use super::boxes::{BoxOrder, check_order};
+use super::boxes::{BoxOrder, StatedBox, check_order};
 use super::collect::{Category, Collector, Place, Raw, broken, read_json};
 use super::columns::SLIDE;
 use super::sheet::pixels;
@@ -134,7 +134,7 @@ fn read(
         let b = match place {
             Shape::Numbers(b) => {
                 let e = c.image_entry(image);
-                boxes.push((b, e.width.zip(e.height).map(|(w, h)| (f64::from(w), f64::from(h)))));
+                boxes.push(StatedBox { numbers: b, image: e.size() });
                 Some(b)
             }
             Shape::Outline(_) => None,

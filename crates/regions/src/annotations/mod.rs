@@ -222,6 +222,13 @@ pub struct ImageEntry {
 }
 
 impl ImageEntry {
+    /// Width and height in level-0 pixels, when both are stated.
+    pub(crate) fn size(&self) -> Option<(f64, f64)> {
+        self.width.zip(self.height).map(|(w, h)| (f64::from(w), f64::from(h)))
+    }
+}
+
+impl ImageEntry {
     /// Name of the slide that it belongs to.
     #[must_use]
     pub fn slide_name(&self) -> &str {

@@ -3,7 +3,7 @@
 //! `x, y` with `width, height` may be a centre or a corner and is refused unless the boxes are
 //! stated; positions that are all between 0 and 1 are not pixels and are refused.
 
-use super::boxes::{BoxOrder, check_order};
+use super::boxes::{BoxOrder, StatedBox, check_order};
 use super::collect::{Category, Collector, Place, Raw};
 use super::columns::{FLAG, H, LABEL, W, X0, X1, Y0, Y1};
 use super::sheet::{Sheet, cell, filled, number, pixels};
@@ -204,7 +204,7 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
         }
         if let (Place::Box(b), Where::Corners(_)) = (at, &place) {
             let e = c.image_entry(image);
-            boxes.push((b, e.width.zip(e.height).map(|(w, h)| (f64::from(w), f64::from(h)))));
+            boxes.push(StatedBox { numbers: b, image: e.size() });
         }
         raws.push(Raw {
             subtype: filled(row, subtype),
@@ -226,12 +226,13 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
         ));
     }
     // The header names corners; widths written under such names would still give themselves away.
-    let all_xyxy = boxes.iter().all(|(b, _)| b[2] > b[0] && b[3] > b[1]);
-    let turned = |b: &[f64; 4], [x, y]: [bool; 2]| (b[2] < b[0]) == x && (b[3] < b[1]) == y;
+    let numbers = || boxes.iter().map(|b| b.numbers);
+    let all_xyxy = numbers().all(|b| b[2] > b[0] && b[3] > b[1]);
+    let turned = |b: [f64; 4], [x, y]: [bool; 2]| (b[2] < b[0]) == x && (b[3] < b[1]) == y;
     for (both, what) in
         [([true, true], "both"), ([true, false], "xmin and xmax"), ([false, true], "ymin and ymax")]
     {
-        if boxes.len() > 1 && boxes.iter().all(|(b, _)| turned(b, both)) {
+        if boxes.len() > 1 && numbers().all(|b| turned(b, both)) {
             return Err(sheet.broken(&format!(
                 "every box ends before it begins: the columns are swapped ({what}); swap their names"
             )));

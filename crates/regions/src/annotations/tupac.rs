@@ -21,7 +21,7 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
     };
     let mut c = Collector::new("tupac-csv", path, options);
     for file in &files {
-        let class = class_of(path, file);
+        let class = folder_class(path, file);
         let case = file
             .parent()
             .filter(|_| path.is_dir())
@@ -67,7 +67,7 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
 }
 
 /// Folder names decide; the original release has mitoses only.
-fn class_of(root: &Path, file: &Path) -> Class {
+fn folder_class(root: &Path, file: &Path) -> Class {
     let below = file.strip_prefix(root.parent().unwrap_or(root)).unwrap_or(file);
     let non = below.components().any(|c| {
         let c = c.as_os_str().to_string_lossy().to_lowercase();

@@ -4,7 +4,7 @@
 //! scanner would have it, and then sampled once at the network's own resolution.
 
 use mitosis::RgbTile;
-use pixels::{Photometric, mirror, rng_of};
+use pixels::{Photometric, mirror, sample_rng};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
@@ -137,7 +137,7 @@ impl CropPool {
             let places = self.domains[p.domain].places(p.kind);
             all.extend(places.iter().map(|&place| DomainPlace { domain: p.domain, place }));
         }
-        let mut rng = rng_of(seed, u64::MAX);
+        let mut rng = sample_rng(seed, u64::MAX);
         for i in 0..most.min(all.len()) {
             let j = rng.random_range(i..all.len());
             all.swap(i, j);
@@ -185,7 +185,7 @@ impl CropPool {
     /// Sample `index` under `seed`.
     #[must_use]
     pub fn sample(&self, seed: u64, index: u64) -> CropSample {
-        let mut rng = rng_of(seed, index);
+        let mut rng = sample_rng(seed, index);
         let hard = rng.random::<f32>() < self.hard_share;
         let (at, kind, place) = if hard {
             let &DomainPlace { domain: at, place } = pick(&mut rng, &self.hard);
@@ -395,7 +395,7 @@ mod tests {
         assert_eq!(kinds.map(|k| domains[0].places(k).len()), [1, 1, 2]);
         let pool = CropPool::new(domains, &all, recipe()).unwrap();
         let figures = &pool.pools[0];
-        let mut rng = rng_of(3, 0);
+        let mut rng = sample_rng(3, 0);
         let first = (0..2000).filter(|_| figures.draw(&pool.domains[0], &mut rng).scene == 0);
         let share = first.count() as f64 / 2000.0;
         assert!((share - 0.5).abs() < 0.05, "{share}");
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pseudo_labelled_figure_is_no_place_without_one() {
+    fn a_pseudo_labelled_figure_is_not_a_place_without_one() {
         let mut scenes = domains().remove(1).scenes;
         let plain = Domain::unlabelled("other", scenes.clone());
         assert!(plain.places(PlaceKind::Figure).is_empty());
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn places_set_aside_are_drawn_no_more() {
+    fn places_set_aside_are_not_drawn_again() {
         let shares = [
             share("icpr", PlaceKind::Figure, 0.1),
             share("icpr", PlaceKind::Dark, 0.45),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::sample::{dark_in, figures};
+use super::sample::{figures, sample_dark_places};
 use crate::folds::Frames;
 use crate::scene::{SampledPlace, Scene};
 use crate::shortcuts::ShortcutItem as Item;
@@ -83,7 +83,7 @@ impl Domain {
             name: name.to_owned(),
             labelled: true,
             figures: figures(&train.scenes),
-            dark: dark_in(&train.scenes, CLEAR, 250),
+            dark: sample_dark_places(&train.scenes, CLEAR, 250),
             listed: train.lookalikes.clone(),
             reviewed: train.lookalikes.len(),
             scenes: train.scenes.clone(),
@@ -102,7 +102,7 @@ impl Domain {
             name: name.to_owned(),
             labelled: true,
             figures: scenes.iter().enumerate().map(middle).collect(),
-            dark: dark_in(&scenes, 34.0, 4),
+            dark: sample_dark_places(&scenes, 34.0, 4),
             listed: vec![],
             reviewed: 0,
             scenes,

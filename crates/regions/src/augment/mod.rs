@@ -8,5 +8,5 @@ pub mod sample;
 pub use crate::scene::SampledPlace;
 pub use crop::{CropPool, CropRecipe, CropSample, PoolShare};
 pub use domain::{Domain, DomainPlace, NamedPlace, PlaceKind};
-pub use pixels::{Photometric, geometry, photometric, rand_augment, rng_of, view};
+pub use pixels::{Photometric, geometry, photometric, rand_augment, sample_rng, view};
 pub use sample::{CellShares, SegmentPool, SegmentRules, SegmentSample, SegmentShares, Spatial};

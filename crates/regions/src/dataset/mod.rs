@@ -318,7 +318,7 @@ impl Dataset {
 
     /// Whether a folder (or file) is a regions dataset, by the manifest's name.
     #[must_use]
-    pub fn is_at(path: &Path) -> bool {
+    pub fn is_dataset(path: &Path) -> bool {
         path.join(FILE).is_file() || (path.is_file() && path.file_name() == Some(FILE.as_ref()))
     }
 

@@ -41,7 +41,7 @@ fn what_is_written_is_read() {
     let set = made(dir.path());
     assert_eq!(Dataset::open(dir.path()).unwrap(), set);
     assert_eq!(Dataset::open(dir.path().join(FILE)).unwrap().digest(), set.digest());
-    assert!(Dataset::is_at(dir.path()) && !Dataset::is_at(&dir.path().join("a.png")));
+    assert!(Dataset::is_dataset(dir.path()) && !Dataset::is_dataset(&dir.path().join("a.png")));
     set.verify().unwrap();
     let c = set.counts();
     assert_eq!((c.images, c.exhaustive, c.slides, c.patients, c.ignore), (2, 2, 2, 0, 2));
@@ -614,7 +614,7 @@ proptest! {
 }
 
 #[test]
-fn a_table_of_resolutions_says_which_of_its_names_no_image_has() {
+fn a_table_of_resolutions_lists_which_of_its_names_no_image_has() {
     let mpp = |n| Mpp::new(n).unwrap();
     let table = [("007.tif".to_owned(), mpp(0.25)), ("8".to_owned(), mpp(0.5))];
     let given = Given { table: table.into(), ..Given::default() };

@@ -27,7 +27,7 @@ impl Splittable {
     /// No dataset, or one that cannot be read.
     pub fn open(dir: &Path) -> Result<Self> {
         let invalid = |e: &dyn std::fmt::Display| FoldsError::Invalid(e.to_string());
-        if Dataset::is_at(dir) {
+        if Dataset::is_dataset(dir) {
             return Ok(Self::Regions(Dataset::open(dir).map_err(|e| invalid(&e))?));
         }
         Self::of_corpus(&Corpus::open(dir).map_err(|e| invalid(&e))?)

@@ -29,7 +29,7 @@ pub use deal::Unit;
 pub use given::Splittable;
 pub use names::Sought;
 pub use regions::RegionFold;
-pub(crate) use scenes::scene_of;
+pub(crate) use scenes::marked_scene;
 pub use scenes::{FoldScenes, Frames, bytes_in_memory, is_frame};
 
 /// The value of `format` in a manifest.

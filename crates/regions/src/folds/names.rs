@@ -79,7 +79,7 @@ impl FoldManifest {
     /// # Errors
     /// Slides that are in no group, with their number; a slide and its patient, or two images of the same
     /// content, in two groups.
-    pub fn places_of<'a>(&self, items: impl Iterator<Item = Sought<'a>>) -> Result<Vec<Place>> {
+    pub fn find_places<'a>(&self, items: impl Iterator<Item = Sought<'a>>) -> Result<Vec<Place>> {
         let names = Names::new(self);
         let mut contents: HashMap<&str, (usize, &str)> = HashMap::new();
         let (mut places, mut unknown, mut slides) = (vec![], BTreeSet::new(), BTreeSet::new());

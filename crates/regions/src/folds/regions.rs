@@ -60,7 +60,7 @@ impl FoldManifest {
             patient: i.patient.as_deref(),
             content: Some(&i.sha256),
         });
-        let places = self.places_of(sought)?;
+        let places = self.find_places(sought)?;
         Ok(part.images().iter().copied().zip(places).collect())
     }
 }

@@ -85,7 +85,7 @@ impl FoldScenes {
             .filter(|i| is_frame(i, mpp))
             .map(|i| {
                 let region = set.load(i, mpp)?;
-                Ok((scene_of(i, &region), places_of(&region, Kind::Mimicker)))
+                Ok((marked_scene(i, &region), label_centres(&region, Kind::Mimicker)))
             })
             .collect::<Result<Vec<_>>>()?;
         let (validation, lookalikes): (Vec<Scene>, Vec<_>) = validation.into_iter().unzip();
@@ -157,7 +157,7 @@ fn plain(image: RgbTile) -> Scene {
 }
 
 /// A region with its marks.
-pub(crate) fn scene_of(image: &Image, region: &Region) -> Scene {
+pub(crate) fn marked_scene(image: &Image, region: &Region) -> Scene {
     let half = (HALF_UM / region.mpp.get()) as f32;
     let figures = region.labels.iter().filter(|l| l.kind == Kind::Figure).map(|l| Mark {
         x: l.x as f32,
@@ -181,16 +181,16 @@ pub(crate) fn scene_of(image: &Image, region: &Region) -> Scene {
 }
 
 /// Centres of the labels of one kind, working pixels.
-fn places_of(region: &Region, kind: Kind) -> Vec<(f32, f32)> {
+fn label_centres(region: &Region, kind: Kind) -> Vec<(f32, f32)> {
     let labels = region.labels.iter().filter(|l| l.kind == kind);
     labels.map(|l| (l.x as f32, l.y as f32)).collect()
 }
 
 /// What an image can teach.
 fn sort(image: &Image, region: Region) -> Loaded {
-    let figures = places_of(&region, Kind::Figure);
-    let mimickers = places_of(&region, Kind::Mimicker);
-    let whole = scene_of(image, &region);
+    let figures = label_centres(&region, Kind::Figure);
+    let mimickers = label_centres(&region, Kind::Mimicker);
+    let whole = marked_scene(image, &region);
     if is_frame(image, region.mpp) {
         return Loaded::Frame(whole, mimickers);
     }

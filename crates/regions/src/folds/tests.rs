@@ -50,7 +50,7 @@ fn images_of_another_dataset_are_found_by_slide_and_patient() {
         Unit { validates: false, ..unit("patch", None, 1) },
     ];
     let m = made(units, Scheme::LeaveOneOut).unwrap();
-    let of = |items: &[Sought<'_>]| m.places_of(items.iter().copied()).map_err(|e| e.to_string());
+    let of = |items: &[Sought<'_>]| m.find_places(items.iter().copied()).map_err(|e| e.to_string());
     let own = |s| place(&m, s);
     // Other suffixes, a slide known by its patient alone, and one that trains everywhere.
     let found = of(&[sought("002", None), sought("x", Some("p")), sought("patch", None)]).unwrap();
@@ -238,7 +238,7 @@ fn what_cannot_validate_is_held_out_too_but_never_alone() {
 }
 
 #[test]
-fn refuses_what_is_no_split() {
+fn refuses_what_is_not_a_split() {
     let e = made(vec![unit("a", None, 1)], Scheme::LeaveOneOut).unwrap_err().to_string();
     assert!(e.contains("at least 2 folds"), "{e}");
     let half =
@@ -289,7 +289,7 @@ proptest! {
         let units = names.iter().map(|(s, p)| unit(s, p.as_deref(), 1)).collect();
         let Ok(m) = made(units, Scheme::Stratified(2)) else { return Ok(()) };
         let sought = names.iter().map(|(s, p)| sought(s, p.as_deref()));
-        let places = m.places_of(sought).map_err(|e| TestCaseError::fail(e.to_string()))?;
+        let places = m.find_places(sought).map_err(|e| TestCaseError::fail(e.to_string()))?;
         for ((slide, patient), found) in names.iter().zip(places) {
             let group = m.groups.iter().find(|g| g.slides.contains(slide)).unwrap();
             prop_assert_eq!(found, group.place);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::dataset::import::{Options, icpr};
-use crate::folds::scene_of;
+use crate::folds::marked_scene;
 use crate::scene::dark_places;
 use mitosis::Mpp;
 use pixels::change;
@@ -18,7 +18,7 @@ fn frames() -> Option<Vec<ShortcutItem>> {
     let native = Mpp::new(0.2456).unwrap();
     let mut items = vec![];
     for image in set.images().iter().filter(|i| i.exhaustive) {
-        let scene = &scene_of(image, &set.load(image, native).unwrap());
+        let scene = &marked_scene(image, &set.load(image, native).unwrap());
         let item = |x: f32, y: f32, figure| ShortcutItem {
             tile: scene.cut(x, y, SIDE),
             figure,
@@ -46,7 +46,7 @@ fn the_renewed_frames_pass_and_a_copy_with_sharper_figures_fails() {
     // What the frames were like: figures pasted with chroma that had not been halved.
     let mut old = items;
     for (i, item) in old.iter_mut().enumerate().filter(|(_, item)| item.figure) {
-        let mut rng = pixels::rng_of(5, i as u64);
+        let mut rng = pixels::sample_rng(5, i as u64);
         let mut sharp = change::sharpen(&item.tile, 0.8);
         change::noise(&mut sharp, 3.0, &mut rng);
         for y in 16..48 {
@@ -63,7 +63,7 @@ fn the_renewed_frames_pass_and_a_copy_with_sharper_figures_fails() {
 /// Grey noise of a fixed seed, coded or not.
 fn drawn(i: usize, figure: bool, coded: bool) -> ShortcutItem {
     let mut tile = RgbTile::filled(SIDE, SIDE, [180, 140, 170]);
-    change::noise(&mut tile, 12.0, &mut pixels::rng_of(1, i as u64));
+    change::noise(&mut tile, 12.0, &mut pixels::sample_rng(1, i as u64));
     let tile = change::gaussian(&tile, 0.8);
     let chroma = if coded { change::Chroma::Half } else { change::Chroma::Full };
     ShortcutItem {
@@ -101,7 +101,7 @@ fn the_error_of_an_auc_is_hanley_s() {
 }
 
 #[test]
-fn sources_with_too_few_crops_are_summed_up_and_no_verdict_is_said() {
+fn sources_with_too_few_crops_are_summed_up_without_a_verdict() {
     let too_few = (0..3720).map(|i| format!("crop {i}.png")).collect();
     let text = Report { sources: vec![], too_few }.to_string();
     assert_eq!(text.lines().count(), 7, "{text}");

@@ -11,7 +11,7 @@ use crate::folds::{FoldManifest, Place, Scheme, Sought, Unit};
 pub struct Folds {
     manifest: FoldManifest,
     /// Per item of the set; `None` where every fold trains on it.
-    held_by: Vec<Option<usize>>,
+    holding_folds: Vec<Option<usize>>,
 }
 
 impl Folds {
@@ -50,7 +50,7 @@ impl Folds {
             true => Sought { slide: &i.source, patient: None, content: None },
             false => Sought { slide: &i.slide, patient: i.patient.as_deref(), content: None },
         });
-        let places = manifest.places_of(sought).map_err(|e| fail(e.to_string()))?;
+        let places = manifest.find_places(sought).map_err(|e| fail(e.to_string()))?;
         let held = places.into_iter().zip(set.items()).map(|(place, item)| match place {
             Place::Fold(k) => Ok(Some(k)),
             Place::Train => Ok(None),
@@ -59,7 +59,7 @@ impl Folds {
                 item.file, item.slide
             ))),
         });
-        let folds = Self { held_by: held.collect::<Result<_>>()?, manifest };
+        let folds = Self { holding_folds: held.collect::<Result<_>>()?, manifest };
         folds.has_every_class_on_both_sides(set)?;
         Ok(folds)
     }
@@ -101,8 +101,8 @@ impl Folds {
 
     /// The fold that holds each item out, in the set's order; `None` where every fold trains on it.
     #[must_use]
-    pub fn held_by(&self) -> &[Option<usize>] {
-        &self.held_by
+    pub fn holding_folds(&self) -> &[Option<usize>] {
+        &self.holding_folds
     }
 
     /// Both sides of fold `k`, as indices into the set.
@@ -115,7 +115,7 @@ impl Folds {
             return Err(TaskError::file(Path::new("folds"), reason));
         }
         let (validation, train) =
-            (0..self.held_by.len()).partition(|&i| self.held_by[i] == Some(k));
+            (0..self.holding_folds.len()).partition(|&i| self.holding_folds[i] == Some(k));
         Ok(Fold { train, validation })
     }
 
@@ -123,7 +123,7 @@ impl Folds {
         let (folds, classes) = (self.count(), set.classes());
         let mut held = vec![vec![0_usize; folds]; classes.len()];
         let mut all = vec![0_usize; classes.len()];
-        for (item, k) in set.items().iter().zip(&self.held_by) {
+        for (item, k) in set.items().iter().zip(&self.holding_folds) {
             all[item.class] += 1;
             if let Some(k) = k {
                 held[item.class][*k] += 1;

@@ -26,7 +26,7 @@ struct Entry {
 
 /// Reads a part of a task; the folders of classes are among `known`, where these are given.
 pub(super) fn open(task: Task, dir: &Path, part: Part, known: Option<&[String]>) -> Result<Crops> {
-    let (root, classes, entries, side) = match task {
+    let Listing { root, classes, entries, size } = match task {
         Task::Crops => {
             let (found, digest) = super::shards::open(dir, part)?;
             if found.is_empty() {
@@ -58,13 +58,13 @@ pub(super) fn open(task: Task, dir: &Path, part: Part, known: Option<&[String]>)
             Ok(LabelledCrop { item, image })
         })
         .collect::<Result<Vec<_>>>()?;
-    one_size(&root, side, &found)?;
+    one_size(&root, size, &found)?;
     Crops::new(task, classes, found)
 }
 
 /// Every image has the wanted size, or else that of the first.
-fn one_size(root: &Path, side: Option<(usize, usize)>, found: &[LabelledCrop]) -> Result<()> {
-    let wanted = side.unwrap_or_else(|| size(&found[0].image));
+fn one_size(root: &Path, stated: Option<(usize, usize)>, found: &[LabelledCrop]) -> Result<()> {
+    let wanted = stated.unwrap_or_else(|| size(&found[0].image));
     match found.iter().find(|c| size(&c.image) != wanted) {
         Some(LabelledCrop { item, image }) => Err(TaskError::file(
             &root.join(&item.file),
@@ -81,7 +81,14 @@ fn size(image: &RgbTile) -> (usize, usize) {
     (image.width, image.height)
 }
 
-type Listing = (PathBuf, Vec<String>, Vec<Entry>, Option<(usize, usize)>);
+/// The images of a part of a task.
+struct Listing {
+    root: PathBuf,
+    classes: Vec<String>,
+    entries: Vec<Entry>,
+    /// Width and height of every image, px, where the task has them.
+    size: Option<(usize, usize)>,
+}
 
 #[derive(Deserialize)]
 struct Row {
@@ -122,7 +129,7 @@ fn names(task: Task) -> &'static [&'static str] {
 }
 
 /// The class of a label, or nothing for one that the task does not know.
-fn class_of(task: Task, label: &str) -> Option<usize> {
+fn class_index(task: Task, label: &str) -> Option<usize> {
     if task != Task::AmiMorph {
         return ["False", "True"].iter().position(|l| *l == label);
     }
@@ -142,7 +149,7 @@ fn class_of(task: Task, label: &str) -> Option<usize> {
 
 /// MIDOG21 by scanner (cases 1-50, 51-100, 101-150), TUPAC16 by centre (the first 23 cases come
 /// from another one than the rest).
-fn domain_of(row: &Row) -> String {
+fn domain_name(row: &Row) -> String {
     let digits: String = row.slide.chars().take_while(char::is_ascii_digit).collect();
     let case: u32 = digits.parse().unwrap_or(0);
     match (row.dataset.as_str(), case) {
@@ -214,7 +221,7 @@ fn ami(task: Task, dir: &Path, part: Part) -> Result<Listing> {
         let folder = if row.majority_atypical == "True" { "Atypical" } else { "Normal" };
         let file = format!("{folder}/{}_{}.png", row.dataset, row.uid);
         let known = |task: Task, label: &str| {
-            class_of(task, label).ok_or_else(|| TaskError::UnknownLabel {
+            class_index(task, label).ok_or_else(|| TaskError::UnknownLabel {
                 path: table.clone(),
                 image: file.clone(),
                 label: label.to_string(),
@@ -232,10 +239,10 @@ fn ami(task: Task, dir: &Path, part: Part) -> Result<Listing> {
         let coarse = task.coarser().map(|c| label(c.task)).transpose()?;
         let coarse = coarse.map(|(class, votes)| Coarse { class, votes });
         let slide = format!("{}/{}", row.dataset, row.slide);
-        entries.push(Entry { file, class, votes, coarse, slide, domain: domain_of(&row) });
+        entries.push(Entry { file, class, votes, coarse, slide, domain: domain_name(&row) });
     }
     let classes = names(task).iter().map(|n| (*n).to_string()).collect();
-    Ok((root, classes, entries, Some((128, 128))))
+    Ok(Listing { root, classes, entries, size: Some((128, 128)) })
 }
 
 /// `DIR/<class>/<image>` or `DIR/<class>/<source>/<image>`; without a source every image is one.
@@ -276,7 +283,7 @@ fn folder(dir: &Path, part: Part, known: Option<&[String]>) -> Result<Listing> {
             }
         }
     }
-    Ok((root, classes, entries, None))
+    Ok(Listing { root, classes, entries, size: None })
 }
 
 fn is_image(name: &str) -> bool {

@@ -26,7 +26,7 @@ fn folders_of_classes_become_folds_of_whole_sources() {
     assert_eq!((set.classes(), set.items().len()), (&["a".into(), "b".into()][..], 28));
     let folds = Folds::new(&set, 3, 1).unwrap();
     assert_eq!(folds, Folds::new(&set, 3, 1).unwrap(), "seeded");
-    assert_ne!(folds.held_by(), Folds::new(&set, 3, 2).unwrap().held_by());
+    assert_ne!(folds.holding_folds(), Folds::new(&set, 3, 2).unwrap().holding_folds());
     let mut held = 0;
     for k in 0..3 {
         let Fold { train, validation } = folds.fold(k).unwrap();
@@ -67,7 +67,7 @@ fn a_manifest_with_a_slide_on_both_sides_or_a_change_is_refused() {
 }
 
 #[test]
-fn bad_sets_are_refused_in_words() {
+fn bad_sets_are_refused_with_a_reason() {
     let dir = tempfile::tempdir().unwrap();
     let refused = |f: &dyn Fn(&Path)| {
         let at = tempfile::tempdir_in(dir.path()).unwrap();
@@ -118,7 +118,7 @@ fn copies_of_an_image_stay_on_one_side() {
     let set = TrainingSet::open(Task::Folder, dir.path()).unwrap();
     let folds = Folds::new(&set, 3, 4).unwrap();
     let fold = |source: &str| {
-        folds.held_by()[set.items().iter().position(|i| i.source == source).unwrap()]
+        folds.holding_folds()[set.items().iter().position(|i| i.source == source).unwrap()]
     };
     assert_eq!(fold("s0"), fold("s5"));
 }
@@ -132,7 +132,7 @@ fn the_real_figures_split_evenly_and_the_test_part_is_another_type() {
     let folds = Folds::new(&set, 3, 1).unwrap();
     for class in set.classes() {
         let mut held = [0_usize; 3];
-        let items = set.items().iter().zip(folds.held_by());
+        let items = set.items().iter().zip(folds.holding_folds());
         items
             .filter(|(i, _)| set.classes()[i.class] == *class)
             .for_each(|(_, k)| held[k.unwrap()] += 1);
@@ -205,7 +205,7 @@ fn a_dataset_of_crops_is_read_by_part() {
     assert_eq!((train.items()[0].class, train.items()[0].source.as_str()), (1, "s0"));
     assert!(test.items().iter().all(|i| i.source == "s3"));
     assert_eq!(train.images()[1].pixel(0, 0), [1, 0, 9]);
-    assert_eq!(Folds::new(&train, 3, 0).unwrap().held_by().len(), 12);
+    assert_eq!(Folds::new(&train, 3, 0).unwrap().holding_folds().len(), 12);
 
     // The dataset's one manifest of folds serves as it is.
     let corpus = crops::Corpus::open(dir.path()).unwrap();
@@ -214,13 +214,13 @@ fn a_dataset_of_crops_is_read_by_part() {
     let path = dir.path().join("folds.json");
     one.write(&path).unwrap();
     let folds = Folds::read(&path, &train).unwrap();
-    assert_eq!((folds.count(), folds.held_by().len()), (3, 12));
-    for (i, k) in train.items().iter().zip(folds.held_by()) {
+    assert_eq!((folds.count(), folds.holding_folds().len()), (3, 12));
+    for (i, k) in train.items().iter().zip(folds.holding_folds()) {
         assert_eq!(one.side(k.unwrap(), &i.slide).unwrap(), Split::Validation, "{}", i.file);
     }
     // So does one of other data on the same slides, and none of other slides.
     let other = crate::folds::FoldManifest { dataset: "another".into(), ..one };
-    assert_eq!(Folds::apply(&train, other.clone()).unwrap().held_by(), folds.held_by());
+    assert_eq!(Folds::apply(&train, other.clone()).unwrap().holding_folds(), folds.holding_folds());
     let mut strange = other;
     strange.groups.iter_mut().for_each(|g| g.slides = vec![format!("x{}", g.name)]);
     let refused = Folds::apply(&train, strange).unwrap_err().to_string();
@@ -272,8 +272,8 @@ fn folds_of_crops_hold_out_their_own_slides_where_patients_have_the_numbers_of_o
     let mut old = made.manifest().clone();
     old.groups.iter_mut().for_each(|g| g.slides = std::mem::take(&mut g.patients));
     for folds in [made.clone(), Folds::apply(&set, old).unwrap()] {
-        assert_eq!(folds.held_by(), made.held_by());
-        for (item, k) in set.items().iter().zip(folds.held_by()) {
+        assert_eq!(folds.holding_folds(), made.holding_folds());
+        for (item, k) in set.items().iter().zip(folds.holding_folds()) {
             let group = made.manifest().groups.iter().find(|g| g.slides == [item.slide.clone()]);
             assert_eq!(group.unwrap().place, crate::folds::Place::Fold(k.unwrap()), "{item:?}");
         }

@@ -182,7 +182,7 @@ pub fn dataset(
     out: &Path,
 ) -> Result<ReviewedRegions, DatasetError> {
     let nothing = |reason: String| DatasetError::NoVerdicts { path: run.to_owned(), reason };
-    if Dataset::is_at(out) {
+    if Dataset::is_dataset(out) {
         return Err(DatasetError::Exists { path: out.to_owned() });
     }
     let reviews = Reviews::all(&run.join("reviews"), reviewer)?;
@@ -255,7 +255,7 @@ impl Making<'_> {
         let Some(folder) = &item.folder else { return Ok(()) };
         let rows = report::results(folder).map_err(ReportError::from)?.rows;
         let candidates: BTreeMap<String, [f64; 2]> =
-            rows.iter().map(|r| (Entry::key_of(r.x_px, r.y_px), [r.x_px, r.y_px])).collect();
+            rows.iter().map(|r| (Entry::place_key(r.x_px, r.y_px), [r.x_px, r.y_px])).collect();
         let slide = SlideFile { name: &item.name, digest: &counts.slide.digest };
         let is_here = |e: &Entry| e.added || candidates.contains_key(&e.key);
         let own = reviews.slide_reviews(slide, Some(&Nearby::candidates(counts, &rows)), is_here);

@@ -83,7 +83,7 @@ pub fn hotspots(folder: &Path) -> Result<BTreeMap<SlideKey, PlacedHotspot>, Revi
 ///
 /// # Errors
 /// [`ReviewError`].
-pub fn hotspot_on(
+pub fn reviewers_hotspot(
     folder: &Path,
     reviewers: Option<&str>,
     slide: SlideFile<'_>,

@@ -112,7 +112,7 @@ pub fn judged_slides(run: &Path, reviewer: Option<&str>) -> Result<JudgedRun, Ju
         let on_slide =
             reviews.slide_reviews(slide, Some(&Nearby::candidates(&counts, &rows)), |_| true);
         let verdicts = on_slide.verdicts();
-        let key = |r: &DetectionRow| Entry::key_of(r.x_px, r.y_px);
+        let key = |r: &DetectionRow| Entry::place_key(r.x_px, r.y_px);
         let keys: BTreeSet<String> = rows.iter().map(key).collect();
         notes.extend(on_slide.notes());
         notes.extend(reviews.model_note(slide, &counts.model, |k| keys.contains(k)));

@@ -28,7 +28,9 @@ pub use judged::{JudgedError, JudgedRun, JudgedSlide, judged_slides};
 pub use open::{Item, OpenError, Opened, open, opened};
 pub(crate) use open::{is_counted, open_run, patient, run_folders};
 pub use qupath::{ObjectError, Project, QupathError, write_project};
-pub use recount::{Counted, Grading, Recount, RecountError, RecountRow, figures_by, recount};
+pub use recount::{
+    Counted, Grading, Recount, RecountError, RecountRow, figures_after_review, recount,
+};
 pub use review::{
     Entry, LogLine, ReviewError, SlideKey, SlideVerdicts, Verdict, VerdictLog, Verdicts, agreement,
 };

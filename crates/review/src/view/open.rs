@@ -9,7 +9,7 @@ use mithras::batch::{InputError, find, folders_to_begin, state};
 use mithras::export::{Caveat, CountsFile};
 use mithras::input::{InputDigest, stem};
 use mithras::report::{
-    ReportError, ResultsError, case_of, check_alike, counts, gathered_from, is_bound,
+    ReportError, ResultsError, case_name, check_alike, counts, gathered_runs, is_bound,
 };
 use mitosis::Mpp;
 use rayon::prelude::*;
@@ -38,7 +38,7 @@ pub enum OpenError {
         source: std::io::Error,
     },
     /// No run.
-    #[error("{}: no slide's results are in this folder{}", Shown(path), gathered_from(path))]
+    #[error("{}: no slide's results are in this folder{}", Shown(path), gathered_runs(path))]
     NoRun {
         /// Folder without results.
         path: PathBuf,
@@ -130,7 +130,7 @@ pub fn open(
         }
         let folders = run_folders(argument)?;
         if folders.is_empty() {
-            if !gathered_from(argument).is_empty() {
+            if !gathered_runs(argument).is_empty() {
                 return Err(OpenError::NoRun { path: argument.clone() });
             }
             let found = find(std::slice::from_ref(argument), None, &BTreeMap::new())?;
@@ -149,7 +149,7 @@ pub fn open(
 
 /// The slides' folders of a run, by name; empty if the argument is not a run.
 pub(crate) fn run_folders(argument: &Path) -> Result<Vec<PathBuf>, OpenError> {
-    let is_slide = |p: &Path| is_counted(p) || state::is_at(p);
+    let is_slide = |p: &Path| is_counted(p) || state::has_state(p);
     if !argument.is_dir() {
         return Ok(Vec::new());
     }
@@ -201,7 +201,7 @@ pub(super) fn every_folder(run: &Path) -> Result<Vec<PathBuf>, OpenError> {
 /// # Errors
 /// [`OpenError::SlideFolder`].
 pub(super) fn check_free(out: &Path) -> Result<(), OpenError> {
-    match is_counted(out) || state::is_at(out) {
+    match is_counted(out) || state::has_state(out) {
         true => Err(OpenError::SlideFolder { path: out.to_owned() }),
         false => Ok(()),
     }
@@ -224,7 +224,7 @@ pub(crate) fn open_run(run: &Path, slides: Option<&Path>) -> Result<Vec<Item>, O
 }
 
 /// The run that a slide's folder belongs to.
-pub(super) fn run_of(folder: &Path) -> PathBuf {
+pub(super) fn run_folder(folder: &Path) -> PathBuf {
     let parent = folder.parent().filter(|p| !p.as_os_str().is_empty());
     match parent {
         Some(p) => p.to_owned(),
@@ -254,7 +254,7 @@ fn bare(file: &Path, reviews: Option<&Path>) -> Item {
 /// Where the reviews of a run are written unless somebody names a folder: in the run, wherever that is, and not where a
 /// link in it leads.
 fn own_reviews(folder: &Path) -> Option<PathBuf> {
-    Some(run_of(folder).join("reviews")).filter(|p| !p.is_symlink())
+    Some(run_folder(folder).join("reviews")).filter(|p| !p.is_symlink())
 }
 
 fn of_run(folder: &Path, slides: Option<&Path>, reviews: Option<&Path>) -> Item {
@@ -298,7 +298,7 @@ fn of_run(folder: &Path, slides: Option<&Path>, reviews: Option<&Path>) -> Item 
         folder: Some(folder.to_owned()),
         unsound,
         caveats: counts.as_ref().map(CountsFile::caveats).unwrap_or_default(),
-        case: state.as_ref().and_then(|s| case_of(&s.columns)).map(str::to_owned),
+        case: state.as_ref().and_then(|s| case_name(&s.columns)).map(str::to_owned),
         counts: counts.ok(),
         file: None,
         unopened: None,

@@ -158,7 +158,7 @@ fn places_of<'a>(
 ) -> BTreeMap<&'a str, Entry> {
     let near: BTreeMap<&str, usize> =
         added.iter().filter_map(|(k, e)| Some((*k, candidates.nearest([e.x, e.y])?))).collect();
-    let key = |i: usize| Entry::key_of(candidates.at[i][0], candidates.at[i][1]);
+    let key = |i: usize| Entry::place_key(candidates.at[i][0], candidates.at[i][1]);
     // Who rejects a candidate and adds a figure near it means two cells.
     let mut two: BTreeSet<usize> = BTreeSet::new();
     for own in logs.values() {

@@ -422,7 +422,7 @@ fn corrections(
     let candidates = Nearby::candidates(counts, rows);
     let is_searched = |e: &Entry| !e.added || searched.check([e.x, e.y]).is_ok();
     let own = all.slide_reviews(slide, Some(&candidates), is_searched);
-    let keys: BTreeSet<String> = rows.iter().map(|r| Entry::key_of(r.x_px, r.y_px)).collect();
+    let keys: BTreeSet<String> = rows.iter().map(|r| Entry::place_key(r.x_px, r.y_px)).collect();
     let mut notes = own.notes();
     notes.extend(all.model_note(slide, &counts.model, |k| keys.contains(k)));
     let lost = all.slide_reviews(slide, None, |e| !is_searched(e)).verdicts();
@@ -474,10 +474,10 @@ pub fn recount(
     let (mut any, mut unsound) = (false, None);
     let everyone = everyone(run, &corrections)?;
     let mut judged = BTreeMap::new();
-    let names: BTreeSet<String> = folders.iter().map(|f| name_of(f)).collect();
+    let names: BTreeSet<String> = folders.iter().map(|f| folder_name(f)).collect();
     let plan = RecountPlan { corrections, placed, grading, names };
     for folder in &folders {
-        let name = name_of(folder);
+        let name = folder_name(folder);
         match results(folder) {
             Ok(found) => {
                 let (digest, candidates) =
@@ -559,7 +559,7 @@ struct RecountPlan {
     names: BTreeSet<String>,
 }
 
-fn name_of(folder: &Path) -> String {
+fn folder_name(folder: &Path) -> String {
     folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
@@ -573,7 +573,7 @@ impl RecountPlan {
         let log = |name: &str| format!("{name}.jsonl");
         let mut all: Vec<String> = match source {
             Source::Reviews(all) if all.is_several() => {
-                let logs = all.depends_on().into_iter().map(log);
+                let logs = all.needed_reviewers().into_iter().map(log);
                 logs.chain([SETTLED.to_owned()]).collect()
             }
             Source::Reviews(_) if file.extension().is_some_and(|e| e == "jsonl") => {
@@ -602,7 +602,7 @@ impl RecountPlan {
         // A hotspot belongs to the reviewer who judged; objects of QuPath name nobody.
         let whose = Some(reviewer.as_str()).filter(|_| !matches!(source, Source::Objects(_)));
         let spot = match self.placed {
-            true => decisions::hotspot_on(reviews, whose, this)?,
+            true => decisions::reviewers_hotspot(reviews, whose, this)?,
             false => None,
         };
         let placed = match spot {
@@ -737,7 +737,7 @@ fn row(
         let n = Many(about.other_file, "verdict");
         notes.push(format!("{n} about another file of this name, left out"));
     }
-    let keys: BTreeSet<String> = rows.iter().map(|r| Entry::key_of(r.x_px, r.y_px)).collect();
+    let keys: BTreeSet<String> = rows.iter().map(|r| Entry::place_key(r.x_px, r.y_px)).collect();
     let lost = judged.values().filter(|e| !e.added && !keys.contains(&e.key)).count();
     if lost > 0 {
         let n = Many(lost, "verdict");
@@ -747,7 +747,7 @@ fn row(
     let (mut taken_out, mut taken_in) = (0, 0);
     let mut figures: Vec<Point<Level0>> = Vec::new();
     for r in rows {
-        let entry = judged.get(&Entry::key_of(r.x_px, r.y_px));
+        let entry = judged.get(&Entry::place_key(r.x_px, r.y_px));
         let is_figure = entry.and_then(|e| e.verdict?.counts()).unwrap_or(r.accepted);
         taken_out += usize::from(r.accepted && !is_figure);
         taken_in += usize::from(!r.accepted && is_figure);
@@ -805,7 +805,7 @@ fn reviewed_figures(
 ) -> Vec<Point<Level0>> {
     let counts_here = |e: &Entry| e.verdict.and_then(Verdict::counts);
     let accepted = rows.iter().filter(|r| {
-        let entry = judged.get(&Entry::key_of(r.x_px, r.y_px));
+        let entry = judged.get(&Entry::place_key(r.x_px, r.y_px));
         entry.and_then(counts_here).unwrap_or(r.accepted)
     });
     let added = judged.values().filter(|e| e.added && counts_here(e) == Some(true));
@@ -821,7 +821,7 @@ fn reviewed_figures(
 ///
 /// # Errors
 /// [`ReviewError`].
-pub fn figures_by(
+pub fn figures_after_review(
     reviews: &Path,
     reviewer: &str,
     results: &Results,

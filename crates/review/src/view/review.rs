@@ -179,7 +179,7 @@ impl Entry {
 
     /// The key of a candidate's place.
     #[must_use]
-    pub fn key_of(x: f64, y: f64) -> String {
+    pub fn place_key(x: f64, y: f64) -> String {
         format!("{x:.2},{y:.2}")
     }
 }
@@ -398,14 +398,14 @@ impl VerdictLog {
     /// # Errors
     /// As [`VerdictLog::record`].
     pub fn undo(&mut self, of: &SlideKey) -> Result<Option<Entry>, ReviewError> {
-        self.undo_of(of, None)
+        self.undo_verdict(of, None)
     }
 
     /// Takes the last verdict on one place back, or with no key the last of all.
     ///
     /// # Errors
     /// As [`VerdictLog::record`].
-    pub fn undo_of(
+    pub fn undo_verdict(
         &mut self,
         of: &SlideKey,
         key: Option<&str>,

@@ -83,7 +83,7 @@ impl Reviews {
     }
 
     /// The reviewers on whose verdicts the numbers depend: those whose verdicts count, and whom the decisions name.
-    pub(super) fn depends_on(&self) -> BTreeSet<&str> {
+    pub(super) fn needed_reviewers(&self) -> BTreeSet<&str> {
         let named = self.decisions.values().flat_map(|s| s.verdicts.keys());
         self.chosen.iter().chain(named).map(String::as_str).collect()
     }
@@ -283,7 +283,7 @@ mod tests {
 
     fn entry(at: [f64; 2], added: bool, verdict: Verdict) -> Entry {
         let [x, y] = at;
-        let key = format!("{}{}", if added { "+" } else { "" }, Entry::key_of(x, y));
+        let key = format!("{}{}", if added { "+" } else { "" }, Entry::place_key(x, y));
         let (morphology, comment) = (None, None);
         Entry { key, x, y, verdict: Some(verdict), added, morphology, comment }
     }
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn added_figures_of_one_cell_are_one_place_whoever_comes_first() {
+    fn added_figures_of_one_cell_are_one_place_in_any_order() {
         use Verdict::{Figure, Mimicker, Removed, Unsure};
         let dir = tempfile::tempdir().unwrap();
         let f = dir.path();

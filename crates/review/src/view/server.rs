@@ -5,7 +5,7 @@ use super::decisions::{
 };
 use super::keep::keep_point;
 use super::logs::now;
-use super::open::{Item, Opened, run_of};
+use super::open::{Item, Opened, run_folder};
 use super::places::Nearby;
 use super::refusal::Refusal;
 use super::review::{
@@ -362,7 +362,7 @@ impl Viewer {
         match parts[..] {
             ["api", "slide", id] => self.detail(number(id)?),
             ["api", "reviews", id] => {
-                let reviewer = reviewer_in(query).ok_or_else(nothing)?;
+                let reviewer = query_reviewer(query).ok_or_else(nothing)?;
                 let ReviewPlace { folder, of } = self.change(number(id)?)?;
                 // Nothing is written before the first verdict.
                 let entries = VerdictLog::read_slide(folder, &reviewer, &of)
@@ -370,7 +370,9 @@ impl Viewer {
                 Ok(Answer::json(200, &Entries { entries }))
             }
             ["api", "voices", id] => self.voices(number(id)?),
-            ["api", "desk", id] => self.desk(number(id)?, &reviewer_in(query).unwrap_or_default()),
+            ["api", "desk", id] => {
+                self.desk(number(id)?, &query_reviewer(query).unwrap_or_default())
+            }
             ["tile", id, level, place] => {
                 let (x, y) = pair(place)?;
                 let (id, level) = (number(id)?, number(level)?);
@@ -447,7 +449,7 @@ impl Viewer {
         let folder = self.items.iter().find_map(|i| i.folder.as_deref());
         Index {
             blinded: self.blinded,
-            run: folder.map(|f| run_of(f).display().to_string()),
+            run: folder.map(|f| run_folder(f).display().to_string()),
             points: if self.blinded { BTreeMap::new() } else { self.points() },
             slides: self.items.iter().enumerate().map(line).collect(),
         }
@@ -646,7 +648,7 @@ impl Viewer {
         if SearchedArea::whole(item.size).check(place).is_err() {
             return Err(wrong("the place is not on the slide"));
         }
-        let key = Entry::key_of(s.x, s.y);
+        let key = Entry::place_key(s.x, s.y);
         let expected = if s.added { format!("+{key}") } else { key };
         if s.key != expected {
             return Err(wrong("the key is not that of the place"));
@@ -684,7 +686,8 @@ impl Viewer {
         if !log.exists() {
             return Ok(Answer::json(200, &Undone { entry: None }));
         }
-        let entry = self.with(folder, &u.reviewer, |log| log.undo_of(&of, u.key.as_deref()))?;
+        let entry =
+            self.with(folder, &u.reviewer, |log| log.undo_verdict(&of, u.key.as_deref()))?;
         Ok(Answer::json(200, &Undone { entry }))
     }
 
@@ -897,7 +900,7 @@ impl Viewer {
             .as_deref()
             .ok_or_else(|| wrong("a slide without a run has no thresholds"))?;
         let _one = self.keeping.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = keep_point(&run_of(folder), &k.point, self.slides.as_deref());
+        let kept = keep_point(&run_folder(folder), &k.point, self.slides.as_deref());
         let folder = kept.map_err(|e| wrong(&e.to_string()))?.display().to_string();
         Ok(Answer::json(200, &Kept { folder }))
     }
@@ -953,7 +956,7 @@ impl Viewer {
             MapEntry::Vacant(place) => {
                 let rows = self.item(id)?.folder.as_deref().map(rows).transpose()?;
                 let rows = rows.unwrap_or_default();
-                place.insert(rows.iter().map(|r| Entry::key_of(r.x_px, r.y_px)).collect())
+                place.insert(rows.iter().map(|r| Entry::place_key(r.x_px, r.y_px)).collect())
             }
         };
         Ok(of_slide.contains(key))
@@ -972,7 +975,7 @@ fn unchanged(item: &Item) -> Result<(), Answer> {
 }
 
 /// The reviewer in the query of an address.
-fn reviewer_in(query: &str) -> Option<String> {
+fn query_reviewer(query: &str) -> Option<String> {
     // So that a refusal names what was typed.
     query.strip_prefix("reviewer=").map(remote::percent_decoded)
 }
@@ -1131,7 +1134,7 @@ mod tests {
         let drawn = roi::DrawnFile::read(&decisions::drawn_file(&reviews, "s"), None).unwrap();
         let source = RegionSource { file: Arc::new(drawn), classes: Classes::default() };
         let digest = mithras::input::InputDigest::from_file(&file).unwrap().sha256;
-        let regions = source.read_for(&slide, "s", &digest).unwrap();
+        let regions = source.read_slide_regions(&slide, "s", &digest).unwrap();
         let bounds = regions.list[0].area.bounds().unwrap();
         assert_eq!(bounds, (ring[0], ring[2]), "the same corners of level 0");
     }

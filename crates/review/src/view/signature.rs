@@ -105,7 +105,7 @@ fn check(folder: &Path, signed: &Signed) -> Result<(), ReviewError> {
     let path = VerdictLog::path(folder, &signed.reviewer)?;
     let text = chain::read(&path)?;
     let lines: String = text.split_inclusive('\n').take(signed.log_lines).collect();
-    if signed.log_sha256 == digest_of(&lines) {
+    if signed.log_sha256 == digest_to_sign(&lines) {
         return Ok(());
     }
     let (reviewer, version) = (signed.reviewer.clone(), signed.version);
@@ -113,7 +113,7 @@ fn check(folder: &Path, signed: &Signed) -> Result<(), ReviewError> {
 }
 
 /// The digest of a log as it is signed; empty for an empty one.
-fn digest_of(text: &str) -> String {
+fn digest_to_sign(text: &str) -> String {
     if text.is_empty() { String::new() } else { sha256(text) }
 }
 
@@ -189,7 +189,7 @@ pub fn sign(
         version: before.last().map_or(0, |s| s.version) + usize::from(reopened.is_none()),
         signed: reopened.is_none(),
         reason: reopened.map(str::to_owned),
-        log_sha256: digest_of(&text),
+        log_sha256: digest_to_sign(&text),
         log_lines: text.lines().count(),
         content,
         program: mithras::program(),

@@ -50,8 +50,12 @@ pub(super) fn open_slide(file: &Path) -> Result<Slide, SlideError> {
     Slide::open_with(file, &OpenOptions { cache_bytes: SLIDE_BYTES, ..OpenOptions::default() })
 }
 
-/// What names a tile: slide, level, column, row.
-type Key = (usize, u32, u64, u64);
+/// A tile of one of the slides, by the slide's place in the list.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    slide: usize,
+    tile: TileAddress,
+}
 
 struct Kept {
     tiles: LruCache<Key, Arc<[u8]>>,
@@ -59,7 +63,7 @@ struct Kept {
 }
 
 /// Which tile of a slide's pyramid.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TileAddress {
     /// 0 is one pixel, the highest is the slide as it is.
     pub level: u32,
@@ -110,13 +114,8 @@ impl Tiles {
     ///
     /// # Errors
     /// [`TileError`].
-    pub fn tile(
-        &self,
-        id: usize,
-        file: &Path,
-        TileAddress { level, column, row }: TileAddress,
-    ) -> Result<Arc<[u8]>, TileError> {
-        let key = (id, level, column, row);
+    pub fn tile(&self, id: usize, file: &Path, tile: TileAddress) -> Result<Arc<[u8]>, TileError> {
+        let (key, TileAddress { level, column, row }) = (Key { slide: id, tile }, tile);
         if let Some(tile) = locked(&self.kept).tiles.get(&key) {
             return Ok(Arc::clone(tile));
         }
@@ -242,7 +241,7 @@ mod tests {
         let tiles = Tiles::default();
         let big: Arc<[u8]> = vec![0; KEPT_BYTES / 4].into();
         for k in 0..9 {
-            tiles.store((0, 0, 0, k), &big);
+            tiles.store(Key { slide: 0, tile: TileAddress { level: 0, column: 0, row: k } }, &big);
         }
         let kept = locked(&tiles.kept);
         assert_eq!((kept.bytes, kept.tiles.len()), (KEPT_BYTES, 4));

@@ -51,7 +51,7 @@ pub struct Drawn {
 impl Drawn {
     /// Whether it is of a slide of this name, or names none.
     #[must_use]
-    pub fn is_of(&self, slide: &str) -> bool {
+    pub fn fits_slide(&self, slide: &str) -> bool {
         let Some(image) = &self.image else { return true };
         let last = image.rsplit(['/', '\\']).next().unwrap_or(image);
         last == slide || stem(last) == slide

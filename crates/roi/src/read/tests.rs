@@ -43,7 +43,7 @@ fn qupath_annotations_count_and_its_other_objects_do_not() {
 }
 
 #[test]
-fn asap_and_imagescope_are_told_apart_by_their_root() {
+fn asap_and_imagescope_are_distinguished_by_their_root() {
     let asap = r#"<?xml version="1.0"?><ASAP_Annotations><Annotations>
         <Annotation Name="1" Type="Polygon" PartOfGroup="Tumor"><Coordinates>
         <Coordinate Order="0" X="0" Y="0,0"/><Coordinate Order="1" X="10.5" Y="0"/><Coordinate Order="2" X="10,5" Y="10"/>

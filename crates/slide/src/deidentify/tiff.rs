@@ -131,7 +131,7 @@ pub(super) fn write(
             lengths.push(own.len() as u64);
             at += own.len() as u64;
         }
-        let (to, tc) = tags_of(ifd);
+        let (to, tc) = data_tags(ifd);
         fields.push(form.offsets(to, &new));
         fields.push(form.offsets(tc, &lengths));
         fields.sort_by_key(|f| f.tag);
@@ -140,7 +140,7 @@ pub(super) fn write(
     directories_behind(&mut out, form, at, directories).map_err(disk(output))?;
     let file = out.into_inner().map_err(|e| disk(output)(e.into_error()))?;
     file.sync_all().map_err(disk(output))?;
-    let copied = digest_of(output, options)?;
+    let copied = digest_data(output, options)?;
     let output = vec![output.to_path_buf()];
     let main = output[0].clone();
     Ok(Written {
@@ -161,7 +161,7 @@ fn used(slide: &Slide, levels: Vec<Ifd>) -> Result<Vec<Ifd>, SlideError> {
 }
 
 /// The tags of the tiles' places and sizes.
-fn tags_of(ifd: &Ifd) -> (u16, u16) {
+fn data_tags(ifd: &Ifd) -> (u16, u16) {
     if ifd.has(tag::TILE_OFFSETS) {
         (tag::TILE_OFFSETS, tag::TILE_COUNTS)
     } else {
@@ -170,7 +170,7 @@ fn tags_of(ifd: &Ifd) -> (u16, u16) {
 }
 
 fn places(ifd: &Ifd) -> Result<(Vec<u64>, Vec<u64>), Fault> {
-    let (to, tc) = tags_of(ifd);
+    let (to, tc) = data_tags(ifd);
     let offsets = ifd.uints(to)?.ok_or("no tile offsets")?;
     Ok((offsets, ifd.uints(tc)?.ok_or("no tile byte counts")?))
 }
@@ -296,7 +296,7 @@ fn directories_behind(
 }
 
 /// SHA-256 over the data of every directory of a file, in its order.
-fn digest_of(path: &Path, options: &OpenOptions) -> Result<String, DeidentifyError> {
+fn digest_data(path: &Path, options: &OpenOptions) -> Result<String, DeidentifyError> {
     let file = Arc::new(crate::file::SlideFile::open(path, &options.limits)?);
     let wrong = |fault: Fault| {
         DeidentifyError::Slide(SlideError::Malformed {

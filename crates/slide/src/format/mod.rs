@@ -204,8 +204,14 @@ fn is_known_in_copy(
     Ok(is_named || likeness::is_thumbnail(thumbnail, levels)?)
 }
 
-/// What opened a slide, what was found in it, and its bytes.
-pub(crate) type OpenedFormat = (&'static str, Opened, Arc<SlideFile>);
+/// A slide in the format that opened it.
+pub(crate) struct OpenedFormat {
+    /// The format's name.
+    pub(crate) name: &'static str,
+    pub(crate) opened: Opened,
+    /// The slide's bytes.
+    pub(crate) file: Arc<SlideFile>,
+}
 
 pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<OpenedFormat, SlideError> {
     let probe = Probe::new(path, &options.limits)?;
@@ -234,5 +240,5 @@ fn known(probe: &Probe, options: &OpenOptions) -> Result<OpenedFormat, SlideErro
     let what = || format!("a picture of {} x {} pixels", base.width, base.height);
     check("pixels", options.limits.pixels, pixels, what)
         .map_err(|breach| SlideError::limit(&probe.path, breach))?;
-    Ok((format.name, opened, Arc::clone(&probe.file)))
+    Ok(OpenedFormat { name: format.name, opened, file: Arc::clone(&probe.file) })
 }

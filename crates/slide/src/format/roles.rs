@@ -481,7 +481,7 @@ mod tests {
     use super::named;
 
     #[test]
-    fn words_of_programs_name_what_lies_beside_a_slide() {
+    fn words_of_programs_name_what_is_next_to_a_slide() {
         for (text, role) in [
             ("label", Some("label")),
             ("label image", Some("label")),

@@ -2,7 +2,7 @@
 
 use super::{FileText, jp2k, jpeg};
 use crate::file::SlideFile;
-use crate::format::dicom_files::{self, Frames};
+use crate::format::dicom_files::{self, FileFrames, Frames};
 use crate::jpeg::has_scan;
 use crate::limits::{Fault, Limits};
 use std::collections::BTreeSet;
@@ -35,7 +35,7 @@ pub(super) fn texts(
 ) -> Result<FrameTexts, Fault> {
     let mut found = FrameTexts::default();
     let mut seen = BTreeSet::new();
-    for (name, frames) in dicom_files::frames(path, file, limits)? {
+    for FileFrames { name, frames } in dicom_files::frames(path, file, limits)? {
         let frames = match frames {
             Ok(frames) => frames,
             Err(e @ Fault::Read(_)) => return Err(e),

@@ -12,8 +12,15 @@ pub(super) struct Component {
     pub(super) quant: usize,
 }
 
-/// One component of a scan: index into the frame, DC and AC table.
-pub(super) type ScanPart = (usize, usize, usize);
+/// One component of a scan.
+pub(super) struct ScanPart {
+    /// Its index in the frame.
+    pub(super) component: usize,
+    /// Number of its table of DC values.
+    pub(super) dc: usize,
+    /// The same of AC values.
+    pub(super) ac: usize,
+}
 
 /// A scan header; its entropy-coded data start at `at`.
 pub(super) struct Scan {
@@ -158,14 +165,15 @@ impl Frame {
     fn scan(&self, b: &[u8], at: usize) -> Result<Scan, String> {
         let n = usize::from(*b.first().ok_or_else(cut)?);
         let list = b.get(1..1 + 2 * n).ok_or_else(cut)?;
-        let mut parts = Vec::with_capacity(n);
+        let mut parts: Vec<ScanPart> = Vec::with_capacity(n);
         for p in list.chunks_exact(2) {
-            let index = self.components.iter().position(|c| c.id == p[0]);
-            let index = index.ok_or("JPEG: a scan of an unknown component")?;
-            if parts.iter().any(|(i, _, _)| *i == index) {
+            let component = self.components.iter().position(|c| c.id == p[0]);
+            let component = component.ok_or("JPEG: a scan of an unknown component")?;
+            if parts.iter().any(|part| part.component == component) {
                 return Err("JPEG: a component twice in one scan".into());
             }
-            parts.push((index, usize::from(p[1] >> 4), usize::from(p[1] & 15)));
+            let (dc, ac) = (usize::from(p[1] >> 4), usize::from(p[1] & 15));
+            parts.push(ScanPart { component, dc, ac });
         }
         if parts.is_empty() {
             return Err("JPEG: an empty scan".into());

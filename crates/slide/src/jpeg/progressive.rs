@@ -2,7 +2,7 @@
 
 use super::huffman::ZIGZAG;
 use super::huffman::{Bits, Table, extend};
-use super::parse::{Frame, Scan};
+use super::parse::{Frame, Scan, ScanPart};
 use super::scan::{Decode, Plane, empty, quant, table, walk};
 use std::sync::Arc;
 
@@ -110,7 +110,7 @@ impl<'a> Progressive<'a> {
         };
         let before = if high == 0 { UNSENT } else { high };
         let mut parts = vec![];
-        for &(component, dc, ac) in &scan.parts {
+        for &ScanPart { component, dc, ac } in &scan.parts {
             let c = &mut components[component];
             if c.sent[from..=to].iter().any(|s| *s != before) || (high > 0 && low + 1 != high) {
                 return Err("JPEG: a scan out of its order".into());

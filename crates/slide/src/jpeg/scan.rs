@@ -2,7 +2,7 @@
 
 use super::huffman::{Bits, Table};
 use super::idct;
-use super::parse::{Frame, Scan};
+use super::parse::{Frame, Scan, ScanPart};
 use std::sync::Arc;
 
 /// The samples of one component.
@@ -65,7 +65,7 @@ pub(super) fn walk(
     decode: &mut impl Decode,
 ) -> Result<usize, String> {
     let components =
-        scan.parts.iter().map(|&(index, _, _)| (frame.components[index], blocks[index]));
+        scan.parts.iter().map(|p| (frame.components[p.component], blocks[p.component]));
     let components: Vec<_> = components.collect();
     // A scan of one component counts its own blocks, without the padding to whole MCUs.
     let lone = components.len() == 1;
@@ -136,18 +136,18 @@ pub(super) fn planes(
     let mut next = Some(first);
     while let Some(scan) = next {
         let mut parts = Vec::with_capacity(scan.parts.len());
-        for &(index, dc, ac) in &scan.parts {
+        for &ScanPart { component, dc, ac } in &scan.parts {
             parts.push(Part {
-                plane: index,
+                plane: component,
                 dc: table(&frame.dc, dc)?,
                 ac: table(&frame.ac, ac)?,
-                quant: quant(frame, index)?,
+                quant: quant(frame, component)?,
                 predictor: 0,
             });
         }
         let mut decode = Sequential { parts, planes: &mut planes };
         let end = walk(frame, b, &scan, mcus, &blocks, &mut decode)?;
-        missing.retain(|i| scan.parts.iter().all(|(p, _, _)| p != i));
+        missing.retain(|i| scan.parts.iter().all(|p| p.component != *i));
         if missing.is_empty() {
             return Ok((planes, end));
         }

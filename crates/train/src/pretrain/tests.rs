@@ -99,7 +99,7 @@ fn options(out: &Path, stop_after: usize) -> RunOptions {
 }
 
 #[test]
-fn every_preset_runs_shrunken_and_says_how_it_is_run() {
+fn every_preset_runs_shrunken_and_states_how_it_is_run() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("corpus");
     corpus(&data, 16);
@@ -212,7 +212,7 @@ fn a_killed_run_resumes_to_the_same_bytes() {
 }
 
 #[test]
-fn a_loss_that_is_no_number_stops_with_its_batch_kept() {
+fn a_loss_that_is_not_a_number_stops_with_its_batch_kept() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("corpus");
     corpus(&data, 16);
@@ -228,7 +228,7 @@ fn a_loss_that_is_no_number_stops_with_its_batch_kept() {
 }
 
 #[test]
-fn presets_out_of_range_are_refused_in_words() {
+fn presets_out_of_range_are_refused_with_a_reason() {
     let refuse = |name: &str, set: &str| {
         let path = testkit::workspace().join("presets").join(format!("{name}.toml"));
         PretrainPreset::load(&path, &[set.to_string()]).unwrap_err().to_string()
@@ -246,7 +246,7 @@ fn presets_out_of_range_are_refused_in_words() {
 }
 
 /// 32 samples' gradients, cut into micro-batches of `micro` on this rank; ranks share them.
-fn gradients_of(
+fn shared_gradients(
     name: &str,
     micro: usize,
     group: &Group,
@@ -304,7 +304,7 @@ const CUT: [&str; 4] = [
 fn supmae_reconstructs_alike_over_parts_and_classifies_by_the_part() {
     let one = Group::single();
     let [whole, parts] =
-        [32, 8].map(|micro| gradients_of("pretrain-supmae-vit-base", micro, &one).1);
+        [32, 8].map(|micro| shared_gradients("pretrain-supmae-vit-base", micro, &one).1);
     let term = |of: &step::StepResult, name: &str| of.terms.iter().find(|t| t.0 == name).unwrap().1;
     let apart = |name: &str| (term(&whole, name) - term(&parts, name)).abs();
     assert!(apart("mim") < 1e-5 * term(&whole, "mim"), "{whole:?} {parts:?}");
@@ -316,7 +316,7 @@ fn supmae_reconstructs_alike_over_parts_and_classifies_by_the_part() {
 fn one_batch_of_32_equals_four_of_8() {
     for name in CUT {
         let one = Group::single();
-        same(name, &gradients_of(name, 32, &one), &gradients_of(name, 8, &one));
+        same(name, &shared_gradients(name, 32, &one), &shared_gradients(name, 8, &one));
     }
 }
 
@@ -330,7 +330,7 @@ fn one_batch_of_32_equals_two_processes_of_16() {
         let group = Group::join(&launch, tch::Device::Cpu).unwrap();
         for (i, name) in CUT.iter().enumerate() {
             let micro = if i == 0 { 8 } else { 16 };
-            let (grads, found) = gradients_of(name, micro, &group);
+            let (grads, found) = shared_gradients(name, micro, &group);
             let mut kept = grads;
             let values: Vec<f64> = found.terms.iter().map(|t| t.1).chain([found.total]).collect();
             kept.push(("found".into(), Tensor::from_slice(&values).to_kind(Kind::Double)));
@@ -360,7 +360,7 @@ fn one_batch_of_32_equals_two_processes_of_16() {
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stdout));
     }
     for name in CUT {
-        let one = gradients_of(name, 32, &Group::single());
+        let one = shared_gradients(name, 32, &Group::single());
         for rank in 0..2 {
             let path = format!("{}-{name}-{rank}", path.display());
             let mut file = checkpoint::read_tensors(Path::new(&path)).unwrap().tensors;

@@ -98,7 +98,7 @@ pub(super) fn put_notes(fold: &Path, notes: &[String]) -> Result<()> {
 ///
 /// # Errors
 /// A file that was changed.
-pub fn notes_of(fold: &Path) -> Result<Vec<String>> {
+pub fn read_fold_notes(fold: &Path) -> Result<Vec<String>> {
     let path = fold.join(NOTES);
     if !path.is_file() {
         return Ok(vec![]);

@@ -8,7 +8,7 @@ use net::loss::{CrossEntropy, cross_entropy};
 use net::optim::AdamWConfig;
 use pixels::geometry::{Erased, centred};
 use pixels::input::Normalisation;
-use pixels::rng_of;
+use pixels::sample_rng;
 use rand::Rng;
 use rand::seq::SliceRandom;
 use regions::fold::Fold;
@@ -20,7 +20,7 @@ use tch::{Device, Kind, Tensor};
 
 use super::preset::{CropsPreset, Targets};
 use super::teacher::Teacher;
-use super::{Sides, reset_head, spec_of};
+use super::{Sides, describe_model, reset_head};
 use crate::batch::{normalised, samples};
 use crate::error::Result;
 use crate::preset::{Loop, Preset as _};
@@ -78,7 +78,7 @@ fn order(
     }
     let mut all = Vec::with_capacity(epochs * per_epoch);
     for epoch in 0..epochs {
-        let mut rng = rng_of(seed ^ ORDER, epoch as u64);
+        let mut rng = sample_rng(seed ^ ORDER, epoch as u64);
         if balance == 0.0 {
             let mut items = train.to_vec();
             items.shuffle(&mut rng);
@@ -152,7 +152,7 @@ impl Draws<'_> {
     /// Image `i` of the run, changed, and the rectangle to erase in it.
     fn image(&self, i: u64) -> (RgbTile, Option<Erased>) {
         let (p, side) = (self.preset, self.preset.model.image as usize);
-        let rng = &mut rng_of(self.seed, i);
+        let rng = &mut sample_rng(self.seed, i);
         let image = &self.set.images()[self.items[i as usize]];
         let mut image = p.augment.placement.apply(image, p.data.crop, side, rng);
         if let Some(p) = &p.augment.photometric {
@@ -296,7 +296,7 @@ pub(super) fn fold(
     ranks::fits(&vs, &ranks)?;
     let teacher = preset.teacher.as_ref().map(|t| Teacher::read(t, set)).transpose()?;
     if let Some(t) = teacher.as_ref().filter(|_| options.resume) {
-        t.goes_on(&options.out)?;
+        t.check_same_tables(&options.out)?;
     }
     let epochs = (preset.train.epochs, settings.epoch * settings.batch);
     let items = order(set, &fold.train, epochs, preset.balance, settings.seed);
@@ -320,8 +320,8 @@ pub(super) fn fold(
     if ranks.is_first() {
         options.report_shortcuts(&shortcuts);
     }
-    let mut spec = spec_of(&preset.model, set, manifest)?;
-    start.note(&mut spec, super::trained_on(set, &fold.train));
+    let mut spec = describe_model(&preset.model, set, manifest)?;
+    start.note(&mut spec, super::list_trained_on(set, &fold.train));
     let notes = start.notes(&model.to_string(), &super::names(set, &fold.validation));
     let opening = RunSetup {
         stage: "finetune",

@@ -44,11 +44,11 @@ use crate::seen::Names;
 use crate::start::describe;
 use crate::text::write_text;
 
-pub use about::{About, FINAL, Part, fold_dir, notes_of};
+pub use about::{About, FINAL, Part, fold_dir, read_fold_notes};
 pub use items::Items;
 pub use predict::{Prediction, tables, write as write_predictions};
 use preset::Described as _;
-pub use preset::{Augment, CropsPreset, Epochs, ProtocolData, task_of};
+pub use preset::{Augment, CropsPreset, Epochs, ProtocolData, read_task};
 pub use probe::{ProbeEpochs, ProbeKind, ProbePreset, Probed};
 
 /// Predictions of the held-out items, in a fold's folder; stem of the file.
@@ -58,7 +58,7 @@ const FOLDS: &str = "folds.json";
 ///
 /// # Errors
 /// A file of folds that cannot be read.
-pub fn folds_in(data: &ProtocolData) -> Result<usize> {
+pub fn fold_count(data: &ProtocolData) -> Result<usize> {
     match &data.folds_file {
         Some(file) => Ok(FoldManifest::read(file)?.folds.len()),
         None => Ok(data.folds),
@@ -82,7 +82,7 @@ pub fn load<P: Preset>(path: &Path, changes: &[String], folds: Option<&Path>) ->
 ///
 /// # Errors
 /// [`TrainError::Preset`] for anything else.
-pub fn folds_of(word: &str, folds: usize) -> Result<Vec<Part>> {
+pub fn list_folds(word: &str, folds: usize) -> Result<Vec<Part>> {
     match (word, word.parse()) {
         ("all", _) => Ok((0..folds).map(Part::Fold).collect()),
         (_, Ok(part)) if (0..folds).map(Part::Fold).chain([Part::Final]).any(|p| p == part) => {
@@ -101,9 +101,9 @@ pub fn folds_of(word: &str, folds: usize) -> Result<Vec<Part>> {
 /// The fold of a probe that a word asks for; none for `all` of them.
 ///
 /// # Errors
-/// As [`folds_of`], and for `none`: a probe leaves a fold out.
+/// As [`list_folds`], and for `none`: a probe leaves a fold out.
 pub fn probed_fold(word: &str, folds: usize) -> Result<Option<usize>> {
-    match folds_of(word, folds)?[..] {
+    match list_folds(word, folds)?[..] {
         [Part::Final] => Err(TrainError::Preset {
             path: "fold".into(),
             reason: "a probe leaves a fold out; give its number, or `all`".into(),
@@ -154,7 +154,7 @@ fn begin(run: &Path, about: &About, set: &TrainingSet) -> Result<()> {
     write_text(&path, &serde_json::to_string_pretty(about).expect("plain data"))
 }
 
-fn spec_of(model: &EncoderConfig, set: &TrainingSet, folds: &Folds) -> Result<Spec> {
+fn describe_model(model: &EncoderConfig, set: &TrainingSet, folds: &Folds) -> Result<Spec> {
     let mut spec = describe(model)?;
     spec.classes = set.classes().to_vec();
     spec.corpus_digest = folds.digest().to_owned();
@@ -162,7 +162,7 @@ fn spec_of(model: &EncoderConfig, set: &TrainingSet, folds: &Folds) -> Result<Sp
 }
 
 /// Slides and patients of some items.
-fn trained_on(set: &TrainingSet, items: &[usize]) -> TrainedOn {
+fn list_trained_on(set: &TrainingSet, items: &[usize]) -> TrainedOn {
     let mut all = TrainedOn::default();
     for item in items.iter().map(|&i| &set.items()[i]) {
         all.slides.insert(item.slide.clone());

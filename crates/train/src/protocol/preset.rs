@@ -20,7 +20,7 @@ use crate::preset::{Fault, Init, Keep, Loop, Preset, Rates, check_lora, of_net};
 ///
 /// # Errors
 /// When the file is not TOML.
-pub fn task_of(path: &Path) -> Result<Option<String>> {
+pub fn read_task(path: &Path) -> Result<Option<String>> {
     let bad = |reason: String| TrainError::Preset { path: path.to_path_buf(), reason };
     let text = base::file::read_string(path).map_err(|e| bad(e.to_string()))?;
     let table: toml::Table = text.parse().map_err(|e: toml::de::Error| bad(e.to_string()))?;

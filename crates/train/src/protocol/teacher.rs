@@ -55,7 +55,7 @@ impl Teacher {
     ///
     /// # Errors
     /// [`TrainError::Run`] where `RUN/run.json` names others.
-    pub fn goes_on(&self, run: &Path) -> Result<()> {
+    pub fn check_same_tables(&self, run: &Path) -> Result<()> {
         let path = run.join("run.json");
         let Ok(text) = base::file::read_string(&path) else { return Ok(()) };
         let found: serde_json::Value =

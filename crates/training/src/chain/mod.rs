@@ -229,13 +229,13 @@ impl<'a> Chain<'a> {
         }
     }
 
-    fn mark_of(&self, step: &PlannedStep) -> PathBuf {
+    fn mark_path(&self, step: &PlannedStep) -> PathBuf {
         self.options.out.join("steps").join(format!("{}.json", step.name))
     }
 
     /// Whether a step is done: its mark is there, and what it left is unchanged.
     fn is_done(&self, step: &PlannedStep) -> Result<bool> {
-        let path = self.mark_of(step);
+        let path = self.mark_path(step);
         if !path.is_file() {
             return Ok(false);
         }
@@ -248,7 +248,7 @@ impl<'a> Chain<'a> {
     }
 
     fn mark(&self, step: &PlannedStep, left: &[PathBuf]) -> Result<()> {
-        let path = self.mark_of(step);
+        let path = self.mark_path(step);
         let folder = path.parent().unwrap_or(Path::new("."));
         std::fs::create_dir_all(folder).map_err(TrainingError::io(folder))?;
         let mut digests = BTreeMap::new();

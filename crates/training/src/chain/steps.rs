@@ -218,7 +218,7 @@ fn package(chain: &Chain<'_>) -> Result<Vec<PathBuf>> {
     let mut segmenter = TorchSegmenter::open(&what.segmenter, "cpu")?;
     let mut classifier = TorchClassifier::open(&what.classifier, "cpu")?;
     if let export::Choice::Points { chosen: Some(c), tissue, .. } = &what.choice {
-        let scale = c.scale_of(tissue.as_deref())?;
+        let scale = c.calibrated_scale(tissue.as_deref())?;
         classifier = classifier.scaled(scale.slope, scale.offset)?;
     }
     let (windows, crops) = sample(chain, classifier.spec.input)?;

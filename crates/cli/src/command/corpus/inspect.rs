@@ -32,7 +32,7 @@ pub struct Args {
 
 /// Runs `corpus inspect`.
 pub fn run(a: &Args) -> anyhow::Result<()> {
-    if Dataset::is_at(&a.corpus) {
+    if Dataset::is_dataset(&a.corpus) {
         return regions(a);
     }
     let corpus = Corpus::open(&a.corpus)?;

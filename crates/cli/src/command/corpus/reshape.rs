@@ -111,7 +111,7 @@ pub fn overlap(a: &Overlap) -> anyhow::Result<()> {
 
 /// Runs `corpus merge`.
 pub fn merge(a: &Merge) -> anyhow::Result<()> {
-    if a.corpora.iter().any(|d| Dataset::is_at(d)) {
+    if a.corpora.iter().any(|d| Dataset::is_dataset(d)) {
         let parts = a.corpora.iter().map(Dataset::open).collect::<Result<Vec<_>, _>>()?;
         let set = regions::merge(&parts, &a.out, &a.name, &mithras::program())?;
         crate::show::text(&set.to_string());

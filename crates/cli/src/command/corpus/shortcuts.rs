@@ -20,7 +20,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let items = if Dataset::is_at(&args.dataset) {
+    let items = if Dataset::is_dataset(&args.dataset) {
         of_regions(&Dataset::open(&args.dataset)?)?
     } else {
         of_corpus(&Corpus::open(&args.dataset)?)?

@@ -46,7 +46,7 @@ pub fn run(args: Args) -> Result<()> {
     match args.verb {
         Verb::Detector(a) => detector::run(a)?,
         Verb::Segment(a) => learn::segment(a)?,
-        Verb::Finetune(a) if train::protocol::task_of(&a.common.preset)?.is_some() => {
+        Verb::Finetune(a) if train::protocol::read_task(&a.common.preset)?.is_some() => {
             let own = a.mined.is_none() && a.pseudo.is_none();
             anyhow::ensure!(own, "--mined and --pseudo belong to presets without a task");
             protocol::finetune(&a.common)?;

@@ -6,9 +6,9 @@ use crate::progress::{print_message, print_progress};
 use anyhow::{Context, Result};
 use regions::task::TrainingSet;
 use std::path::{Path, PathBuf};
-use train::protocol::{About, CropsPreset, ProbePreset, folds_in, folds_of, load, probed_fold};
+use train::protocol::{About, CropsPreset, ProbePreset, fold_count, list_folds, load, probed_fold};
 use training::chain::start;
-use training::protocol::{self, Judged, in_words};
+use training::protocol::{self, Judged, score_lines};
 
 /// Probe a frozen encoder over folds of whole slides: linear head, nearest neighbours, regression
 ///
@@ -61,7 +61,7 @@ pub fn finetune(c: &Common) -> Result<()> {
     if let Some(init) = &mut options.init {
         *init = start::classifier(init, &c.out)?;
     }
-    for part in folds_of(&c.fold, folds_in(&preset.data)?)? {
+    for part in list_folds(&c.fold, fold_count(&preset.data)?)? {
         c.machine.print(&format!("left out: {part}; run directory {}", part.dir(&c.out).display()));
         train::protocol::finetune(&preset, &set, part, &options)
             .with_context(|| format!("fold {part}"))?;
@@ -74,7 +74,7 @@ pub fn probe(args: ProbeArgs) -> Result<()> {
     let device = c.machine.set_up();
     let preset: ProbePreset = load(&c.preset, &c.set, c.folds.as_deref())?;
     let set = TrainingSet::open(preset.task, &c.data)?;
-    let only = probed_fold(&c.fold, folds_in(&preset.data)?)?;
+    let only = probed_fold(&c.fold, fold_count(&preset.data)?)?;
     let (cache, options) = (args.features.as_deref(), c.options(&c.out, device));
     let all = train::protocol::probe(&preset, &set, only, cache, &options)?;
     let shortcuts = all.first().map_or(&[][..], |p| &p.shortcuts);
@@ -92,7 +92,7 @@ fn finish(run: &Path) -> Result<()> {
     let folds = About::read(run)?.folds;
     for Judged { name, done, figures } in protocol::finish(run)? {
         match figures {
-            Some(figures) => crate::show::text(&in_words(&name, folds, &figures)),
+            Some(figures) => crate::show::text(&score_lines(&name, folds, &figures)),
             None => print_progress(&format!("{name}: {done} of {folds} folds are done")),
         }
     }
@@ -106,7 +106,7 @@ pub fn test(args: TestArgs) -> Result<()> {
     let scored = protocol::test(&protocol::Test { run, data, out, again, allow_seen, device })?;
     scored.notes.iter().for_each(|note| print_message("warning", note));
     for (name, figures) in scored.figures {
-        crate::show::text(&in_words(&name, folds, &figures));
+        crate::show::text(&score_lines(&name, folds, &figures));
     }
     outln!("written to {}", scored.out.display());
     Ok(())

@@ -53,13 +53,14 @@ impl Keys {
     fn find(table: &Table, stated: Option<&str>) -> Result<Self> {
         let column = match stated {
             Some(name) => Some(table.column(name)?),
-            None => table.first_of(KEYS),
+            None => table.first_column(KEYS),
         };
         if let Some(column) = column {
             let cells = (0..table.len()).map(|row| table.raw(row, column).to_owned()).collect();
             return Ok(Self { cells, column });
         }
-        let (Some(dataset), Some(uid)) = (table.first_of(&["dataset"]), table.first_of(&["uid"]))
+        let (Some(dataset), Some(uid)) =
+            (table.first_column(&["dataset"]), table.first_column(&["uid"]))
         else {
             let reason = format!("no column that names the items ({})", KEYS.join(", "));
             return Err(content(table.path(), Setting::Key, reason));
@@ -71,8 +72,8 @@ impl Keys {
 
 /// What the rows are called; nothing where no column names them.
 pub(super) fn names(plan: &ClassificationPlan, table: &Table) -> Result<Vec<String>> {
-    let named = plan.key.is_some() || table.first_of(KEYS).is_some();
-    let pair = ["dataset", "uid"].iter().all(|c| table.first_of(&[c]).is_some());
+    let named = plan.key.is_some() || table.first_column(KEYS).is_some();
+    let pair = ["dataset", "uid"].iter().all(|c| table.first_column(&[c]).is_some());
     if !named && !pair {
         return Ok(Vec::new());
     }
@@ -85,7 +86,7 @@ struct Index<'a> {
     names: HashMap<&'a str, Option<usize>>,
 }
 
-fn name_of(text: &str) -> &str {
+fn last_part(text: &str) -> &str {
     text.rsplit(['/', '\\']).next().unwrap_or(text)
 }
 
@@ -96,7 +97,7 @@ impl<'a> Index<'a> {
             if whole.insert(cell.as_str(), row).is_some() {
                 return Err(wrong(table, row, keys.column, format!("'{cell}' occurs twice")));
             }
-            names.entry(name_of(cell)).and_modify(|r| *r = None).or_insert(Some(row));
+            names.entry(last_part(cell)).and_modify(|r| *r = None).or_insert(Some(row));
         }
         Ok(Self { whole, names })
     }
@@ -119,7 +120,7 @@ impl<'a> Index<'a> {
     }
 
     fn find(&self, key: &str) -> Option<usize> {
-        let by_name = || self.names.get(name_of(key)).copied().flatten();
+        let by_name = || self.names.get(last_part(key)).copied().flatten();
         self.whole.get(key).copied().or_else(by_name)
     }
 }
@@ -132,7 +133,7 @@ fn text(table: &Table, row: usize, column: usize) -> Result<String> {
 fn pick(table: &Table, named: Option<&str>, usual: &[&str]) -> Result<Option<usize>> {
     Ok(match named {
         Some(name) => Some(table.column(name)?),
-        None => table.first_of(usual),
+        None => table.first_column(usual),
     })
 }
 
@@ -270,11 +271,12 @@ fn true_classes(
         return (0..table.len()).map(|row| text(table, row, column)).collect();
     };
     let labels = Table::read(path, &[])?;
-    let column = pick(&labels, named, TRUTH)?.or(labels.first_of(&["class"])).ok_or_else(|| {
-        content(path, Setting::Truth, format!("none of the columns {}", TRUTH.join(", ")))
-    })?;
+    let column =
+        pick(&labels, named, TRUTH)?.or(labels.first_column(&["class"])).ok_or_else(|| {
+            content(path, Setting::Truth, format!("none of the columns {}", TRUTH.join(", ")))
+        })?;
     let ours = Keys::find(table, plan.key.as_deref())?;
-    let stated = plan.key.as_deref().filter(|k| labels.first_of(&[k]).is_some());
+    let stated = plan.key.as_deref().filter(|k| labels.first_column(&[k]).is_some());
     let theirs = Keys::find(&labels, stated)?;
     let index = Index::build(&labels, &theirs)?;
     let mut truth = ours
@@ -592,7 +594,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_of_one_name_and_numbers_that_are_no_probabilities_are_refused() {
+    fn classes_of_one_name_and_numbers_that_are_not_probabilities_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let run = |text: &str| {
             let predictions = put(dir.path(), "p.csv", text);

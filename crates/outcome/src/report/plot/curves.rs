@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn curves_of_few_events_fill_the_picture_and_say_so() {
+    fn curves_of_few_events_fill_the_picture_and_state_it() {
         for (n, events, low) in [(1000, 10, 0.95), (500, 25, 0.9), (400, 60, 0.8), (60, 20, 0.5)] {
             let curves = [cohort(n, events)];
             assert_eq!(lower_end(&curves), low, "{events} of {n}");

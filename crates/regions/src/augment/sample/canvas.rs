@@ -206,7 +206,7 @@ pub(super) fn mosaic(cells: &[Scene]) -> Scene {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::augment::rng_of;
+    use crate::augment::sample_rng;
 
     #[test]
     fn marks_follow_the_pixels() {
@@ -226,7 +226,7 @@ mod tests {
         };
         let how = Spatial { rotation: 45.0, scale: 0.2, jitter: 0.0 };
         for i in 0..40 {
-            let view = View::random((160.0, 130.0), 128, 1.0, &how, &mut rng_of(7, i));
+            let view = View::random((160.0, 130.0), 128, 1.0, &how, &mut sample_rng(7, i));
             let (out, _) = view.render(&scene.image);
             let (x, y) = view.to_output(170.5, 120.5);
             assert!(out.pixel(x as usize, y as usize)[0] > 200, "view {i}: ({x}, {y})");

@@ -5,7 +5,7 @@ use rand::Rng;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-use crate::augment::rng_of;
+use crate::augment::sample_rng;
 use crate::folds::Frames;
 use crate::scene::{MarkKind, SampledPlace, Scene, dark_places};
 use pixels::resize::resize;
@@ -140,7 +140,7 @@ pub struct SegmentPool {
 }
 
 /// Dark places of every scene, at most `most` each and `clear` px from its figures.
-pub(super) fn dark_in(scenes: &[Scene], clear: f32, most: usize) -> Vec<SampledPlace> {
+pub(super) fn sample_dark_places(scenes: &[Scene], clear: f32, most: usize) -> Vec<SampledPlace> {
     use rayon::prelude::*;
     let of = |(scene, s): (usize, &Scene)| -> Vec<_> {
         let found = dark_places(s, clear, most).into_iter();
@@ -193,7 +193,7 @@ impl SegmentPool {
         let negatives: Vec<Scene> = frames.other_lookalikes.iter().map(as_scene).collect();
         let (frames, patches) = (frames.scenes.clone(), patches.to_vec());
         assert!(!frames.is_empty(), "a segmenter pool needs frames");
-        hard.extend(dark_in(&frames, 40.0, 60));
+        hard.extend(sample_dark_places(&frames, 40.0, 60));
         let figures = figures(&frames);
         let shares = [
             zero_if(figures.is_empty(), shares.figure),
@@ -236,7 +236,7 @@ impl SegmentPool {
     /// Sample `index` under `seed`; photometric changes are the caller's.
     #[must_use]
     pub fn sample(&self, seed: u64, index: u64) -> SegmentSample {
-        let mut rng = rng_of(seed, index);
+        let mut rng = sample_rng(seed, index);
         let half = self.side as f32 / 2.0;
         let mut off = |room: f32| rng.random_range(-room..=room);
         let (dx, dy) = (off(0.8 * half), off(0.8 * half));
@@ -425,7 +425,7 @@ mod tests {
                 ring: 17.0,
             },
         );
-        let mut rng = rng_of(1, 0);
+        let mut rng = sample_rng(1, 0);
         let mut seen = [0.0_f64; 3];
         for _ in 0..2000 {
             let cell = pool.cell(&mut rng);

@@ -43,7 +43,7 @@ fn rows<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
 }
 
 /// The glass slide of a frame: `H00` and `A00` are one under two scanners.
-fn slide_of(frame: &str) -> String {
+fn glass_slide(frame: &str) -> String {
     format!("A{}", frame.get(1..3).unwrap_or_default())
 }
 
@@ -115,7 +115,7 @@ pub fn icpr(dir: &Path, o: &Options) -> Result<Imported> {
         let (w, h) = (f64::from(probe.size.0), f64::from(probe.size.1));
         let image = match what {
             What::Frame(name) => {
-                let mut image = probe.image(&name, slide_of(&name), SOURCE);
+                let mut image = probe.image(&name, glass_slide(&name), SOURCE);
                 image.scanner = Some("Aperio".into());
                 image.exhaustive = o.is_exhaustive(true);
                 for (x, y) in placed.remove(&name).unwrap_or_default() {
@@ -127,7 +127,7 @@ pub fn icpr(dir: &Path, o: &Options) -> Result<Imported> {
                 image
             }
             What::Negative { name, frame, scanner } => {
-                let slide = slide_of(&frame);
+                let slide = glass_slide(&frame);
                 let mut image = probe.image(format!("negatives/{name}"), slide, SOURCE);
                 image.scanner = Some(scanner);
                 image.labels.push(Label::at(Builder::MIMICKER, w / 2.0, h / 2.0));

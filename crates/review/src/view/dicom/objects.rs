@@ -150,7 +150,7 @@ pub(super) fn object(
     patient: bool,
     Made { digest, at: made }: Made<'_>,
 ) -> Result<Vec<u8>, EncodeError> {
-    let [model, weights, settings] = made_by(counts);
+    let [model, weights, settings] = software_fields(counts);
     let software = software(&model, &weights, &settings);
     let description = "Mitotic figures by an algorithm; research use only";
     let label = "MITOTIC_FIGURES";
@@ -158,7 +158,7 @@ pub(super) fn object(
 }
 
 /// Name and digest of the weights, and the settings, as [`Software`] has them.
-fn made_by(counts: &CountsFile) -> [String; 3] {
+fn software_fields(counts: &CountsFile) -> [String; 3] {
     let m = &counts.model;
     let weights = m.weights();
     let t = &counts.thresholds;
@@ -214,7 +214,7 @@ pub(super) fn report(
     }
     let mut notes = vec!["Research use only: not for diagnosis".to_owned()];
     notes.extend(counts.notes());
-    let [model, weights, settings] = made_by(counts);
+    let [model, weights, settings] = software_fields(counts);
     let software = software(&model, &weights, &settings);
     let description = "Mitotic count by an algorithm; research use only";
     Report { source, patient, software, digest, made, description, groups, notes }.bytes()

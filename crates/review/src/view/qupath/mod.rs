@@ -308,7 +308,7 @@ fn is_before_bounds(counts: &CountsFile, row: &DetectionRow) -> bool {
 
 fn entry([x, y]: [f64; 2], added: bool, verdict: Verdict) -> Entry {
     let plus = if added { "+" } else { "" };
-    let key = format!("{plus}{}", Entry::key_of(x, y));
+    let key = format!("{plus}{}", Entry::place_key(x, y));
     Entry { key, x, y, verdict: Some(verdict), added, morphology: None, comment: None }
 }
 

@@ -93,17 +93,25 @@ pub(crate) fn stated_writing(
     Ok(all.flat_map(|(i, m)| m.header.writing.iter().map(move |k| (i, *k))).map(named).collect())
 }
 
-/// A file's name, and its frames.
-type NamedFrames = (String, Result<Frames, Fault>);
+/// The frames of a file.
+pub(crate) struct FileFrames {
+    /// The file's name.
+    pub(crate) name: String,
+    /// The frames, or why they cannot be found.
+    pub(crate) frames: Result<Frames, Fault>,
+}
 
-/// The frames of every file of a slide, by the file's name, or why they cannot be found.
+/// The frames of every file of a slide.
 pub(crate) fn frames(
     path: &Path,
     file: &Arc<SlideFile>,
     limits: &Limits,
-) -> Result<Vec<NamedFrames>, Fault> {
+) -> Result<Vec<FileFrames>, Fault> {
     let members = series::members(path, file, limits)?.files;
-    Ok(members.iter().map(|m| (m.name(), Frames::find(&m.file, &m.header, limits))).collect())
+    let found = members
+        .iter()
+        .map(|m| FileFrames { name: m.name(), frames: Frames::find(&m.file, &m.header, limits) });
+    Ok(found.collect())
 }
 
 /// Where pixel data in fragments end, their end mark included.

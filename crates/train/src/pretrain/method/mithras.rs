@@ -61,7 +61,7 @@ impl Pretraining for Network {
         }
         if self.objective.has(Term::Token) {
             let z = self.mae.project_tokens(&latent);
-            let labels = masking.visible_of(&micro.cells).reshape([-1]);
+            let labels = masking.select_visible(&micro.cells).reshape([-1]);
             let d = *z.size().last().expect("[2n, V, D]");
             embeddings.push(Embedding { z: z.reshape([-1, d]), labels });
         }

@@ -7,7 +7,7 @@ use net::loss::CrossEntropy;
 use net::optim::Lars;
 use net::probe::Probe;
 use net::schedule::{BaseLr, WarmupCosine};
-use pixels::rng_of;
+use pixels::sample_rng;
 use rand::Rng;
 use rand::seq::SliceRandom;
 use rand_distr::{Distribution as _, Normal};
@@ -54,7 +54,7 @@ pub(super) fn train(
 
 /// Weights that the head starts from, `[classes, dim]`.
 fn start(t: &ProbeEpochs, classes: i64, dim: i64) -> Tensor {
-    let mut rng = rng_of(t.seed, START);
+    let mut rng = sample_rng(t.seed, START);
     let normal = Normal::new(0.0, t.head_std).expect("checked with the preset");
     let mut draw =
         || std::iter::repeat_with(|| normal.sample(&mut rng)).find(|v: &f64| v.abs() <= CUT);
@@ -87,7 +87,7 @@ fn fit(
     let steps = train.len() / batch.max(1);
     let mut course = String::from("epoch,loss,lr\n");
     for epoch in 0..t.epochs {
-        let mut rng = rng_of(t.seed, epoch as u64);
+        let mut rng = sample_rng(t.seed, epoch as u64);
         let mut items = train.to_vec();
         items.shuffle(&mut rng);
         let mut sum = 0.0;
@@ -146,7 +146,7 @@ mod tests {
     /// the first `axes` axes every item is on its class's side, at least `gap` deviations from the plane.
     fn parted(figures: usize, mimickers: usize, axes: usize, gap: f64) -> (Tensor, Vec<i64>) {
         let dim = 24;
-        let mut rng = rng_of(7, 0);
+        let mut rng = sample_rng(7, 0);
         let n = figures + mimickers;
         let classes: Vec<i64> = (0..n).map(|i| i64::from(i < figures)).collect();
         let mut values: Vec<f32> = Vec::with_capacity(n * dim);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_papers_probe_is_too_short_for_a_fold_of_ami_br_and_says_so() {
+    fn the_papers_probe_is_too_short_for_a_fold_of_ami_br_and_reports_it() {
         let set = parted(404, 1_317, 4, 0.5);
         let (paper_f1, trained) = f1(&paper(), &set, 150);
         let warning = trained.warning.unwrap();

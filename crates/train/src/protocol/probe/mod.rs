@@ -19,7 +19,7 @@ use self::cache::{Cache, Source};
 use self::preset::One;
 use super::about::{About, Part, put_notes};
 use super::preset::Described as _;
-use super::{PREDICTIONS, begin, fold_dir, predict, spec_of};
+use super::{PREDICTIONS, begin, describe_model, fold_dir, predict};
 use crate::error::{Result, TrainError};
 use crate::preset::Preset as _;
 use crate::run::{FOLD, MODEL, RunOptions};
@@ -217,8 +217,8 @@ fn probe(
     let wanted = (0..manifest.count()).filter(|k| only.is_none_or(|o| o == *k));
     let folds: Vec<NumberedFold> =
         wanted.map(|k| Ok(NumberedFold { k, fold: manifest.fold(k)? })).collect::<Result<_>>()?;
-    let model = frozen(preset, spec_of(&preset.model, set, manifest)?, options)?;
-    let notes = folds.iter().flat_map(|f| notes_on(&model, set, f.k, &f.fold));
+    let model = frozen(preset, describe_model(&preset.model, set, manifest)?, options)?;
+    let notes = folds.iter().flat_map(|f| overlap_notes(&model, set, f.k, &f.fold));
     notes.for_each(|note| options.reporter.note(&note));
     let source = Source {
         net: model.net.as_ref(),
@@ -322,16 +322,16 @@ fn predict_fold(
             random_at_start: &model.start.random,
         });
         let mut spec = Spec { notes, preset_hash: preset.digest(), ..model.spec.clone() };
-        model.start.note(&mut spec, super::trained_on(set, &fold.train));
+        model.start.note(&mut spec, super::list_trained_on(set, &fold.train));
         save(model, head, &dir.join(MODEL), &spec)?;
     }
-    put_notes(&dir, &notes_on(model, set, k, fold))?;
+    put_notes(&dir, &overlap_notes(model, set, k, fold))?;
     predict::write(&dir, PREDICTIONS, set, &rows)?;
     Ok(learnt.warning)
 }
 
 /// Notes on a fold whose held-out slides the encoder was trained on.
-fn notes_on(model: &Model, set: &TrainingSet, k: usize, fold: &Fold) -> Vec<String> {
+fn overlap_notes(model: &Model, set: &TrainingSet, k: usize, fold: &Fold) -> Vec<String> {
     model.start.notes(&k.to_string(), &super::names(set, &fold.validation))
 }
 
