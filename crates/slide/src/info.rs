@@ -92,8 +92,8 @@ impl SlideInfo {
     }
 }
 
-/// Largest coarse level that is read for its notes, px: less than a second.
-const MOST_READ: u64 = 1 << 26;
+/// Largest coarse level that is read for its notes, px: about a second.
+const MOST_READ: u64 = 1 << 25;
 
 /// Reads the coarse levels of a file on this machine that pictures of the whole slide are made of, for their notes.
 fn look_through(slide: &Slide) -> Result<(), SlideError> {

@@ -621,8 +621,8 @@ fn is_of_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, ' ' | '^' | '-' | '_' | '.')
 }
 
-/// Whether bytes hold a word, in one byte per character, in UTF-8, in UTF-16 or in a code page: four characters of ASCII
-/// in a row, or as much of another script.
+/// Whether bytes hold a word, in one byte per character, in UTF-8, in UTF-16 or in a code page: four characters of
+/// ASCII in a row, or as much of another script.
 pub(crate) fn holds_words(bytes: &[u8]) -> bool {
     let every_other =
         |from: usize| bytes.iter().skip(from).step_by(2).copied().collect::<Vec<u8>>();

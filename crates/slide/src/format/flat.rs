@@ -313,8 +313,8 @@ fn exif_block(b: &[u8]) -> &[u8] {
     b.strip_prefix(exif::SEGMENT).unwrap_or(b)
 }
 
-/// All that a PNG states before and behind its pixels, each run of which is an empty chunk; `None` of a file whose start
-/// is enough, or that is on a server.
+/// All that a PNG states before and behind its pixels, each run of which is an empty chunk; `None` where the start of
+/// the file is enough, or the file is on a server.
 fn around_pixels(probe: &Probe) -> Result<Option<Vec<u8>>, SlideError> {
     if probe.len <= MOST_HEADER || probe.file.is_remote() {
         return Ok(None);

@@ -106,8 +106,8 @@ fn is_sub(prefix: &str) -> bool {
     prefix.rsplit('.').find(|place| *place != "next").is_some_and(|place| place.starts_with("sub["))
 }
 
-/// The image of a directory that is not in the file's chain, unless it is a level or next to one: nothing here reads it,
-/// so it may show anything.
+/// The image of a directory that is not in the file's chain, unless it is a level or next to one: nothing here reads
+/// it, so it may show anything.
 fn picture(ifd: &Ifd, prefix: &str, read: &[u64]) -> Option<FileText> {
     let has_pixels = ifd.has(tag::STRIP_OFFSETS) || ifd.has(tag::TILE_OFFSETS);
     (has_pixels && !read.contains(&ifd.at)).then(|| FileText {
