@@ -111,10 +111,13 @@ fn read(
             continue;
         };
         let (category, votes) = label(v, &categories, options);
-        if key(&v["iscrowd"]).is_some_and(|k| k == "1") {
-            // COCO's word for "many objects here, not one".
+        // COCO's word for "many objects here, not one", and that of its evaluation for objects that do not count.
+        let is_set = |flag: &&&str| {
+            v[**flag].as_bool() == Some(true) || key(&v[**flag]).is_some_and(|k| k == "1")
+        };
+        if let Some(flag) = ["iscrowd", "ignore"].iter().find(is_set) {
             let name = key(&v["category_id"]).and_then(|id| categories.get(&id).cloned());
-            c.ignore(format!("{} (iscrowd)", name.unwrap_or_default()));
+            c.ignore(format!("{} ({flag})", name.unwrap_or_default()));
             continue;
         }
         let place = match place(v, order == BoxOrder::Xywh) {
