@@ -297,7 +297,7 @@ pub fn run<T: Task>(
     listener.event(&Event::Slides { total, workers: workers.len() });
     let queue: Mutex<VecDeque<_>> = Mutex::new(inputs.into_iter().enumerate().collect());
     let done: Mutex<Vec<Option<Ended<T>>>> = Mutex::new((0..total).map(|_| None).collect());
-    let mut shared = Shared::new(listener);
+    let shared = Shared::new(listener);
     let pace = Mutex::new(SlidePace::new(total));
     std::thread::scope(|scope| {
         for task in workers {
