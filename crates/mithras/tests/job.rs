@@ -323,7 +323,9 @@ impl mithras::progress::Listener for Lines {
     fn report(&mut self, line: &str) {
         self.0.push(line.to_owned());
     }
-    fn note(&mut self, _: &str) {}
+    fn note(&mut self, text: &str) {
+        self.0.push(format!("note: {text}"));
+    }
 }
 
 /// Numbers of version 1 are kept on a slide that both versions read alike, and made again on one whose tiles
@@ -359,6 +361,11 @@ fn results_of_the_version_before_are_kept_only_where_the_slide_gives_the_same() 
     assert_eq!(ended, [(true, Status::Finished), (false, Status::Finished)], "{:?}", lines.0);
     let line = lines.0.iter().find(|l| l.contains("earlier version")).expect("a line");
     assert!(line.starts_with("holes: ") && line.contains("level 1 leaves out"), "{line}");
+    // Quiet runs, too, name how many and why, in one line.
+    let notes: Vec<&String> = lines.0.iter().filter(|l| l.starts_with("note: ")).collect();
+    let note =
+        "note: 1 slide of an earlier version of the numbers done again (1: level 1 leaves out";
+    assert!(notes.len() == 1 && notes[0].starts_with(note), "{notes:?}");
     // Both are of this version now: one table holds them, and no slide is opened again.
     let settings = |n: &str| DetectionState::load(&out.join(n)).unwrap().settings;
     assert_eq!(settings("plain"), settings("holes"));

@@ -17,6 +17,10 @@ const BODY: usize = 64 << 10;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Connections served at once.
 const MOST: usize = 128;
+/// Those of one other machine: a browser opens six. Where it has all, the rest is for others.
+const MOST_OF_ONE: usize = MOST / 4;
+/// Those of this machine where others are served, too: people who come through a tunnel share its address.
+const MOST_OF_OWN: usize = MOST - MOST_OF_ONE;
 /// Where all places are taken, a connection that has not sent the token keeps its own for this time.
 const CHANCE: Duration = Duration::from_millis(100);
 
@@ -170,7 +174,11 @@ impl Server {
             while !door.has_room() {
                 std::thread::sleep(Duration::from_millis(5));
             }
-            let (answer, place) = (Arc::clone(&answer), Door::enter(&door, &stream));
+            // A client that is gone has no address.
+            let Ok(from) = stream.peer_addr() else { continue };
+            let answer = Arc::clone(&answer);
+            // Without a place the connection is closed.
+            let Some(place) = Door::enter(&door, &stream, client(from.ip())) else { continue };
             let spawned = std::thread::Builder::new().spawn(move || {
                 // A closed browser must not stop the server.
                 let _ = serve_connection(&stream, &place, &*answer);
@@ -195,6 +203,7 @@ struct Door {
 #[derive(Debug)]
 struct Held {
     stream: Arc<TcpStream>,
+    client: IpAddr,
     since: Instant,
     /// It sent the token.
     known: AtomicBool,
@@ -211,8 +220,12 @@ impl Door {
 
     /// Closes the connection that has waited longest without sending the token, once it had its chance.
     fn make_room(&self) -> bool {
-        let mut places = self.places();
-        let unknown = |h: &Arc<Held>| !h.known.load(Ordering::SeqCst);
+        Self::close_one(&mut self.places(), |_| true)
+    }
+
+    /// The same of some connections.
+    fn close_one(places: &mut Vec<Arc<Held>>, is_one: impl Fn(&Held) -> bool) -> bool {
+        let unknown = |h: &Arc<Held>| is_one(h) && !h.known.load(Ordering::SeqCst);
         // In the order in which they came.
         let Some(at) = places.iter().position(unknown) else { return false };
         if places[at].since.elapsed() < CHANCE {
@@ -222,14 +235,40 @@ impl Door {
         true
     }
 
-    fn enter(door: &Arc<Self>, stream: &Arc<TcpStream>) -> Place {
+    /// How many places a client may have.
+    fn share(&self, client: IpAddr) -> usize {
+        match (self.anywhere, client.is_loopback()) {
+            (false, _) => MOST,
+            (true, true) => MOST_OF_OWN,
+            (true, false) => MOST_OF_ONE,
+        }
+    }
+
+    /// A place for a connection; none where its client has its share, and no other one of it can be closed.
+    fn enter(door: &Arc<Self>, stream: &Arc<TcpStream>, client: IpAddr) -> Option<Place> {
+        let mut places = door.places();
+        let of_client = |h: &Held| h.client == client;
+        let held = places.iter().filter(|h| of_client(h)).count();
+        if held >= door.share(client) && !Self::close_one(&mut places, of_client) {
+            return None;
+        }
         let held = Arc::new(Held {
             stream: Arc::clone(stream),
+            client,
             since: Instant::now(),
             known: AtomicBool::new(false),
         });
-        door.places().push(Arc::clone(&held));
-        Place { door: Arc::clone(door), held }
+        places.push(Arc::clone(&held));
+        drop(places);
+        Some(Place { door: Arc::clone(door), held })
+    }
+}
+
+/// Whose connection one from an address is: in IPv6 a machine has all addresses of its network's first half.
+fn client(from: IpAddr) -> IpAddr {
+    match from.to_canonical() {
+        IpAddr::V6(v6) if !v6.is_loopback() => IpAddr::V6((u128::from(v6) >> 64 << 64).into()),
+        other => other,
     }
 }
 
@@ -424,6 +463,36 @@ mod tests {
         {
             assert!(ask(path, host).starts_with("HTTP/1.1 403"), "{path} of {host}");
         }
+    }
+
+    /// A client that keeps connections open without a word, or with half a request, has its own share of the places.
+    #[test]
+    fn one_client_leaves_places_for_others() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let idle = Arc::new(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
+        let [one, other, own] = ["192.0.2.1", "192.0.2.2", "127.0.0.1"].map(|a| a.parse().unwrap());
+        for (known, anywhere) in [(true, true), (false, true), (true, false)] {
+            let token = "secret".to_owned();
+            let door = Arc::new(Door { token, anywhere, places: Mutex::default() });
+            let enter = |client| {
+                let place = Door::enter(&door, &idle, client);
+                place.inspect(|p| p.held.known.store(known, Ordering::SeqCst))
+            };
+            let places: Vec<Place> = (0..MOST).map_while(|_| enter(one)).collect();
+            assert_eq!(places.len(), if anywhere { MOST_OF_ONE } else { MOST });
+            if !anywhere {
+                continue;
+            }
+            assert!(door.has_room() && enter(other).is_some() && enter(own).is_some());
+            std::thread::sleep(CHANCE);
+            // One that has not sent the token makes room for the next of the same client.
+            assert_eq!(enter(one).is_some(), !known);
+            let owned: Vec<Place> = (0..MOST).map_while(|_| enter(own)).collect();
+            assert_eq!(owned.len(), MOST_OF_OWN);
+        }
+        let [a, b, c] = ["2001:db8::1", "2001:db8::2", "2001:db8:1::1"].map(|a| a.parse().unwrap());
+        assert!(client(a) == client(b) && client(a) != client(c));
+        assert_eq!(client("::ffff:127.0.0.1".parse().unwrap()), own);
     }
 
     fn from(headers: &[(&str, &str)]) -> bool {

@@ -127,6 +127,9 @@ fn coco_with_crowds_outlines_and_text_ids() {
     let crowd = r#"{"id":2,"image_id":7,"category_id":3,"iscrowd":1,"segmentation":{"counts":[1,2],"size":[3,1]}}"#;
     let s = text("coco", &file(crowd)).unwrap();
     assert_eq!((kinds(&s), s.ignored["hard negative (iscrowd)"]), ((1, 0, 0, 0), 1));
+    let ignored = crowd.replace("iscrowd\":1", "ignore\":true");
+    let s = text("coco", &file(&ignored)).unwrap();
+    assert_eq!((kinds(&s), s.ignored["hard negative (ignore)"]), ((1, 0, 0, 0), 1));
     for (bad, part) in [
         (crowd.replace("\"iscrowd\":1", "\"iscrowd\":0"), "run-length"),
         (r#"{"id":2,"image_id":7,"category_id":3}"#.into(), "not four numbers"),
@@ -270,6 +273,14 @@ fn tables_as_spreadsheets_write_them() {
         ("image,x,X,y,label\na,1,2,3,mf\n", "two columns are called 'X'"),
         ("image,x,y,label\na,b.svs,1,2,mf\n", "line 2: 5 cells, where the header has 4"),
         ("image,x,y,label\na,\"1,5\",2,mf\n", "`1,5`; its comma may part thousands"),
+        ("image;x;y;label\na;3,5;2;mf\nb;1.200;2;mf\n", "x is `3.5`, which is in a column whose"),
+        ("image;x;y;label\na;860;2;mf\nb;1.058;2;mf\nc;1.774;2;mf\n", "x is `1.058`, which is"),
+        (
+            "image,x,y,label,class\na,1,2,mf,mimicker\n",
+            "column `label` has `mf` and column `class`",
+        ),
+        ("image,x,y,label,is_mitotic\na,1,2,mimicker,1\n", "column `is_mitotic` has `1`"),
+        ("image,xmin,ymin,xmax,ymax,label\na,0.1,0.1,0.2,0.2,mf\na,1,1,9,9,mf\n", "than a pixel"),
         ("image,x,y,label\na,1e999,2,mf\n", "x is inf"),
     ] {
         let e = text("csv", content).unwrap_err();

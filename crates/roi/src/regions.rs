@@ -6,6 +6,7 @@ use crate::overlap::overlap_notes;
 use crate::read::{Drawn, DrawnFile, Frame};
 pub use crate::region::Region;
 use base::digest::sha256;
+use base::table::bare;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,15 +26,16 @@ pub struct Classes {
     pub exclude: Vec<String>,
 }
 
-/// Words that always name areas to leave out, whatever follows them: QuPath's `Ignore*` is one of them.
+/// Words that begin names of areas to leave out: `Ignore*` of QuPath, `Exclude region`.
 const EXCLUDING: [&str; 4] = ["exclude", "excluded", "exclusion", "ignore"];
 
 impl Classes {
     fn excludes(&self, drawn: &Drawn) -> bool {
-        let class = drawn.class.trim_end_matches('*');
+        let class = bare(&drawn.class);
+        let mut words = class.split(|c: char| !c.is_alphanumeric());
         drawn.negative
             || self.exclude.iter().any(|c| same(c, &drawn.class))
-            || EXCLUDING.iter().any(|c| class.eq_ignore_ascii_case(c))
+            || words.next().is_some_and(|first| EXCLUDING.contains(&first))
     }
 
     fn includes(&self, drawn: &Drawn) -> bool {
@@ -62,9 +64,9 @@ impl Classes {
     }
 }
 
-/// Whether two class names are the same, letter case and blanks at either end aside.
+/// Whether two class names are the same but for their spelling.
 fn same(a: &str, b: &str) -> bool {
-    a.trim().to_lowercase() == b.trim().to_lowercase()
+    bare(a) == bare(b)
 }
 
 /// What must be known of a slide to place regions on it.
@@ -339,6 +341,29 @@ mod tests {
         assert!(!inside.contains(mitosis::Point::new(119.0, 51.0)));
         // um/px of both axes: 12,000 px2 are 0.0015 mm2.
         assert!((on.all.mm2(slide().mpp) - 0.0015).abs() < 1e-12);
+    }
+
+    /// A blank of no width, a letter of Cyrillic, and a name of two words.
+    #[test]
+    fn areas_to_leave_out_are_left_out_however_they_are_spelt() {
+        for class in
+            ["Ignore*", "ignore\u{200B}", "\u{406}gnore", "Exclude region", "exclusion_zone"]
+        {
+            let regions = vec![
+                drawn("", "Tumour", [0.0, 0.0, 100.0, 100.0]),
+                drawn("", class, [0.0, 0.0, 50.0, 100.0]),
+            ];
+            let file = file(Frame::Bounds, regions);
+            let on = Regions::for_slide(&file, &Classes::default(), &slide()).unwrap();
+            assert_eq!(on.all.px2().round(), 5000.0, "{class}");
+        }
+        let regions = vec![
+            drawn("", "Tumour", [0.0, 0.0, 100.0, 100.0]),
+            drawn("", "Tumour\u{AD}", [100.0, 0.0, 150.0, 100.0]),
+        ];
+        let classes = Classes { include: vec!["tumour".into()], exclude: Vec::new() };
+        let on = Regions::for_slide(&file(Frame::Bounds, regions), &classes, &slide()).unwrap();
+        assert_eq!(on.all.px2().round(), 15_000.0);
     }
 
     #[test]

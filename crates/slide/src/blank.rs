@@ -8,7 +8,7 @@
 
 use crate::resample::Axis;
 use crate::scratch::Piece;
-use crate::source::TileAt;
+use crate::source::{Level, TileAt};
 use crate::{Slide, SlideError};
 use mitosis::{Rect, RgbTile};
 use std::collections::BTreeMap;
@@ -208,13 +208,16 @@ impl Slide {
         Ok((!damaged).then_some(finer))
     }
 
-    /// Reads the levels that masks of tissue are made of, to know their blank patches.
-    pub(crate) fn look_for_patches(&self) -> Result<(), SlideError> {
-        const COARSE: f64 = 8.0;
-        for (level, l) in self.levels().iter().enumerate().skip(1) {
-            if l.downsample_x < COARSE {
-                continue;
-            }
+    /// Reads all tiles of some coarse levels, to know their blank patches and those that cannot be decoded.
+    ///
+    /// # Errors
+    /// Those of reading the file.
+    pub(crate) fn look_through(
+        &self,
+        is_wanted: impl Fn(usize, &Level) -> bool,
+    ) -> Result<(), SlideError> {
+        let levels = self.levels().iter().enumerate().skip(1);
+        for (level, l) in levels.filter(|(level, l)| is_wanted(*level, l)) {
             let (columns, rows) = l.grid();
             for (column, row) in (0..rows).flat_map(|row| (0..columns).map(move |c| (c, row))) {
                 match self.piece(TileAt { level, column, row }) {

@@ -42,6 +42,9 @@ pub(crate) fn orientation_of_xmp(packet: &[u8]) -> Option<u64> {
     value.next().filter(|b| b.is_ascii_digit()).map(|b| u64::from(b - b'0').max(1))
 }
 
+/// What a JPEG's segment of EXIF begins with; some write it before the block of a PNG, too.
+pub(crate) const SEGMENT: &[u8] = b"Exif\0\0";
+
 /// What to do about an image that [`refused`] names.
 pub(crate) const UPRIGHT: &str = "save it upright, with orientation 1";
 

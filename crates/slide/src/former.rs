@@ -3,6 +3,9 @@
 use crate::{Slide, SlideError, TissueMask};
 use base::text::Many;
 
+/// Level-0 pixels per pixel of the levels that masks of tissue are made of.
+const COARSE: f64 = 8.0;
+
 impl Slide {
     /// Why a version of the numbers may have read other pixels of this slide. Version 1 took the first image of a file
     /// for the slide, left tiles and parts of tiles white that a finer level holds, used levels that contradict finer
@@ -23,7 +26,8 @@ impl Slide {
             }
         }
         why.extend(self.disagreements()?.iter().map(ToString::to_string));
-        self.look_for_patches()?;
+        // Masks of tissue are made of these.
+        self.look_through(|_, level| level.downsample_x >= COARSE)?;
         why.extend(self.patch_notes());
         Ok(why)
     }

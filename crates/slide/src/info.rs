@@ -92,12 +92,26 @@ impl SlideInfo {
     }
 }
 
-/// Contradictions between levels, and tiles that are left out, in sentences.
+/// Largest coarse level that is read for its notes, px: about a second.
+const MOST_READ: u64 = 1 << 25;
+
+/// Reads the coarse levels of a file on this machine that pictures of the whole slide are made of, for their notes.
+fn look_through(slide: &Slide) -> Result<(), SlideError> {
+    let others = slide.disagreements()?;
+    if slide.file.is_remote() {
+        return Ok(());
+    }
+    slide.look_through(|level, l| {
+        let is_used = others.iter().all(|d| d.level != level);
+        is_used && l.width.saturating_mul(l.height) <= MOST_READ
+    })
+}
+
+/// Contradictions between levels, and tiles that are left out or damaged, in sentences.
 fn level_notes(slide: &Slide) -> Vec<String> {
-    let mut notes = match slide.disagreements() {
-        Ok(_) => slide.level_notes(),
-        Err(e) => vec![format!("levels cannot be compared: {e}")],
-    };
+    let read = look_through(slide);
+    let mut notes = slide.level_notes();
+    notes.extend(read.err().map(|e| format!("the levels cannot be read: {e}")));
     notes.extend(slide.colour_note());
     for level in 0..slide.levels().len() {
         let (lost, filled) = (slide.absent_tiles(level).len(), slide.filled_tiles(level));
@@ -247,6 +261,8 @@ pub struct TissueInfo {
     /// The outlines.
     #[serde(serialize_with = "base::json::lossy")]
     pub geojson: PathBuf,
+    /// What is known of the levels that the mask was made of: contradictions, damaged tiles.
+    pub level_notes: Vec<String>,
 }
 
 /// Why the tissue's files are not written.
@@ -300,6 +316,7 @@ pub fn write_tissue(slide: &Slide, out: &Path) -> Result<TissueInfo, TissueError
         parameters,
         mask: png,
         geojson,
+        level_notes: slide.level_notes(),
     })
 }
 
@@ -313,6 +330,9 @@ impl fmt::Display for TissueInfo {
         let threshold = self.otsu_threshold.map_or("none".into(), |t| t.to_string());
         let (rule, mpp) = (self.rule, self.mask_um_per_px);
         writeln!(f, "rule {rule:?}, Otsu threshold {threshold}, at {mpp}")?;
+        for note in &self.level_notes {
+            writeln!(f, "note: {}", plain(note))?;
+        }
         writeln!(f, "{}\n{}", Shown(&self.mask), Shown(&self.geojson))
     }
 }

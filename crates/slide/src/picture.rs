@@ -4,12 +4,13 @@
 use crate::exif;
 use crate::file::SlideFile;
 use crate::format::flat_orientation;
-use crate::limits::Limits;
+use crate::limits::{Fault, Limits, SMALL, check};
 use crate::several::other_pictures;
 use crate::tiff::{TiffFile, is_tiff, over_white, tag};
 use crate::whole::missing_of_jpeg;
-use image::DynamicImage;
+use image::{DynamicImage, ImageReader};
 use mitosis::RgbTile;
+use std::io::Cursor;
 use std::sync::Arc;
 
 /// Why a picture is not read.
@@ -28,6 +29,8 @@ pub enum PictureError {
 /// # Errors
 /// [`PictureError`]: other bytes, a JPEG of which a part is missing (it would be grey), what [`picture_fault`] names.
 pub fn read_picture(bytes: &[u8]) -> Result<RgbTile, PictureError> {
+    within_limits(bytes, &Limits::default())
+        .map_err(|fault| PictureError::Refused(fault.reason()))?;
     let image = image::load_from_memory(bytes)?;
     if let Some(what) = missing_of_jpeg(bytes) {
         return Err(PictureError::Refused(format!("{what}; copy the file again")));
@@ -43,10 +46,29 @@ pub fn read_picture(bytes: &[u8]) -> Result<RgbTile, PictureError> {
     Ok(RgbTile::new(width, height, data))
 }
 
-/// Why the file of a crop or a mask is not one upright picture, with the remedy; none of one that is. Labels are drawn
-/// on what a viewer shows, and pixels are read as they are stored.
+/// Whether a picture may be decoded, by the size that it states: the limits of slides that are decoded whole. One whose
+/// size is not known is not decoded either.
+fn within_limits(bytes: &[u8], limits: &Limits) -> Result<(), Fault> {
+    let reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format();
+    let Ok(Ok((w, h))) = reader.map(ImageReader::into_dimensions) else { return Ok(()) };
+    let (pixels, what) =
+        (u128::from(w) * u128::from(h), || format!("a picture of {w} x {h} pixels"));
+    let rgb = 3 * pixels;
+    check("pixels", limits.pixels, pixels, what)?;
+    check("decoded", limits.decoded, rgb, what)?;
+    if rgb > u128::from(SMALL) {
+        check("expansion", limits.expansion, rgb / (bytes.len() as u128).max(1), what)?;
+    }
+    Ok(limits.working(what, rgb)?)
+}
+
+/// Why the file of a crop or a mask is not one upright picture within the limits, with the remedy; none of one that is.
+/// Labels are drawn on what a viewer shows, and pixels are read as they are stored.
 #[must_use]
 pub fn picture_fault(bytes: &[u8]) -> Option<String> {
+    if let Err(fault) = within_limits(bytes, &Limits::default()) {
+        return Some(fault.reason());
+    }
     let stored = match first_directory(bytes) {
         Some(tiff) => tiff.ifds.first()?.uint(tag::ORIENTATION).ok().flatten(),
         None => flat_orientation(bytes),
@@ -100,8 +122,10 @@ fn on_white(image: &DynamicImage, opacity: Opacity) -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::png::SIGNATURE;
+    use flate2::Compression;
+    use flate2::write::ZlibEncoder;
     use image::{ImageFormat, Rgba, RgbaImage};
-    use std::io::Cursor;
+    use std::io::Write;
 
     fn encoded(image: impl Into<DynamicImage>, format: ImageFormat) -> Vec<u8> {
         let mut out = Cursor::new(Vec::new());
@@ -166,11 +190,41 @@ mod tests {
         };
         let marked = [&b"Exif\0\0"[..], &exif_block(6)].concat();
         let packet = b"XML:com.adobe.xmp\0\0\0\0\0<tiff:Orientation>6</tiff:Orientation>";
-        for turned in
-            [segment(&marked), segment(xmp), chunk(b"eXIf", &marked), chunk(b"iTXt", packet)]
-        {
+        // As ImageMagick writes a block: digits, packed or not.
+        let digits: String = exif_block(6).iter().map(|b| format!("{b:02x}")).collect();
+        let raw =
+            format!("\nexif\n{:8}\n{}\n{}\n", exif_block(6).len(), &digits[..36], &digits[36..]);
+        let mut packed = ZlibEncoder::new(Vec::new(), Compression::default());
+        packed.write_all(raw.as_bytes()).unwrap();
+        let packed = [&b"Raw profile type APP1\0\0"[..], &packed.finish().unwrap()].concat();
+        let plain = [&b"Raw profile type exif\0"[..], raw.as_bytes()].concat();
+        for turned in [
+            segment(&marked),
+            segment(xmp),
+            chunk(b"eXIf", &marked),
+            chunk(b"iTXt", packet),
+            chunk(b"zTXt", &packed),
+            chunk(b"tEXt", &plain),
+        ] {
             let refused = read_picture(&turned).unwrap_err().to_string();
             assert!(refused.contains("orientation 6"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn the_limits_of_slides_hold_before_a_picture_is_decoded() {
+        let picture = image::RgbImage::from_pixel(40, 30, image::Rgb([9, 8, 7]));
+        for format in [ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::Tiff] {
+            let bytes = encoded(picture.clone(), format);
+            for (setting, name) in [("pixels=1199", "pixels"), ("decoded=3599", "decoded")] {
+                let mut limits = Limits::default();
+                limits.set(setting).unwrap();
+                let reason = within_limits(&bytes, &limits).unwrap_err().reason();
+                assert!(reason.contains("40 x 30") && reason.contains(name), "{reason}");
+            }
+            let mut limits = Limits::default();
+            limits.set_all("pixels=1200,decoded=3600").unwrap();
+            assert_eq!(within_limits(&bytes, &limits), Ok(()), "{format:?}");
         }
     }
 

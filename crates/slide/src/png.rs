@@ -1,4 +1,7 @@
-//! The chunks of a PNG (third edition, 5.3).
+//! The chunks of a PNG (third edition, 5.3), and the texts in them.
+
+use flate2::read::ZlibDecoder;
+use std::io::Read;
 
 /// What every PNG begins with.
 pub(crate) const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
@@ -27,6 +30,54 @@ pub(crate) fn chunks(b: &[u8]) -> impl Iterator<Item = Chunk<'_>> {
     })
 }
 
+/// Longest text of a chunk that is read; of a longer one as much.
+pub(crate) const LONGEST: u64 = 16 << 20;
+
+/// Keyword and text of a chunk of text (`tEXt`, `zTXt`, `iTXt`), unpacked; `None` for any other.
+pub(crate) fn text(kind: &[u8; 4], body: &[u8]) -> Option<(String, Vec<u8>)> {
+    let (key, value) = keyword(body);
+    let text = match kind {
+        b"tEXt" => value.to_vec(),
+        b"zTXt" => inflated(value.get(1..).unwrap_or_default()),
+        b"iTXt" => {
+            let packed = value.first() == Some(&1);
+            // Flag, method, language and translated keyword, each ended by a zero.
+            let mut rest = value.get(2..).unwrap_or_default().splitn(3, |b| *b == 0);
+            let text = rest.nth(2).unwrap_or_default();
+            if packed { inflated(text) } else { text.to_vec() }
+        }
+        _ => return None,
+    };
+    Some((key, text))
+}
+
+/// The keyword that a body begins with, and what follows it.
+pub(crate) fn keyword(body: &[u8]) -> (String, &[u8]) {
+    match body.iter().position(|b| *b == 0) {
+        Some(i) => (String::from_utf8_lossy(&body[..i]).into_owned(), &body[i + 1..]),
+        None => (String::new(), body),
+    }
+}
+
+/// What zlib packed; of damaged data what is before the damage.
+pub(crate) fn inflated(b: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let _ = ZlibDecoder::new(b).take(LONGEST).read_to_end(&mut out);
+    out
+}
+
+/// The bytes of a raw profile as ImageMagick writes it into a text: a name, the number of bytes, and their digits.
+pub(crate) fn raw_profile(text: &[u8]) -> Option<Vec<u8>> {
+    let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let _name = words.next()?;
+    let length: usize = std::str::from_utf8(words.next()?).ok()?.parse().ok()?;
+    let digit = |b: &u8| char::from(*b).to_digit(16).map(|d| d as u8);
+    let digits: Vec<u8> = words.flatten().map(digit).collect::<Option<_>>()?;
+    let mut bytes: Vec<u8> = digits.as_chunks::<2>().0.iter().map(|[a, b]| a << 4 | b).collect();
+    bytes.truncate(length);
+    Some(bytes)
+}
+
 /// Pixels per metre across and down, where a PNG states them (`pHYs`); `None` where it states two of them.
 #[must_use]
 pub fn png_pixels_per_metre(b: &[u8]) -> Option<[u32; 2]> {
@@ -49,6 +100,16 @@ mod tests {
 
     fn chunk(kind: &[u8; 4], body: &[u8]) -> Vec<u8> {
         [&(body.len() as u32).to_be_bytes()[..], kind, body, &[0; 4]].concat()
+    }
+
+    #[test]
+    fn a_raw_profile_is_a_name_a_length_and_digits() {
+        let read = |text: &str| raw_profile(text.as_bytes());
+        assert_eq!(read("\nexif\n       3\n4a61\n6E\n"), Some(b"Jan".to_vec()));
+        assert_eq!(read("\nexif\n 2\n4a616E00"), Some(b"Ja".to_vec()), "as long as it states");
+        for text in ["", "exif", "exif x 4a", "exif 2 4axx"] {
+            assert_eq!(read(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use dicom_core::VR;
 use dicom_core::dictionary::{DataDictionary, DataDictionaryEntry};
 use dicom_dictionary_std::StandardDataDictionary;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// What a property states about people.
@@ -29,6 +30,8 @@ pub enum Personal {
     Device,
     /// Free text, which may hold anything.
     Text,
+    /// The same in letters that no field makes known: it is not UTF-8.
+    UnknownCodePage,
     /// A picture that may show the label.
     Picture,
 }
@@ -42,6 +45,7 @@ impl fmt::Display for Personal {
             Self::Place => "a place",
             Self::Device => "a device, by its serial number",
             Self::Text => "free text, which somebody has to read",
+            Self::UnknownCodePage => "text in an unknown code page, which somebody has to read",
             Self::Picture => "a picture that may show the label",
         })
     }
@@ -273,15 +277,23 @@ pub fn personal_parts(name: &str, value: &str) -> Vec<(String, Personal)> {
     if is_blank(value) {
         return Vec::new();
     }
+    let text = || vec![(name.to_owned(), kind_of_text(value))];
     match personal(name) {
-        None if names_a_product(name) && !is_product(value) => {
-            vec![(name.to_owned(), Personal::Text)]
-        }
+        None if names_a_product(name) && !is_product(value) => text(),
+        // Whatever the field is for, nobody knows what is written in it.
+        None if kind_of_text(value) == Personal::UnknownCodePage => text(),
         None => Vec::new(),
-        Some(Personal::Text) => {
-            fields_found(name, value).unwrap_or_else(|| vec![(name.to_owned(), Personal::Text)])
-        }
+        Some(Personal::Text) => fields_found(name, value).unwrap_or_else(text),
         Some(kind) => vec![(name.to_owned(), kind)],
+    }
+}
+
+/// The kind of free text: whether its letters are known.
+pub(crate) fn kind_of_text(value: &str) -> Personal {
+    let is_binary = |c: char| c.is_control() && !c.is_whitespace();
+    match value.contains(char::REPLACEMENT_CHARACTER) && !value.contains(is_binary) {
+        true => Personal::UnknownCodePage,
+        false => Personal::Text,
     }
 }
 
@@ -408,7 +420,9 @@ pub(crate) fn is_of_known_words(text: &str, more: &[&str]) -> bool {
     let parts = text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty());
     let parts: Vec<String> = parts.map(str::to_lowercase).collect();
     let is_name = |word: &String| SURNAMES.contains(&word.as_str());
-    !text.contains(char::REPLACEMENT_CHARACTER)
+    // Signs of another script, too, may be letters of a code page that were taken for others.
+    let is_foreign = |c: char| !c.is_ascii() && !c.is_alphanumeric() && !"©®™".contains(c);
+    !text.contains(is_foreign)
         && !text.split_whitespace().any(is_accession)
         && !holds_date(text)
         && (parts.is_empty() || !parts.iter().all(is_name))
@@ -490,7 +504,7 @@ fn is_number(text: &str, most: usize) -> bool {
 /// The kind of a field of a description: by its name, and as free text where nobody knows the name, which may itself be
 /// somebody's, or the value is not of it.
 fn of_field(key: &str, value: &str) -> Option<Personal> {
-    personal(key).or_else(|| (!is_technical_field(key, value)).then_some(Personal::Text))
+    personal(key).or_else(|| (!is_technical_field(key, value)).then(|| kind_of_text(value)))
 }
 
 /// Words of the lines before the fields, as Aperio's scanners and ImageScope write them: program,
@@ -584,8 +598,7 @@ pub(crate) fn is_blank(value: &str) -> bool {
         "notavailable",
     ];
     // Bytes of another coding are not one of these words, though none of their letters is known.
-    let is_coded =
-        |c: char| c == char::REPLACEMENT_CHARACTER || (c.is_control() && !c.is_whitespace());
+    let is_coded = |c: char| !c.is_whitespace() && (!c.is_ascii() || c.is_control());
     if value.contains(is_coded) {
         return false;
     }
@@ -608,21 +621,61 @@ fn is_of_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, ' ' | '^' | '-' | '_' | '.')
 }
 
-/// Whether bytes hold a word, in one byte per character, in UTF-8 or in UTF-16: four characters of ASCII in a row, or
-/// as much of another script.
+/// Whether bytes hold a word, in one byte per character, in UTF-8, in UTF-16 or in a code page: four characters of
+/// ASCII in a row, or as much of another script.
 pub(crate) fn holds_words(bytes: &[u8]) -> bool {
     let every_other =
         |from: usize| bytes.iter().skip(from).step_by(2).copied().collect::<Vec<u8>>();
     let wide = |from: usize| {
         let zero = bytes.iter().skip(1 - from).step_by(2).filter(|b| **b == 0).count();
-        zero * 4 > bytes.len() && holds_run(&every_other(from))
+        let own = every_other(from);
+        zero * 4 > bytes.len() && (holds_run(&own) || holds_coded(&own))
     };
     let foreign = |from: usize| {
         let pairs = bytes.get(from..).unwrap_or_default().as_chunks::<2>().0;
         let units = |unit: fn([u8; 2]) -> u16| pairs.iter().map(|p| unit(*p)).collect::<Vec<u16>>();
         holds_foreign(&units(u16::from_le_bytes)) || holds_foreign(&units(u16::from_be_bytes))
     };
-    holds_run(bytes) || wide(0) || wide(1) || foreign(0) || foreign(1)
+    let words = holds_run(bytes) || holds_coded(bytes);
+    words || wide(0) || wide(1) || foreign(0) || foreign(1)
+}
+
+/// Fewest bytes of a text in a code page, and the share of them that are letters.
+const CODED: usize = 4;
+const LETTERS: f64 = 0.75;
+
+/// Whether bytes hold a text in a code page. Which one is not known, and of numbers at random most bytes are letters of
+/// some page: so a part between zeros has to be text as a whole.
+fn holds_coded(bytes: &[u8]) -> bool {
+    let parts = bytes.split(|b| *b == 0).filter(|part| part.len() >= CODED);
+    parts.filter(|part| std::str::from_utf8(part).is_err()).any(|part| {
+        let letters = part.iter().filter(|b| b.is_ascii_alphabetic() || !b.is_ascii()).count();
+        let foreign: BTreeSet<u8> = part.iter().copied().filter(|b| !b.is_ascii()).collect();
+        let latin = part.iter().any(u8::is_ascii_alphabetic);
+        letters as f64 >= LETTERS * part.len() as f64
+            && (foreign.len() > 1 || latin)
+            && !part.windows(2).any(|w| w == [0xFF; 2])
+            && (is_of_one_byte_letters(part) || is_of_two_byte_letters(part))
+    })
+}
+
+/// Whether bytes are letters and signs of a page with a byte for each, or of EUC and GB2312 with two of the same bytes.
+fn is_of_one_byte_letters(part: &[u8]) -> bool {
+    part.iter().all(|b| matches!(b, 0x20..=0x7E | 0xA0..=0xFF | b'\t' | b'\n' | b'\r'))
+}
+
+/// Whether bytes are ASCII and at least two characters of Shift-JIS, GBK or Big5: a first byte that is not ASCII, and a
+/// second one from the at sign on.
+fn is_of_two_byte_letters(part: &[u8]) -> bool {
+    let (mut at, mut pairs) = (0, 0);
+    while let Some(first) = part.get(at) {
+        match (first, part.get(at + 1)) {
+            (0x20..=0x7E | b'\t' | b'\n' | b'\r', _) => at += 1,
+            (0x81..=0xFE, Some(0x40..=0x7E | 0x80..=0xFE)) => (at, pairs) = (at + 2, pairs + 1),
+            _ => return false,
+        }
+    }
+    pairs >= 2
 }
 
 /// Whether bytes hold a run of characters of words in UTF-8. A letter of two bytes counts as one and a half, because it
@@ -724,6 +777,14 @@ mod tests {
         let names = [&b"\xC8\xE2\xE0\xED\xEE\xE2"[..], b"\xD4\xCF\xC0\xDE", b"\x18\x04\x30\x04"];
         for name in names.map(String::from_utf8_lossy) {
             assert_eq!(personal_parts("dicom.PatientName", &name).len(), 1, "{name}");
+        }
+        // Capital letters of ISO 8859-5 as signs of Latin-1.
+        for field in ["dicom.PatientName", "dicom.Manufacturer"] {
+            assert_eq!(personal_parts(field, "\u{b0}\u{b4}\u{b8}\u{bb}").len(), 1, "{field}");
+        }
+        for field in ["tiff.XResolution", "dicom.CodeMeaning", "dicom.Manufacturer"] {
+            let found = personal_parts(field, "M\u{FFFD}ller");
+            assert_eq!(found, [(field.to_owned(), Personal::UnknownCodePage)]);
         }
     }
 

@@ -127,6 +127,11 @@ pub(crate) trait Source: Send + Sync {
         Vec::new()
     }
 
+    /// Places in the file of the directories of a TIFF whose images are read: levels, and those next to them.
+    fn directories(&self) -> Vec<u64> {
+        Vec::new()
+    }
+
     /// Whether the pixels are one channel of grey.
     fn is_grey(&self) -> bool {
         false

@@ -3,6 +3,7 @@
 
 use mitosis::Mpp;
 use slide::deidentify::{DeidentifyError, deidentify};
+use slide::info::{SlideInfo, write_tissue};
 use slide::privacy::Personal;
 use slide::{MppRule, OpenOptions, Rect, Slide, SlideError, TissueMask};
 use std::io::Write;
@@ -403,6 +404,14 @@ fn coarse_tiles_that_cannot_be_decoded_come_from_the_finer_level() {
         let notes = slide.level_notes();
         assert!(notes.len() == 1 && notes[0].starts_with(words), "{tile:?}: {notes:?}");
         assert!(notes[0].contains("a finer level was read instead"), "{notes:?}");
+        // Each verb on its own.
+        let fresh = || open(&path).unwrap();
+        let info = SlideInfo::read(&fresh());
+        assert_eq!(info.level_notes, notes, "{tile:?}");
+        assert!(info.to_string().contains(&format!("note        {words}")), "{info}");
+        let tissue = write_tissue(&fresh(), drawn.dir.path()).unwrap();
+        assert_eq!(tissue.level_notes, notes, "{tile:?}");
+        assert!(tissue.to_string().contains(&format!("note: {words}")), "{tissue}");
     }
     let [base, level] = levels().map(broken);
     let slide = open(&drawn.tiff("both.tif", &[base, level.subfile(1)])).unwrap();
@@ -1165,6 +1174,12 @@ fn turned_images_are_refused_everywhere_and_0_means_upright() {
             );
         }
     }
+    // Behind more pixels than a start of the file has: what follows them is read all the same.
+    let mut large = png_with(b"eXIf", &exif(6), true);
+    let at = large.len() - 12 - 12 - exif(6).len();
+    let empty = [&(1_u32 << 20).to_be_bytes()[..], b"IDAT", &vec![0; 1 << 20], &[0; 4]].concat();
+    large.splice(at..at, empty.repeat(33));
+    refused(&drawn.file("large.png", &large), &["orientation 6", "turned"]);
     for o in [0, 1] {
         for path in turned(o) {
             let slide = open(&path).unwrap();
@@ -1616,7 +1631,40 @@ fn names_in_any_script_are_found_and_gone_from_the_copy() {
     let name = b"\xC8\xE2\xE0\xED\xEE\xE2 \xC8.\0";
     let page = |tag| tiff(&[Page::tissue((64, 64), 30, Some(64)).with(tag, ASCII, name)]);
     found_and_gone(&drawn, "artist.tif", &page(315), "tiff.Artist", Personal::Person);
-    found_and_gone(&drawn, "software.tif", &page(305), "tiff.Software", Personal::Text);
+    for tag in [305, 65000] {
+        let name = if tag == 305 { "tiff.Software" } else { "tiff.(65000)" };
+        let file = format!("{tag}.tif");
+        found_and_gone(&drawn, &file, &page(tag), name, Personal::UnknownCodePage);
+    }
+}
+
+/// The same in fields for bytes of any kind: KOI8-R, Shift-JIS, GBK and Latin-1.
+#[test]
+fn names_in_code_pages_are_found_and_gone_from_the_copy() {
+    let drawn = Drawn::new();
+    for (i, text) in [
+        &b"\xE9\xD7\xC1\xCE\xCF\xD7"[..],
+        b"\x8ER\x93c \x91\xBE\x98Y",
+        b"\xC0\xEE\xD0\xA1\xC1\xFA",
+        b"Jos\xE9",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let page = |tag, kind| tiff(&[Page::tissue((64, 64), 30, Some(64)).with(tag, kind, text)]);
+        let file = |end: &str| format!("{i}{end}");
+        for (file, whole, name) in [
+            (file("7.tif"), page(65001, 7), "tiff.(65001)"),
+            (file("c.tif"), page(301, 1), "tiff.TransferFunction"),
+            (file(".png"), png_with(b"prVt", text, false), "png.prVt"),
+            (file("c.png"), png_with(b"cICP", text, false), "png.cICP"),
+            (file(".jpg"), jpeg_with(0xE5, text), "jpeg.APP5"),
+        ] {
+            found_and_gone(&drawn, &file, &whole, name, Personal::UnknownCodePage);
+            let copy = std::fs::read(drawn.dir.path().join(format!("copy-of-{file}"))).unwrap();
+            assert!(!copy.windows(text.len()).any(|w| w == text), "{file}");
+        }
+    }
 }
 
 /// Directories behind one of `SubIFDs`, and a tag that a directory has twice.
@@ -1639,6 +1687,10 @@ fn chains_of_sub_directories_and_repeated_tags_are_looked_at() {
             pointing(b, fields)
         })
     };
+    let of_another_page = |fields: &[(u16, u16, &[u8])]| {
+        let thumbnail = Page::tissue((16, 16), 120, None).subfile(1).with(330, LONG, &place);
+        pointing(tiff(&[page(), thumbnail]), fields)
+    };
     let jane = b"Jane Doe\0";
     let icc = [profile("sRGB IEC61966-2.1"), profile("sRGB, Jane Doe")];
     let aperio = page().text(270, &described(64)).text(270, "for Jane Doe");
@@ -1651,6 +1703,7 @@ fn chains_of_sub_directories_and_repeated_tags_are_looked_at() {
             Personal::Text,
         ),
         ("i.tif", chain(&[&clean, &image]), "tiff.sub[0].next", Personal::Picture),
+        ("o.tif", of_another_page(&image), "tiff[1].sub[0]", Personal::Picture),
         (
             "t.tif",
             tiff(&[page().text(270, "Aperio Image Library v11").with(270, ASCII, jane)]),

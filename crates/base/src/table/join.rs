@@ -1,5 +1,6 @@
 //! Two tables whose keys should meet: which do not, and the rule by which they would.
 
+use super::bare;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use unicode_normalization::UnicodeNormalization;
@@ -30,6 +31,10 @@ const RULES: &[Rule] = &[
     Rule {
         name: "ignoring case, the file's ending, leading zeros, blanks and hyphens",
         apply: loose,
+    },
+    Rule {
+        name: "with letters that look alike as one, without characters that are not seen",
+        apply: bare,
     },
 ];
 
@@ -226,6 +231,7 @@ mod tests {
             (["TCGA-A1-A0SB-01Z", "TCGA-A1-A0SC-01Z"], ["TCGA-A1-A0SB", "TCGA-A1-A0SC"], "TCGA"),
             (["S1_x", "S2_x"], ["S1", "S2"], "the second is the beginning of the first"),
             // As on macOS and as typed.
+            (["S1", "S2"], ["\u{405}1", "S2\u{200B}"], "letters that look alike as one"),
             (["Müller", "Škoda"], ["Mu\u{308}ller", "S\u{30c}koda"], "every accent as a character"),
         ] {
             let mismatch = between(&left, &right).unwrap();

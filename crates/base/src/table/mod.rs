@@ -4,6 +4,7 @@
 mod cell;
 mod decode;
 mod join;
+mod quoting;
 mod scan;
 mod vocabulary;
 mod write;
@@ -17,6 +18,7 @@ pub use write::Writer;
 
 use crate::file::{self, ReadError};
 use decode::{NotText, decode};
+use quoting::{Quoting, Suspect};
 use scan::{Bad, Scanner};
 use std::path::{Path, PathBuf};
 
@@ -171,7 +173,7 @@ pub struct Table {
     ends: Vec<u32>,
     lines: Vec<u64>,
     delimiter: u8,
-    /// Columns whose numbers have both a decimal comma and a point.
+    /// Columns whose commas or points may part thousands.
     two_points: Vec<bool>,
     /// Comments above the header.
     comments: Vec<String>,
@@ -197,6 +199,8 @@ impl Table {
     ///   `;` and tab the header holds most of outside quotation marks.
     /// - A quotation mark that is not closed is an error; where tabs part the cells, one that is not
     ///   closed before the next tab is text.
+    /// - A cell in quotation marks whose lines look like rows is an error, because two lost marks leave the same.
+    ///   Where another column is in marks in every row, it is read: a row within the cell would have ended it.
     ///
     /// # Errors
     /// [`TableError`] when it is not a table of this format.
@@ -231,9 +235,12 @@ impl Table {
             ends: Vec::new(),
             lines: Vec::new(),
             spaced: false,
+            quoted: Vec::new(),
+            quoting: Quoting::default(),
         };
         rows.header(&mut scanner)?;
         while rows.row(&mut scanner)? {}
+        rows.quoting.check(path)?;
         let Rows { names, text, ends, lines, .. } = rows;
         if lines.is_empty() && !format.no_rows {
             return Err(TableError::no_rows(path));
@@ -250,11 +257,26 @@ impl Table {
         Ok(table)
     }
 
-    /// Whether some numbers of a column have a decimal comma and others a point: one of the two may part thousands.
+    /// Whether some numbers of a column have a decimal comma and others a point, or all that have one have three digits
+    /// behind it, and the others are whole ones below 1,000: the commas or points may part thousands.
     fn finds_two_points(&self, column: usize) -> bool {
         let cells = || (0..self.len()).map(|row| self.cell(row, column));
         let point = |c: &str| c.contains('.') && c.parse::<f64>().is_ok();
-        cells().any(decimal_comma) && cells().any(point)
+        let is_short = |c: &str| c.len() <= 3 && digits(c);
+        let parts_thousands = |mark: char| {
+            let is_parted = |c: &str| {
+                let parts = c.trim_start_matches('-').split_once(mark);
+                parts.is_some_and(|(a, b)| {
+                    is_short(a) && !a.starts_with('0') && b.len() == 3 && digits(b)
+                })
+            };
+            let numbers = || cells().filter(|c| !is_missing(c));
+            numbers().all(|c| is_parted(c) || is_short(c.trim_start_matches('-')))
+                && numbers().filter(|c| is_parted(c)).count() > 1
+                && numbers().any(|c| !is_parted(c))
+        };
+        let both = cells().any(decimal_comma) && cells().any(point);
+        both || parts_thousands('.') || parts_thousands(',')
     }
 
     /// Path of the table, as it was opened.
@@ -449,7 +471,7 @@ impl Table {
         self.delimiter == b';'
     }
 
-    /// Whether some numbers of a column have a decimal comma and others a point, so that neither can be read.
+    /// Whether commas or points in the numbers of a column may part thousands, so that they cannot be read.
     #[must_use]
     pub fn has_two_points(&self, column: usize) -> bool {
         self.two_points.get(column) == Some(&true)
@@ -475,11 +497,14 @@ struct Rows<'a> {
     lines: Vec<u64>,
     /// Whether a blank follows a delimiter of the header.
     spaced: bool,
+    /// Whether each cell of the last row is in quotation marks.
+    quoted: Vec<bool>,
+    quoting: Quoting,
 }
 
 impl Rows<'_> {
-    /// Further lines that a cell of the last row takes for its own text, if they look like rows.
-    fn swallowed(&self, before: usize, scanner: &Scanner<'_>) -> Option<usize> {
+    /// The cell of the last row whose text may be rows, which begins on this line.
+    fn suspect(&self, before: usize, line: u64, scanner: &Scanner<'_>) -> Option<Suspect> {
         let spaced = self.spaced || scanner.is_spaced();
         let look = Look { delimiter: scanner.delimiter(), spaced };
         let mut start = before.checked_sub(1).map_or(0, |i| self.ends[i] as usize);
@@ -487,8 +512,9 @@ impl Rows<'_> {
             let cell = &self.text[start..end as usize];
             start = end as usize;
             let columns = self.names.len();
-            (cell.contains(['\n', '\r']) && column < columns)
-                .then(|| look.rows_in_cell(cell, column, columns))?
+            let lines = (cell.contains(['\n', '\r']) && column < columns)
+                .then(|| look.rows_in_cell(cell, column, columns))??;
+            Some(Suspect { line, column, lines })
         })
     }
 
@@ -505,7 +531,12 @@ impl Rows<'_> {
         let mut names = Vec::new();
         let mut ahead = scanner.clone();
         let at = if self.format.headless { &mut ahead } else { scanner };
-        let read = at.record(|c| names.push(c.to_owned())).map_err(|b| self.bad(b))?;
+        let mut quoted = Vec::new();
+        let read = at.record(|c, q| {
+            names.push(c.to_owned());
+            quoted.push(q);
+        });
+        let read = read.map_err(|b| self.bad(b))?;
         let spaced = at.is_spaced();
         if read.is_none() || names.iter().all(String::is_empty) {
             let path = self.path.to_owned();
@@ -519,6 +550,8 @@ impl Rows<'_> {
         }
         if self.format.headless {
             names = (1..=names.len()).map(|n| n.to_string()).collect();
+        } else {
+            self.quoting.header(&quoted);
         }
         (self.names, self.spaced) = (names, spaced);
         Ok(())
@@ -533,9 +566,11 @@ impl Rows<'_> {
             }
         }
         let before = self.ends.len();
-        let (text, ends) = (&mut self.text, &mut self.ends);
-        let read = scanner.record(|cell| {
+        let (text, ends, quoted) = (&mut self.text, &mut self.ends, &mut self.quoted);
+        quoted.clear();
+        let read = scanner.record(|cell, is_quoted| {
             text.push_str(cell);
+            quoted.push(is_quoted);
             // The text is no longer than the file, which is below 4 GiB.
             ends.push(text.len() as u32);
         });
@@ -547,6 +582,7 @@ impl Rows<'_> {
         let first = self.lines.len() == 1 && cells == self.names.len() + 1;
         if self.format.row_names && first && named {
             self.names.insert(0, String::new());
+            self.quoting.row_names();
         }
         let columns = self.names.len();
         if self.format.ragged {
@@ -562,11 +598,11 @@ impl Rows<'_> {
                 cells = columns;
             }
         }
-        if let Some(lines) = self.swallowed(before, scanner) {
-            let path = self.path.to_owned();
-            return Err(TableError::Swallowed { path, line, lines });
-        }
+        let suspect = self.suspect(before, line, scanner);
         if cells != columns {
+            if let Some(Suspect { line, lines, .. }) = suspect {
+                return Err(TableError::Swallowed { path: self.path.to_owned(), line, lines });
+            }
             let first = if self.format.headless { "first row" } else { "header" };
             let path = self.path.to_owned();
             return Err(TableError::Width { path, line, cells, first, columns });
@@ -574,6 +610,10 @@ impl Rows<'_> {
         if self.ends.len() > MOST_CELLS {
             return Err(self.large(MOST_CELLS, "cells"));
         }
+        let start = before.checked_sub(1).map_or(0, |i| self.ends[i] as usize);
+        let starts = std::iter::once(start).chain(self.ends[before..].iter().map(|e| *e as usize));
+        let cells = starts.zip(&self.ends[before..]).map(|(s, e)| &self.text[s..*e as usize]);
+        self.quoting.row(cells.zip(self.quoted.iter().copied()), suspect);
         Ok(true)
     }
 }
@@ -633,8 +673,8 @@ fn delimiter(text: &str) -> u8 {
 }
 
 /// Why a number is not read whose column has numbers with a decimal comma and others with a point.
-pub const TWO_POINTS: &str = "is in a column of numbers with commas and numbers with points, one of which may part \
-                          thousands: write all decimals in one way";
+pub const TWO_POINTS: &str = "is in a column whose commas or points may part thousands \
+                          (write none for those): write all decimals in one way";
 /// Why a number with a comma is not read where commas part the cells.
 pub const COMMA: &str = "; its comma may part thousands or be a decimal point: write it without, or with a \
                      point";
@@ -693,6 +733,29 @@ mod tests {
     }
 
     #[test]
+    fn points_and_commas_that_may_part_thousands_are_not_decimals() {
+        for text in ["x;n\n860;1\n1.058;2\n1.774;3\n", "x\tn\n1.058\t2\n\t3\n12\t1\n-1.774\t2\n"] {
+            let t = parse(text, Format::default()).unwrap();
+            let row = if text.contains(';') { 1 } else { 0 };
+            let error = t.number(row, 0).unwrap_err().to_string();
+            assert!(error.contains("part thousands") && error.contains("'1.058'"), "{error}");
+        }
+        let t = parse("x;n\n860;1\n1,058;2\n1,774;3\n", Format::default()).unwrap();
+        assert!(t.number(1, 0).unwrap_err().to_string().contains("part thousands"));
+        // Decimals: of other lengths, below 1, next to whole numbers of more digits, or all written alike.
+        for text in [
+            "x;n\n8.5;1\n1.058;2\n1.774;3\n7;1\n",
+            "x;n\n7;1\n0.058;2\n1.774;3\n1.058;3\n",
+            "x;n\n1058;1\n1.058;2\n1.774;3\n",
+            "x;n\n1.058;1\n2.000;2\n1.774;3\n",
+            "x,n\n7,1\n1.058,2\n1.774,3\n",
+        ] {
+            let t = parse(text, Format::default()).unwrap();
+            assert!((0..3).all(|row| t.number(row, 0).is_ok()), "{text}");
+        }
+    }
+
+    #[test]
     fn two_open_quotation_marks_take_no_rows_between_them() {
         for text in [
             "a,b,c\n1,\"5 cm,x\n2,y,z\n3,w\",v\n",
@@ -702,14 +765,24 @@ mod tests {
             "slide,note\nA,\"12\nB,5\"\nC,1\n",
             "a, b, c\nA, 1, \"near\nB, 2, 5\"\nC, 3, ok\n",
             "a,b,c\nA, 1, \"near\nB, 2, 5\"\nC, 3, ok\n",
+            // Only the column with the two marks has others in marks, or too few have.
+            "a,b\n0,\"x\"\nA,\"12\nB,5\"\nC,\"1\"\nD,\"2\"\n",
+            "a,b\n\"A\",\"12\nB,5\"\n\"C\",1\n",
+            "a,b\n\"A\",\"12\nB,5\"\nC,1\nD,1\n",
         ] {
             let error = parse(text, Format::default()).unwrap_err().to_string();
-            assert!(error.contains("line 2") && error.contains("looks like a row"), "{error}");
+            let line = if text.contains("0,\"x\"") { "line 3" } else { "line 2" };
+            assert!(error.contains(line) && error.contains("looks like a row"), "{error}");
         }
         for (text, rows) in [
             ("a,b,c\n1,\"HER2, ER\nPR, Ki67\",x\n", 1),
             ("a,b\n1,\"Main Street\nLyon, France\"\n2,y\n", 2),
             ("a,b,c\n1,\"x\ny\",z\n", 1),
+            // Rows begin with a mark, which would have ended the cell.
+            ("\"a\",\"b\"\n\"1\",\"Main Street\nLyon,France\"\n\"2\",\"y\"\n", 2),
+            ("\"a\",\"b\"\n\"1\",\"Main Street\nLyon,France\"\n", 1),
+            ("a;b\n\"1\";\"x\nLyon;y\"\n\"2\";y\n\"3\";NA\n", 3),
+            ("\"a\",\"b\",\"n\"\n\"1\",\"x,3\n5,Lyon,y\n6,z\",2\n\"2\",NA,3\n", 2),
             // Prose of other lines than the rows are.
             ("slide, note\nA, \"near\nedge\"\nB, \"ER, PR\nKi67\"\n", 2),
         ] {

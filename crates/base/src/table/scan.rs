@@ -92,9 +92,9 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The next record: hands its cells, without blanks around them, to `cell`, and gives the line
-    /// that it begins on. `None` at the end of the text. Empty lines are passed.
-    pub fn record(&mut self, mut cell: impl FnMut(&str)) -> Result<Option<u64>, Bad> {
+    /// The next record: hands its cells, without blanks around them, to `cell`, each with whether it is in quotation
+    /// marks, and gives the line that it begins on. `None` at the end of the text. Empty lines are passed.
+    pub fn record(&mut self, mut cell: impl FnMut(&str, bool)) -> Result<Option<u64>, Bad> {
         self.skip_empty();
         if self.at >= self.text.len() {
             return Ok(None);
@@ -110,11 +110,11 @@ impl<'a> Scanner<'a> {
                 _ => None,
             };
             if let Some((text, end)) = quoted {
-                cell(text.trim());
+                cell(text.trim(), true);
                 self.at = end;
             } else {
                 let end = (self.at..).find(|&i| self.ends_cell(i)).unwrap_or(self.text.len());
-                cell(self.text[self.at..end].trim());
+                cell(self.text[self.at..end].trim(), false);
                 self.at = end;
             }
             if self.byte(self.at) == Some(self.delimiter) {
@@ -205,7 +205,7 @@ mod tests {
         let mut rows = Vec::new();
         loop {
             let mut row = Vec::new();
-            match scanner.record(|c| row.push(c.to_owned()))? {
+            match scanner.record(|c, _| row.push(c.to_owned()))? {
                 Some(line) => rows.push((line, row)),
                 None => return Ok(rows),
             }

@@ -1,5 +1,7 @@
 //! Words that programs write for "no value" and for events: one list of each.
 
+use unicode_normalization::UnicodeNormalization;
+
 /// Cells that mean "missing". Compared as written; the comments name who writes them.
 pub const MISSING: &[&str] = &[
     "",
@@ -125,15 +127,43 @@ pub fn may_be_code(number: f64) -> bool {
     (digits && (number < 0.0 || text.len() > 1)) || number == -1.0
 }
 
+/// Small letters of Cyrillic, and capitals of Greek, of which a large one looks as one of Latin, and those of Latin.
+const CYRILLIC: (&str, &str) = ("авекмнорстухіјѕ", "abekmhopctyxijs");
+const GREEK: (&str, &str) = ("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "ABEZHIKMNOPTYX");
+
+/// The letter that looks alike, or the letter itself.
+fn alike(c: char, (from, to): (&str, &str)) -> char {
+    from.chars().zip(to.chars()).find(|(own, _)| *own == c).map_or(c, |(_, other)| other)
+}
+
+/// Whether nothing is seen of a character: marks of direction, of bytes' order and between syllables, and blanks of no
+/// width.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{AD}' | '\u{61C}' | '\u{180E}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}'
+        | '\u{2060}'..='\u{2064}' | '\u{2066}'..='\u{2069}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}')
+}
+
+/// A word as it is seen: accents and ligatures in one form, dashes alike, Greek capitals next to Latin letters as
+/// those, without what is invisible.
+fn as_seen(word: &str) -> String {
+    let is_dash = |c: char| matches!(c, '\u{2010}'..='\u{2015}' | '\u{2212}');
+    let visible = word.nfkc().filter(|c| !is_invisible(*c));
+    let seen: String = visible.map(|c| if is_dash(c) { '-' } else { c }).collect();
+    let is_mixed = seen.contains(|c: char| c.is_ascii_alphabetic()) || seen.chars().count() == 1;
+    if is_mixed { seen.chars().map(|c| alike(c, GREEK)).collect() } else { seen }
+}
+
 /// A word of a category without what spellings of one differ by: case, blanks, a hyphen or an underscore between
-/// words, the form of a number (`1` and `1.0`).
+/// words, the form of a number (`1` and `1.0`), the form of an accent, letters that look alike, what is invisible.
 #[must_use]
 pub fn bare(word: &str) -> String {
+    let word = if word.is_ascii() { word.to_owned() } else { as_seen(word) };
     let word = word.trim();
     if let Ok(number) = word.parse::<f64>() {
         return number.to_string();
     }
-    let letters: Vec<char> = word.chars().flat_map(char::to_lowercase).collect();
+    let lower = word.chars().flat_map(char::to_lowercase);
+    let letters: Vec<char> = lower.map(|c| alike(c, CYRILLIC)).collect();
     let is_word =
         |i: Option<usize>| i.and_then(|i| letters.get(i)).is_some_and(|c| c.is_alphanumeric());
     let parts = |(i, c): (usize, &char)| match c {
@@ -296,6 +326,25 @@ mod tests {
             [("Male", " MALE"), ("1", "01.0"), ("Non-mitotic", "non mitotic"), ("a_b", "A  b")]
         {
             assert_eq!(bare(a), bare(b), "{a}");
+        }
+        for (a, b) in [
+            // An accent in one character and in two, Cyrillic and Greek capitals, marks that are not seen, a dash.
+            ("Déc\u{e9}dé", "De\u{301}cédé"),
+            ("A", "\u{410}"),
+            ("grade A", "grade \u{391}"),
+            ("A\u{200B}", "a"),
+            ("\u{FEFF}low", "low"),
+            ("non\u{AD}mitotic", "nonmitotic"),
+            ("I\u{2013}II", "I-II"),
+            ("\u{2161}", "II"),
+            ("ВЕНА", "вена"),
+            ("ΝΑΙ", "ναι"),
+            ("\u{B5}m", "\u{3BC}m"),
+        ] {
+            assert_eq!(bare(a), bare(b), "{a}, {b}");
+        }
+        for (a, b) in [("\u{3BC}m", "mm"), ("ERα", "ERβ"), ("é", "e"), ("Ä", "A")] {
+            assert_ne!(bare(a), bare(b), "{a}, {b}");
         }
         for (a, b) in [("I-II", "III"), ("ER-", "ER"), ("ER+", "ER-"), ("1-2", "12"), ("-", "")] {
             assert_ne!(bare(a), bare(b), "{a}");

@@ -148,5 +148,6 @@ fn thumbnail(args: &Thumbnail) -> Result<()> {
     };
     write(&args.out, &encoding.encode(&tile)?)?;
     outln!("{} ({} x {} px)", Shown(&args.out), tile.width, tile.height);
+    show::print_messages("note", &slide.level_notes());
     Ok(())
 }

@@ -3,17 +3,23 @@
 use super::EvaluateError;
 use base::table::{Table, yes_no};
 use regions::annotations::columns::{FLAG, LABEL};
-use regions::annotations::{Class, Mapping};
+use regions::annotations::{COUNTED, Class, Meaning as ClassMeaning};
 use std::collections::BTreeSet;
 
-/// The word of reviews and counts for a mitotic figure, which no annotator writes.
-const FIGURE: &str = "figure";
-/// Word for what is neither: nothing that is found there counts.
-const IGNORE: &str = "ignore";
 /// Words that columns of other meanings have as well, besides those for other cells.
-const COMMON: [&str; 2] = [FIGURE, "other"];
+const COMMON: [&str; 2] = [COUNTED, "other"];
 /// Columns whose numbers are classes.
-const CODES: [&str; 4] = ["class", "category", "class_id", "category_id"];
+const CODES: [&str; 9] = [
+    "class",
+    "category",
+    "class_id",
+    "category_id",
+    "ground_truth",
+    "gt",
+    "truth",
+    "target",
+    "y_true",
+];
 
 /// What a row's label means.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,17 +46,17 @@ fn is_coded(table: &Table, column: usize) -> bool {
 
 /// Whether a class is a mitotic figure by its name.
 pub(super) fn is_figure(name: &str) -> bool {
-    plain(name) == FIGURE || class(name) == Some(Class::MitoticFigure)
+    class(name) == Some(Class::MitoticFigure)
 }
 
-/// What a name of a class means to annotators, as imports read it.
+/// What a name of a class means.
 fn class(name: &str) -> Option<Class> {
-    Mapping::default().meaning(name).map(|m| m.class)
+    ClassMeaning::in_table(name).map(|m| m.class)
 }
 
 /// `typical` or `atypical`, if a name of a class contains it.
 pub(super) fn subtype(name: &str) -> Option<&'static str> {
-    Mapping::default().meaning(name).and_then(|m| m.subtype)
+    ClassMeaning::in_table(name).and_then(|m| m.subtype)
 }
 
 /// A word in lower case, without blanks, hyphens and underscores.
@@ -110,15 +116,13 @@ impl<'a> Labels<'a> {
     /// The meaning of a word; `None` where it is not known.
     fn word(&self, cell: &str) -> Option<Meaning> {
         let word = plain(cell);
-        let usual = is_figure(cell);
-        if self.own.contains(&word) || (self.own.is_empty() && usual) {
-            return Some(Meaning::Figure);
+        match class(cell) {
+            _ if self.own.contains(&word) => Some(Meaning::Figure),
+            Some(Class::MitoticFigure) if self.own.is_empty() => Some(Meaning::Figure),
+            Some(Class::MitoticFigure | Class::Mimicker | Class::Other) => Some(Meaning::Other),
+            Some(Class::Ignored) => Some(Meaning::Ignored),
+            Some(Class::Unresolved) | None => None,
         }
-        if word == IGNORE {
-            return Some(Meaning::Ignored);
-        }
-        let other = matches!(class(cell), Some(Class::Mimicker | Class::Other));
-        (usual || other).then_some(Meaning::Other)
     }
 
     /// Whether a word is of labels alone: columns of other meanings have words for other cells, too.
@@ -140,6 +144,11 @@ impl<'a> Labels<'a> {
                 Err(e) => return Err(e),
             }
         }
+        if found.is_empty() {
+            for c in (0..table.names().len()).filter(|&c| self.has_both(table, c)) {
+                found.extend(self.look(table, c)?.map(|row| (c, row)));
+            }
+        }
         match found[..] {
             [] => coded.map_or(Ok(None), Err),
             [(column, _)] => Ok(Some(column)),
@@ -152,6 +161,14 @@ impl<'a> Labels<'a> {
                 ),
             }),
         }
+    }
+
+    /// Whether a column has words for figures and for what only resembles them: it has labels, whatever its name.
+    fn has_both(&self, table: &Table, column: usize) -> bool {
+        let cells = || (0..table.len()).map(|row| table.cell(row, column));
+        let known = |cell: &str| self.is_certain(cell).then(|| self.word(cell)).flatten();
+        cells().any(|cell| known(cell) == Some(Meaning::Figure))
+            && cells().any(|cell| class(cell) == Some(Class::Mimicker))
     }
 
     /// The first row with a word of a column whose words are all known, at least one of them as a label alone.

@@ -65,7 +65,7 @@ pub type Truth = BTreeMap<String, TruthCase>;
 #[derive(Clone, Debug, Default)]
 pub struct TruthOptions {
     /// The column with the label of a row; if absent `label`, then `kind`, then the only one with a usual name
-    /// for labels whose words are all known.
+    /// for labels whose words are all known, then the only one with words for figures and for mimickers.
     pub column: Option<String>,
     /// Words of that column that mean a mitotic figure, in addition to the usual ones.
     pub figures: Vec<String>,
@@ -386,6 +386,11 @@ mod tests {
                 format!("slide,x,y,{column}\na,1,2,mitotic figure\na,3,4,Mimicker\na,5,6,\n");
             assert_eq!(read(&text).unwrap()["a"].points, [Place::Level0(1.0, 2.0)], "{column}");
         }
+        // A name that no list has.
+        for column in ["gt", "Name", "reader 1"] {
+            let text = format!("slide,x,y,{column}\na,1,2,mitosis\na,3,4,Mimicker\na,5,6,other\n");
+            assert_eq!(read(&text).unwrap()["a"].points, [Place::Level0(1.0, 2.0)], "{column}");
+        }
         // The words of MIDOG; classes as numbers next to their words.
         for text in [
             "slide,x,y,category_name\na,1,2,mitotic figure\na,3,4,not mitotic figure\n",
@@ -402,6 +407,9 @@ mod tests {
             ("slide,x,y,category_id\na,1,2,1\na,3,4,2\n", &["'category_id'", "'1'"]),
             ("slide,x,y,is_mitotic\na,1,2,yes\na,3,4,no\n", &["'is_mitotic'", "'yes'"]),
             ("slide,x,y,label,label\na,1,2,mf,mimicker\n", &["label"]),
+            ("slide,x,y,ground_truth\na,1,2,1\na,3,4,0\n", &["'ground_truth'", "'1'"]),
+            ("slide,x,y,a,b\na,1,2,mf,mf\na,3,4,mimicker,mimicker\n", &["'a'", "'b'"]),
+            ("slide,x,y,gt\na,1,2,mf\na,3,4,mimicker\na,5,6,debris\n", &["'gt'", "'debris'"]),
         ] {
             let refused = read(text).unwrap_err();
             for word in words {
@@ -410,6 +418,8 @@ mod tests {
         }
         // Columns of other things.
         for text in [
+            "slide,x,y,note\na,1,2,mitosis\na,3,4,near edge\n",
+            "slide,x,y,phase,reader\na,1,2,mitosis,mf\na,3,4,mitosis,mf\n",
             "slide,x,y,class\na,1,2,melanoma\na,3,4,other\n",
             "slide,x,y,type\na,1,2,1\na,3,4,2\n",
             "slide,x,y,class\na,1,2,3\na,3,4,3\n",

@@ -6,7 +6,7 @@ use crate::input::{Input, InputDigest, Stamp};
 use crate::progress::{Event, Listener, Piece, Shared, SlidePace, SlideStatus};
 use base::remedy::{Remedied, Remedy};
 use base::sealed::Sealed;
-use base::text::{Shown, plain};
+use base::text::{Many, Shown, plain};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, VecDeque};
@@ -156,6 +156,8 @@ pub struct Outcome<W, E: std::error::Error + 'static> {
     pub state: State<W>,
     /// Finished by an earlier run and kept.
     pub kept: bool,
+    /// Why finished results of an earlier version of the numbers were not kept.
+    pub outdated: Option<String>,
     /// Why it failed.
     pub failure: Option<Failure<E>>,
 }
@@ -164,6 +166,11 @@ pub struct Outcome<W, E: std::error::Error + 'static> {
 pub type Ended<T> = Outcome<<T as Task>::Work, <T as Task>::Error>;
 
 impl<W, E: std::error::Error + 'static> Outcome<W, E> {
+    /// Finished by an earlier run.
+    fn kept(input: Input, folder: PathBuf, state: State<W>) -> Self {
+        Self { input, folder, state, kept: true, outdated: None, failure: None }
+    }
+
     /// Whether all its files are written.
     #[must_use]
     pub fn is_done(&self) -> bool {
@@ -337,7 +344,32 @@ pub fn run<T: Task>(
         }
     });
     let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    done.into_iter().map(|o| o.expect("every slide was taken from the queue")).collect()
+    let done: Vec<Ended<T>> =
+        done.into_iter().map(|o| o.expect("every slide was taken from the queue")).collect();
+    if let Some(note) = outdated_note(done.iter().filter_map(|o| o.outdated.as_deref())) {
+        shared.note(&plain(&note));
+    }
+    done
+}
+
+/// Reasons that a note names.
+const REASONS: usize = 3;
+
+/// How many slides of an earlier version of the numbers were done again, and why, in one line.
+fn outdated_note<'a>(all: impl Iterator<Item = &'a str>) -> Option<String> {
+    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+    all.for_each(|why| *reasons.entry(why).or_default() += 1);
+    let total: usize = reasons.values().sum();
+    let mut named: Vec<(&str, usize)> = reasons.into_iter().collect();
+    named.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    let more = named.iter().skip(REASONS).map(|(_, n)| n).sum::<usize>();
+    let listed = named.iter().take(REASONS).map(|(why, n)| format!("{n}: {why}"));
+    let rest = (more > 0).then(|| format!("{more}: other reasons"));
+    let listed: Vec<String> = listed.chain(rest).collect();
+    let slides = Many(total, "slide");
+    (total > 0).then(|| {
+        format!("{slides} of an earlier version of the numbers done again ({})", listed.join("; "))
+    })
 }
 
 /// Where the progress of one slide goes, and what its bar is called.
@@ -355,7 +387,7 @@ fn process_slide<T: Task>(
 ) -> Ended<T> {
     let folder = out.join(&input.name);
     let key = task.key(&input);
-    let mut damage = None;
+    let (mut damage, mut outdated) = (None, None);
     let mut kept = |task: &T| match stored(task, &input, &folder) {
         Ok(state) => state,
         Err(why) => {
@@ -377,7 +409,7 @@ fn process_slide<T: Task>(
         note(&seen, progress.listener);
         base::file::remove_leftovers(&folder);
         task.tidy(&folder);
-        return Outcome { input, folder, state, kept: true, failure: None };
+        return Outcome::kept(input, folder, state);
     }
     let (held, busy) = match Lock::take(&folder) {
         Ok(lock) => (Some(lock), None),
@@ -392,6 +424,7 @@ fn process_slide<T: Task>(
         && let Some(why) = task.outdated(&input, &folder, state)
     {
         damage = Some(format!("its numbers are of an earlier version ({why})"));
+        outdated = Some(why);
         stored = None;
     }
     if let Some(damage) = damage.take_if(|_| busy.is_none() && existing != Existing::Overwrite) {
@@ -405,7 +438,7 @@ fn process_slide<T: Task>(
             match reuse(state, seen, &key, &input, &folder) {
                 Ok(state) => {
                     task.tidy(&folder);
-                    return Outcome { input, folder, state, kept: true, failure: None };
+                    return Outcome::kept(input, folder, state);
                 }
                 Err(failure) => Err(failure),
             }
@@ -413,7 +446,7 @@ fn process_slide<T: Task>(
         _ => finish(task, &input, &key, &folder, existing, progress),
     };
     let failure = match result {
-        Ok(state) => return Outcome { input, folder, state, kept: false, failure: None },
+        Ok(state) => return Outcome { input, folder, state, kept: false, outdated, failure: None },
         Err(Failure::Work(_)) if task.stopped() => Failure::Stopped,
         Err(failure) => failure,
     };
@@ -510,7 +543,7 @@ where
         state.status = Status::Failed;
     }
     state.reason = Some(failure.to_string());
-    Outcome { input, folder, state, kept: false, failure: Some(failure) }
+    Outcome { input, folder, state, kept: false, outdated: None, failure: Some(failure) }
 }
 
 /// Makes results of the version of the numbers before those of this one, which are the same.

@@ -5,7 +5,7 @@ use super::slide_line::{SAME_FILE, SlideLine, same_files};
 use super::table;
 use crate::export::CountsFile;
 use crate::file::WriteError;
-use base::table::Writer;
+use base::table::{Writer, bare};
 use mitosis::Mm2;
 use mitosis::count::density_per_20_mm2;
 use serde::{Deserialize, Serialize};
@@ -203,7 +203,18 @@ pub fn cases(slides: &[SlideLine], unfinished: &[Unfinished]) -> (Vec<CaseLine>,
     if of.is_empty() {
         return (Vec::new(), Vec::new());
     }
-    (of.into_iter().map(|(case, members)| line(case, &members)).collect(), without)
+    let mut spelt: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    of.keys().for_each(|case| spelt.entry(bare(case)).or_default().push(case));
+    let lines = of.iter().map(|(case, members)| {
+        let mut line = line(case, members);
+        let alike = spelt.get(&bare(case)).filter(|all| all.len() > 1);
+        line.notes.extend(alike.map(|all| {
+            let names: Vec<String> = all.iter().map(|name| format!("'{name}'")).collect();
+            format!("cases that are one but for their spelling count apart: {}", names.join(", "))
+        }));
+        line
+    });
+    (lines.collect(), without)
 }
 
 fn line(case: &str, Members { slides, unfinished }: &Members<'_>) -> CaseLine {
@@ -376,6 +387,19 @@ mod tests {
         assert_eq!(by(&[(&full, None), (&full, Some(&anna))]), None);
         assert_eq!(by(&[(&empty, Some(&bert)), (&full, Some(&anna))]), None);
         assert_eq!(by(&[(&empty, None)]), None);
+    }
+
+    #[test]
+    fn cases_that_are_one_but_for_their_spelling_are_noted() {
+        let slide = |name: &str, case: &str| Unfinished {
+            name: name.to_owned(),
+            columns: vec![("case".to_owned(), case.to_owned())],
+        };
+        let all = [slide("a", "P1"), slide("b", "p1"), slide("c", "P1\u{200B}"), slide("d", "P2")];
+        let (lines, _) = cases(&[], &all);
+        let is_noted =
+            |line: &CaseLine| line.notes.iter().any(|n| n.contains("count apart: 'P1', "));
+        assert_eq!(lines.iter().map(is_noted).collect::<Vec<_>>(), [true, true, false, true]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::table::{Table, same_value as same};
 use base::remedy::Setting;
-use base::table::{EventCell, event as known, same_event};
+use base::table::{EventCell, bare as spelt, event as known, same_event};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An event column and how it is read. All its rows decide, not only the complete ones, so that the
@@ -125,12 +125,9 @@ impl Events {
     }
 }
 
-/// Refuses a cell that is the event value but for case or blanks: whether it means the event, too,
-/// nobody can know.
+/// Refuses a cell that is the event value but for its spelling: whether it means the event, too, nobody can know.
 fn check_spelling(table: &Table, column: usize, value: &str) -> Result<()> {
-    let bare = |text: &str| -> String {
-        text.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect()
-    };
+    let bare = |text: &str| -> String { spelt(text).split_whitespace().collect() };
     let wanted = bare(value);
     let close = (0..table.len()).find(|&row| {
         table.cell(row, column).is_some_and(|cell| !same(cell, value) && bare(cell) == wanted)
@@ -220,7 +217,13 @@ mod tests {
         assert_eq!(read_as.unwrap(), [true, false, false, false]);
         assert!(notes[0].contains("'Alive' (1), 'moved' (2)"), "{notes:?}");
         assert!(notes[1].contains("taken as missing: 'Unknown' (1)"), "{notes:?}");
-        for cells in [["Dead", "dead"], ["Dead", "De ad"]] {
+        for cells in [
+            ["Dead", "dead"],
+            ["Dead", "De ad"],
+            // A letter of Cyrillic, and a blank of no width.
+            ["Dead", "D\u{435}ad"],
+            ["Dead", "Dead\u{200B}"],
+        ] {
             let refused = read(&cells, Some("Dead")).0.unwrap_err().to_string();
             assert!(refused.contains("row 2") && refused.contains("several ways"), "{refused}");
         }

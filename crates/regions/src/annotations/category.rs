@@ -229,8 +229,28 @@ const REGIONS: &[&str] = &[
     "tumour area",
     "region",
     "area",
-    "ignore",
+    IGNORED,
 ];
+
+/// The word of reviews and counts for a mitotic figure. An annotator may mean any figure by it.
+pub const COUNTED: &str = "figure";
+/// The one of [`REGIONS`] that a single place may have.
+const IGNORED: &str = "ignore";
+
+impl Meaning {
+    /// The meaning of a name in a table with a place in each row, such as a table of truth: as [`Mapping`] knows it.
+    /// But [`COUNTED`] is a mitotic figure, and names of areas have no meaning, except `ignore`.
+    #[must_use]
+    pub fn in_table(name: &str) -> Option<Self> {
+        let plain =
+            || name.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect::<String>();
+        match known(name) {
+            None if plain() == COUNTED => Some(Self { class: Class::MitoticFigure, subtype: None }),
+            Some(Self { class: Class::Ignored, .. }) if plain() != IGNORED => None,
+            known => known,
+        }
+    }
+}
 
 /// The built-in vocabulary. Every word of the name must be known; `NMF` alone is not, because it
 /// means "normal mitotic figure" to some and "non-mitotic figure" to others.
@@ -361,6 +381,19 @@ mod tests {
         }
         assert_eq!(known("Atypical mitotic figure").unwrap().subtype, Some("atypical"));
         assert_eq!(known("typical mitosis").unwrap().subtype, Some("typical"));
+    }
+
+    #[test]
+    fn a_table_of_places_has_the_same_words_and_two_of_its_own() {
+        let class = |n: &str| Meaning::in_table(n).map(|m| m.class);
+        for name in ["Mitotic figure", "hard negative", "Granulocytes", "NMF", "AMF", "cell", ""] {
+            assert_eq!(Meaning::in_table(name), known(name), "{name}");
+        }
+        assert_eq!((class("Figure"), known("figure")), (Some(Class::MitoticFigure), None));
+        assert_eq!(class("Ignore*"), Some(Class::Ignored));
+        for area in ["ROI", "tumor region", "hotspot 2"] {
+            assert_eq!(class(area), None, "{area}");
+        }
     }
 
     #[test]

@@ -242,6 +242,11 @@ impl<'a> Collector<'a> {
         if x1 <= x0 || y1 <= y0 {
             return Err(format!("{shown} is empty"));
         }
+        if (x1 - x0).max(y1 - y0) < 1.0 {
+            return Err(format!(
+                "{shown} is smaller than a pixel, as boxes in parts of an image are"
+            ));
+        }
         if x1 <= 0.0 || y1 <= 0.0 {
             return Err(format!("{shown} has negative coordinates: it is outside the image"));
         }

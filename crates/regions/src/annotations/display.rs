@@ -34,11 +34,7 @@ impl fmt::Display for Summary {
             writeln!(f, "{n:>9} images not taken: {why}")?;
         }
         for c in self.contradictions.iter().take(10) {
-            writeln!(
-                f,
-                "          {}: {} is `{}`, {} is `{}`",
-                c.image, c.records[0], c.categories[0], c.records[1], c.categories[1]
-            )?;
+            writeln!(f, "          {c}")?;
         }
         self.skipped_records.iter().try_for_each(|p| writeln!(f, "          left out: {p}"))
     }

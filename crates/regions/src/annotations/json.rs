@@ -68,6 +68,12 @@ fn entry(v: &Value) -> Result<ImageEntry, String> {
     })
 }
 
+/// Whether an annotation has a flag of COCO: its word for "many objects here, not one" (`iscrowd`), and that of its
+/// evaluation for objects that do not count (`ignore`).
+fn is_set(v: &Value, flag: &str) -> bool {
+    v[flag].as_bool() == Some(true) || key(&v[flag]).is_some_and(|k| k == "1")
+}
+
 fn read(
     format: &'static str,
     order: BoxOrder,
@@ -111,10 +117,9 @@ fn read(
             continue;
         };
         let (category, votes) = label(v, &categories, options);
-        if key(&v["iscrowd"]).is_some_and(|k| k == "1") {
-            // COCO's word for "many objects here, not one".
+        if let Some(flag) = ["iscrowd", "ignore"].iter().find(|flag| is_set(v, flag)) {
             let name = key(&v["category_id"]).and_then(|id| categories.get(&id).cloned());
-            c.ignore(format!("{} (iscrowd)", name.unwrap_or_default()));
+            c.ignore(format!("{} ({flag})", name.unwrap_or_default()));
             continue;
         }
         let place = match place(v, order == BoxOrder::Xywh) {

@@ -52,7 +52,7 @@ mod table;
 mod tupac;
 
 pub use boxes::BoxOrder;
-pub use category::{Class, Mapping, MappingError, Meaning};
+pub use category::{COUNTED, Class, Mapping, MappingError, Meaning};
 pub use error::{ImportError, Problem};
 pub use select::{Selection, SplitTable};
 pub use summary::{Contradiction, Summary};

@@ -3,7 +3,7 @@
 //! Both list mitotic figures only; the label is the subtype, typical or atypical.
 
 use super::collect::{Category, Collector, Place, Raw};
-use super::sheet::{Sheet, cell, filled, number};
+use super::sheet::{Sheet, cell, filled};
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions, LabelSource};
 use base::table::yes_no;
 use crops::schema::Split;
@@ -64,7 +64,7 @@ pub(super) fn midog25(file: &Path, options: &ImportOptions) -> Result<Annotation
             c.problem(record, "no image name");
             continue;
         }
-        let (px, py) = match (number(row, x, "x"), number(row, y, "y")) {
+        let (px, py) = match (sheet.number(row, x, "x"), sheet.number(row, y, "y")) {
             (Ok(x), Ok(y)) => (x, y),
             (Err(e), _) | (_, Err(e)) => {
                 c.problem(record, e);
@@ -143,7 +143,7 @@ pub(super) fn ami_br(file: &Path, options: &ImportOptions) -> Result<Annotations
             c.problem(record, "no slide name");
             continue;
         }
-        let (px, py) = match (number(row, x, "x"), number(row, y, "y")) {
+        let (px, py) = match (sheet.number(row, x, "x"), sheet.number(row, y, "y")) {
             (Ok(x), Ok(y)) => (x, y),
             (Err(e), _) | (_, Err(e)) => {
                 c.problem(record, e);

@@ -3,7 +3,7 @@
 use super::collect::{broken, read_bytes};
 use super::columns::SLIDE;
 use super::error::ImportError;
-use base::table::{Format, Table, TableError, decimal_comma, is_missing};
+use base::table::{Format, TWO_POINTS, Table, TableError, decimal_comma, is_missing};
 use std::path::{Path, PathBuf};
 
 pub(super) struct Sheet {
@@ -104,6 +104,24 @@ impl Sheet {
         Err(ImportError::Missing { file: self.file.clone(), missing, found: self.headers.clone() })
     }
 
+    /// A finite number, or what is there instead.
+    pub fn number(&self, row: &[String], column: usize, what: &str) -> Result<f64, String> {
+        let text = cell(row, column);
+        if self.table.has_two_points(column) && text.contains(['.', ',']) {
+            return Err(format!("{what} is `{text}`, which {TWO_POINTS}"));
+        }
+        match text.parse::<f64>() {
+            Ok(v) if v.is_finite() => Ok(v),
+            Ok(v) => Err(format!("{what} is {v}")),
+            Err(_) if text.is_empty() => Err(format!("{what} is empty")),
+            Err(_) if decimal_comma(text) => Err(format!(
+                "{what} is `{text}`; its comma may part thousands or be a decimal point: write it \
+                 without, or with a point"
+            )),
+            Err(_) => Err(format!("{what} is `{text}`, not a number")),
+        }
+    }
+
     /// Columns whose normalised name begins and ends so, in order, e.g. `expert` .. `atypical`.
     pub fn family(&self, starts: &str, ends: &str) -> Vec<usize> {
         self.table.family(starts, ends)
@@ -127,19 +145,4 @@ pub(super) fn pixels(text: &str) -> Result<u32, String> {
     let side = side.filter(|v| v.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(v));
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
     side.map(|v| v as u32).ok_or_else(|| format!("`{text}`, not a whole number of pixels above 0"))
-}
-
-/// A finite number, or what is there instead.
-pub(super) fn number(row: &[String], column: usize, what: &str) -> Result<f64, String> {
-    let text = cell(row, column);
-    match text.parse::<f64>() {
-        Ok(v) if v.is_finite() => Ok(v),
-        Ok(v) => Err(format!("{what} is {v}")),
-        Err(_) if text.is_empty() => Err(format!("{what} is empty")),
-        Err(_) if decimal_comma(text) => Err(format!(
-            "{what} is `{text}`; its comma may part thousands or be a decimal point: write it \
-             without, or with a point"
-        )),
-        Err(_) => Err(format!("{what} is `{text}`, not a number")),
-    }
 }

@@ -71,6 +71,13 @@ pub struct Contradiction {
     pub categories: [String; 2],
 }
 
+impl std::fmt::Display for Contradiction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { image, records: [a, b], categories: [first, second] } = self;
+        write!(f, "{image}: {a} is `{first}`, {b} is `{second}`")
+    }
+}
+
 impl Annotations {
     /// What to add to coordinates on an image whose bounds begin there, level-0 px.
     #[must_use]

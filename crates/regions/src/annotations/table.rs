@@ -6,9 +6,10 @@
 use super::boxes::{BoxOrder, StatedBox, check_order};
 use super::collect::{Category, Collector, Place, Raw};
 use super::columns::{FLAG, H, LABEL, W, X0, X1, Y0, Y1};
-use super::sheet::{Sheet, cell, filled, number, pixels};
-use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions, LabelSource};
+use super::sheet::{Sheet, cell, filled, pixels};
+use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions, LabelSource, Mapping};
 use base::table::yes_no;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 const IMAGE: &[&str] = &[
@@ -82,6 +83,41 @@ impl Where {
     }
 }
 
+/// Other columns than the one of the labels that may state the class, too.
+fn further(sheet: &Sheet, label: Option<usize>) -> Vec<usize> {
+    let names = LABEL.iter().chain(FLAG);
+    let columns: BTreeSet<usize> = names.filter_map(|name| sheet.find(&[name])).collect();
+    columns.into_iter().filter(|column| Some(*column) != label).collect()
+}
+
+/// Why a row's label is not what another column of it states. Only a mitotic figure and what resembles one exclude each
+/// other: columns such as `type` have words of other meanings.
+fn contradiction(
+    sheet: &Sheet,
+    row: &[String],
+    label: usize,
+    others: &[usize],
+    mapping: &Mapping,
+) -> Option<String> {
+    let is_figure = |column: usize| {
+        let text = filled(row, Some(column))?;
+        let is_flag = FLAG.iter().any(|name| sheet.find(&[name]) == Some(column));
+        match mapping.meaning(&text).map(|m| m.class) {
+            Some(Class::MitoticFigure) => Some(true),
+            Some(Class::Mimicker) => Some(false),
+            None if is_flag => yes_no(&text),
+            _ => None,
+        }
+    };
+    let own = is_figure(label)?;
+    let other = others.iter().find(|column| is_figure(**column) == Some(!own))?;
+    let stated = |column: usize| (&sheet.headers[column], cell(row, column));
+    let ((first, word), (second, other)) = (stated(label), stated(*other));
+    Some(format!(
+        "column `{first}` has `{word}` and column `{second}` has `{other}`; correct one of them"
+    ))
+}
+
 #[expect(
     clippy::too_many_lines,
     reason = "one pass over the columns, in the order of the format's rules"
@@ -114,6 +150,7 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
     let height = sheet.find(&["image_height", "img_height"]);
     let experts: Vec<usize> = [sheet.family("expert", ""), sheet.family("annotator", "")].concat();
 
+    let others = further(&sheet, label.or(flag));
     let mut c = Collector::new("csv", file, options);
     let assumed = if agreed && label.or(flag).is_none() { c.assume() } else { None };
     let (mut boxes, mut raws) = (Vec::new(), Vec::new());
@@ -130,16 +167,22 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
             c.problem(record, "no image name");
             continue;
         }
+        if let (LabelSource::Agreed, Some(column)) = (&options.labels, label.or(flag))
+            && let Some(why) = contradiction(&sheet, row, column, &others, &options.mapping)
+        {
+            c.problem(record, why);
+            continue;
+        }
         let at = match place {
-            Where::Centre(x, y) => {
-                number(row, x, "x").and_then(|x| Ok(Place::Point(x, number(row, y, "y")?)))
-            }
+            Where::Centre(x, y) => sheet
+                .number(row, x, "x")
+                .and_then(|x| Ok(Place::Point(x, sheet.number(row, y, "y")?))),
             Where::Corners([a, b, c, d]) => (|| {
-                let n = |i, what| number(row, i, what);
+                let n = |i, what| sheet.number(row, i, what);
                 Ok(Place::Box([n(a, "xmin")?, n(b, "ymin")?, n(c, "xmax")?, n(d, "ymax")?]))
             })(),
             Where::Sized([a, b, c, d]) => (|| {
-                let n = |i, what| number(row, i, what);
+                let n = |i, what| sheet.number(row, i, what);
                 let four = [n(a, "x")?, n(b, "y")?, n(c, "width")?, n(d, "height")?];
                 Ok(Place::Box(BoxOrder::Xywh.corners(four)))
             })(),

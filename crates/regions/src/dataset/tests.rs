@@ -354,6 +354,31 @@ fn repeated_annotations_are_left_out_and_named() {
     assert_eq!(set.images()[0].labels.len(), 3);
 }
 
+/// Both labels of one place are kept, as experts may differ; nobody should find that out in a training.
+#[test]
+fn places_with_two_labels_and_categories_that_are_left_out_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let d = dir.path();
+    png(&d.join("a.png"), 200);
+    let rows = "a.png,50,50,mf\na.png,50,50,imposter\na.png,9,9,Tumor region\n";
+    fs::write(d.join("t.csv"), format!("image,x,y,label,type\n{}", rows.replace('\n', ",H&E\n")))
+        .unwrap();
+    let plan = import::RegionsPlan {
+        format: "csv",
+        file: &d.join("t.csv"),
+        images: Some(d),
+        annotations: &ImportOptions::default(),
+        options: &options(),
+        out: &d.join("set"),
+    };
+    let printed = plan.run().unwrap().to_string();
+    assert!(printed.contains("1 `Tumor region` ignored"), "{printed}");
+    assert!(printed.contains("1 places with two labels (kept)"), "{printed}");
+    assert!(printed.contains("a.png: line 2 is `mf`, line 3 is `imposter`"), "{printed}");
+    let json = fs::read_to_string(d.join("set/import.json")).unwrap();
+    assert!(json.contains("\"contradictions\"") && json.contains("\"ignored\""), "{json}");
+}
+
 #[test]
 fn folders_that_are_taken_whole_take_no_meanings() {
     let dir = tempfile::tempdir().unwrap();

@@ -2,7 +2,7 @@
 //! areas.
 
 use super::qupath::{Kind, kind, object_type, objects};
-use super::{Drawn, DrawnFile, Frame, broken, text};
+use super::{Drawn, DrawnFile, Frame, broken, is_coordinate, text};
 use crate::area::{Area, Ring};
 use crate::error::RegionError;
 use serde::Deserialize;
@@ -121,7 +121,8 @@ fn ring(value: &Value) -> Result<Ring, String> {
     let mut ring: Ring = list
         .iter()
         .map(|p| match (p[0].as_f64(), p[1].as_f64()) {
-            (Some(x), Some(y)) if x.is_finite() && y.is_finite() => Ok([x, y]),
+            (Some(x), Some(y)) if is_coordinate(x) && is_coordinate(y) => Ok([x, y]),
+            (Some(_), Some(_)) => Err(format!("{p} is farther away than any slide is wide")),
             _ => Err(format!("{p} is not a pair of numbers")),
         })
         .collect::<Result<_, _>>()?;

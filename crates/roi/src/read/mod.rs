@@ -155,6 +155,14 @@ pub(crate) fn stem(name: &str) -> &str {
     name.rsplit_once('.').map_or(name, |(stem, _)| stem)
 }
 
+/// Farther from the origin than any corner of a region, px: areas are computed with whole numbers.
+const FARTHEST: f64 = 1e10;
+
+/// Whether a number can be a coordinate of a region.
+fn is_coordinate(v: f64) -> bool {
+    v.abs() <= FARTHEST
+}
+
 fn broken(path: &Path, reason: impl Into<String>) -> RegionError {
     RegionError::Format { path: path.to_owned(), reason: reason.into() }
 }

@@ -54,6 +54,14 @@ fn asap_and_imagescope_are_distinguished_by_their_root() {
     assert_eq!((file.format, file.regions.len(), file.passed_over["points"]), ("asap", 1, 1));
     assert!((file.regions[0].area.px2() - 52.5).abs() < 1e-9);
 
+    // The corners of a square in another order than they are numbered.
+    let square = r#"<ASAP_Annotations><Annotation Name="1" Type="Polygon"><Coordinates>
+        <Coordinate Order="0" X="0" Y="0"/><Coordinate Order="2" X="10" Y="10"/>
+        <Coordinate Order="1" X="10" Y="0"/><Coordinate Order="3" X="0" Y="10"/>
+        </Coordinates></Annotation></ASAP_Annotations>"#;
+    let file = read("a.xml", square.as_bytes(), None).unwrap();
+    assert!((file.regions[0].area.px2() - 100.0).abs() < 1e-9);
+
     let vertices = |points: &[(f64, f64)]| -> String {
         points.iter().map(|(x, y)| format!(r#"<Vertex X="{x}" Y="{y}" Z="0"/>"#)).collect()
     };
@@ -197,6 +205,11 @@ fn what_is_not_a_file_of_regions_is_refused() {
     );
     let bad = br#"{"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [[[0, "x"]]]}, "properties": {}}"#;
     assert!(refused("a.geojson", bad).contains("feature 1: [0,\"x\"] is not a pair of numbers"));
+    let far = String::from_utf8_lossy(bad).replace("[0, \"x\"]", "[0, 0], [1e308, 0], [0, 1e308]");
+    let farther = refused("a.geojson", far.as_bytes());
+    assert!(farther.contains("0] is farther away than any slide is wide"), "{farther}");
+    let near = far.replace("1e308", "1e10");
+    assert_eq!(read("a.geojson", near.as_bytes(), None).unwrap().regions.len(), 1);
     assert!(refused("a.png", b"no picture").contains("um/px"));
     assert!(
         read("a.png", b"no picture", Some(8.0)).unwrap_err().to_string().contains("is not a mask")

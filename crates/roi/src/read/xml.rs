@@ -1,6 +1,6 @@
 //! XML of ASAP and of Aperio ImageScope, distinguished by the root element.
 
-use super::{Drawn, DrawnFile, Frame, broken, text};
+use super::{Drawn, DrawnFile, Frame, broken, is_coordinate, text};
 use crate::area::{Area, Ring};
 use crate::error::RegionError;
 use roxmltree::{Document, Node};
@@ -27,13 +27,21 @@ pub(super) fn read(file: &mut DrawnFile, bytes: &[u8]) -> Result<(), RegionError
 fn number(path: &Path, what: &str, text: Option<&str>) -> Result<f64, RegionError> {
     // Some locales write a decimal comma.
     let text = text.unwrap_or_default();
-    let value = text.replace(',', ".").parse::<f64>().ok().filter(|v| v.is_finite());
-    value.ok_or_else(|| broken(path, format!("{what}: `{text}` is not a number")))
+    let value = text.replace(',', ".").parse::<f64>().ok().filter(|v| is_coordinate(*v));
+    value.ok_or_else(|| broken(path, format!("{what}: `{text}` is not a number of pixels")))
 }
 
 fn corners(path: &Path, what: &str, of: Node<'_, '_>, tag: &str) -> Result<Ring, RegionError> {
-    let points = of.descendants().filter(|n| n.has_tag_name(tag));
+    let mut points: Vec<Node<'_, '_>> = of.descendants().filter(|n| n.has_tag_name(tag)).collect();
+    // ASAP numbers the corners; scripts write them in any order.
+    let orders = points.iter().map(|p| p.attribute("Order")?.trim().parse::<u64>().ok());
+    if let Some(orders) = orders.collect::<Option<Vec<u64>>>() {
+        let mut ordered: Vec<(u64, Node<'_, '_>)> = orders.into_iter().zip(points).collect();
+        ordered.sort_by_key(|(order, _)| *order);
+        points = ordered.into_iter().map(|(_, point)| point).collect();
+    }
     points
+        .into_iter()
         .enumerate()
         .map(|(k, p)| {
             let what = format!("{what}, corner {}", k + 1);

@@ -65,7 +65,8 @@ struct Flat {
 }
 
 fn open(probe: &Probe, kind: Kind, limits: &Limits) -> Result<Opened, SlideError> {
-    let bytes = probe.start(MOST_HEADER)?;
+    let around = if kind == Kind::Png { around_pixels(probe)? } else { None };
+    let bytes = around.map_or_else(|| probe.start(MOST_HEADER), Ok)?;
     let header = match kind {
         Kind::Png => png_header(&bytes),
         Kind::Jpeg => jpeg_header(&bytes),
@@ -283,22 +284,63 @@ fn png_header(b: &[u8]) -> Result<Header, String> {
     };
     header.density =
         png::png_pixels_per_metre(b).map(|[x, y]| ("png.pHYs", f64::from(x), f64::from(y)));
-    let (mut block, mut packet) = (None, None);
+    let (mut block, mut raw, mut packet) = (None, None, None);
     for chunk in png::chunks(b).take_while(|c| c.kind != b"IEND") {
-        match chunk.kind {
-            b"eXIf" if chunk.whole.is_some() => {
-                // Some write the mark of a JPEG in front.
-                let body = chunk.body.strip_prefix(b"Exif\0\0").unwrap_or(chunk.body);
-                block = exif::orientation(body);
+        if chunk.whole.is_none() {
+            continue;
+        }
+        if chunk.kind == b"eXIf" {
+            block = exif::orientation(exif_block(chunk.body));
+        } else if let Some((key, text)) = png::text(chunk.kind, chunk.body) {
+            match key.to_ascii_lowercase().as_str() {
+                "xml:com.adobe.xmp" => packet = exif::orientation_of_xmp(&text),
+                key if key.starts_with("raw profile type ") => {
+                    let profile = png::raw_profile(&text).unwrap_or_default();
+                    raw = exif::orientation(exif_block(&profile))
+                        .or_else(|| exif::orientation_of_xmp(&profile))
+                        .or(raw);
+                }
+                _ => {}
             }
-            b"iTXt" if chunk.body.starts_with(b"XML:com.adobe.xmp\0") => {
-                packet = exif::orientation_of_xmp(chunk.body);
-            }
-            _ => {}
         }
     }
-    header.orientation = block.or(packet).unwrap_or(1);
+    header.orientation = block.or(raw).or(packet).unwrap_or(1);
     Ok(header)
+}
+
+/// A block of EXIF without the mark of a JPEG's segment.
+fn exif_block(b: &[u8]) -> &[u8] {
+    b.strip_prefix(exif::SEGMENT).unwrap_or(b)
+}
+
+/// All that a PNG states before and behind its pixels, each run of which is an empty chunk; `None` where the start of
+/// the file is enough, or the file is on a server.
+fn around_pixels(probe: &Probe) -> Result<Option<Vec<u8>>, SlideError> {
+    if probe.len <= MOST_HEADER || probe.file.is_remote() {
+        return Ok(None);
+    }
+    let read = |at: u64, n: u64| {
+        let mut bytes = vec![0; n as usize];
+        let io = |source| SlideError::Io { path: probe.path.clone(), source };
+        probe.file.read_at(&mut bytes, at).map(|()| bytes).map_err(io)
+    };
+    let mut all = png::SIGNATURE.to_vec();
+    let (mut at, mut in_pixels) = (all.len() as u64, false);
+    while at + 12 <= probe.len {
+        let head = read(at, 8)?;
+        let [a, b, c, d, kind @ ..] = head.first_chunk::<8>().copied().unwrap_or_default();
+        let length = 12 + u64::from(u32::from_be_bytes([a, b, c, d]));
+        let is_pixels = matches!(&kind, b"IDAT" | b"fdAT");
+        if is_pixels && !in_pixels {
+            all.extend([[0; 4], kind, [0; 4]].concat());
+        } else if !is_pixels && all.len() as u64 + length > MOST_HEADER {
+            break;
+        } else if !is_pixels {
+            all.extend(read(at, length.min(probe.len - at))?);
+        }
+        (at, in_pixels) = (at + length, is_pixels);
+    }
+    Ok(Some(all))
 }
 
 fn jpeg_header(b: &[u8]) -> Result<Header, String> {
@@ -330,8 +372,8 @@ fn jpeg_header(b: &[u8]) -> Result<Header, String> {
                 let of = |i: usize| be32(&body[i..i + 2]) as f64 * per_metre;
                 density = (per_metre > 0.0).then(|| ("jfif.density", of(8), of(10)));
             }
-            0xE1 if body.starts_with(b"Exif\0\0") => {
-                block = exif::orientation(&body[6..]).or(block);
+            0xE1 if body.starts_with(exif::SEGMENT) => {
+                block = exif::orientation(exif_block(body)).or(block);
             }
             0xE1 if body.starts_with(b"http://ns.adobe.com/xap/1.0/\0") => {
                 packet = exif::orientation_of_xmp(body).or(packet);

@@ -83,6 +83,11 @@ impl Source for Pyramid {
         self.notes.clone()
     }
 
+    fn directories(&self) -> Vec<u64> {
+        let extras = self.associated.iter().filter_map(|extra| extra.image.as_ref().ok());
+        self.images.iter().chain(extras).map(|image| image.ifd().at).collect()
+    }
+
     fn is_grey(&self) -> bool {
         self.images.first().is_some_and(TiffImage::is_grey)
     }

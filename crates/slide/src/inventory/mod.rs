@@ -83,7 +83,7 @@ impl FileText {
             // Of a description in a known form the single fields are named.
             Some(Personal::Text) => match privacy::fields_found(&self.name, &self.value) {
                 Some(fields) => fields,
-                None => vec![(self.name.clone(), Personal::Text)],
+                None => vec![(self.name.clone(), privacy::kind_of_text(&self.value))],
             },
             Some(kind) => vec![(self.name.clone(), kind)],
         }
@@ -148,7 +148,7 @@ impl Slide {
                 let mut head = [0; 4];
                 self.file.read_at(&mut head, 0).map_err(|e| Fault::read(0, &e))?;
                 if crate::tiff::is_tiff(&head) && self.format() != "openslide" {
-                    return tiff::search(&self.file, &limits);
+                    return tiff::search(&self.file, &self.opened.source.directories(), &limits);
                 }
                 Ok(Search {
                     not_looked_at: vec![
@@ -216,6 +216,28 @@ mod tests {
         assert!(holds_words(&wide));
         assert!(!holds_words(&[0, 1, 2, 3, 250, 251, 65, 66, 67, 0]));
         assert!(!holds_words(b"1234567 89"));
+    }
+
+    /// Names in KOI8-R, Windows-1251, ISO 8859-5, Shift-JIS, GBK, EUC-KR, TIS-620 and Latin-1, alone and between zeros.
+    #[test]
+    fn words_are_found_in_code_pages() {
+        for name in [
+            &b"\xE9\xD7\xC1\xCE\xCF\xD7"[..],
+            b"\xCC\xE0\xF0\xE8\xFF",
+            b"\xB0\xB4\xB8\xBB",
+            b"\x8ER\x93c \x91\xBE\x98Y",
+            b"\xC0\xEE\xD0\xA1\xC1\xFA",
+            b"\xB1\xE8\xB9\xCE\xC1\xD8",
+            b"\xCA\xC1\xAA\xD2\xC2",
+            b"Jos\xE9",
+            b"Bj\xF6rn",
+        ] {
+            assert!(holds_words(name), "{name:x?}");
+            assert!(holds_words(&[&[0, 0][..], name, &[0]].concat()), "{name:x?}");
+            assert!(!holds_words(&name.iter().flat_map(|b| [*b, 1, 7]).collect::<Vec<u8>>()));
+        }
+        let wide: Vec<u8> = "José".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert!(holds_words(&wide));
     }
 
     #[test]

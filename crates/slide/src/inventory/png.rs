@@ -4,16 +4,13 @@ use super::{FileText, Search, holds_words, jpeg};
 use crate::file::SlideFile;
 use crate::icc;
 use crate::limits::Fault;
+use crate::png::{self, LONGEST};
 use crate::privacy::{self, Personal};
-use flate2::read::ZlibDecoder;
-use std::io::Read;
 
 /// Chunks of PNG (third edition) of pixels and of tables of colours. Other known ones are a few numbers, which never
 /// look like words, or texts.
 pub(crate) const PIXELS: [&[u8; 4]; 7] =
     [b"IHDR", b"PLTE", b"IDAT", b"tRNS", b"hIST", b"fcTL", b"fdAT"];
-/// Longest chunk other than pixels that is read; longer ones are named unread.
-const LONGEST: u64 = 16 << 20;
 /// Chunks of one file.
 const MOST: usize = 1 << 22;
 
@@ -64,20 +61,10 @@ fn part(file: &SlideFile, at: u64, n: u64) -> Result<Vec<u8>, Fault> {
 }
 
 fn texts(kind: &[u8; 4], body: &[u8]) -> Vec<FileText> {
-    let (key, value) = match body.iter().position(|b| *b == 0) {
-        Some(i) => (String::from_utf8_lossy(&body[..i]).into_owned(), &body[i + 1..]),
-        None => (String::new(), body),
-    };
+    if let Some((key, value)) = png::text(kind, body) {
+        return keyword(&key, &value);
+    }
     match kind {
-        b"tEXt" => keyword(&key, value),
-        b"zTXt" => keyword(&key, &inflated(value.get(1..).unwrap_or_default())),
-        b"iTXt" => {
-            let packed = value.first() == Some(&1);
-            // Flag, method, language and translated keyword, each ended by a zero.
-            let mut rest = value.get(2..).unwrap_or_default().splitn(3, |b| *b == 0);
-            let text = rest.nth(2).unwrap_or_default();
-            keyword(&key, &if packed { inflated(text) } else { text.to_vec() })
-        }
         b"eXIf" => jpeg::exif_texts("png", body),
         b"tIME" => {
             vec![FileText {
@@ -87,7 +74,8 @@ fn texts(kind: &[u8; 4], body: &[u8]) -> Vec<FileText> {
             }]
         }
         b"iCCP" => {
-            let profile = inflated(value.get(1..).unwrap_or_default());
+            let (key, value) = png::keyword(body);
+            let profile = png::inflated(value.get(1..).unwrap_or_default());
             let mut all = FileText::of_profile("png.ICCProfile", &profile);
             if !icc::is_technical(&key) {
                 all.push(FileText::text("png.ICCProfile", key.as_bytes()));
@@ -109,11 +97,4 @@ fn keyword(key: &str, value: &[u8]) -> Vec<FileText> {
         return Vec::new();
     }
     vec![FileText::named(name, value)]
-}
-
-fn inflated(b: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
-    // What is damaged gives the text before the damage.
-    let _ = ZlibDecoder::new(b).take(LONGEST).read_to_end(&mut out);
-    out
 }

@@ -23,7 +23,12 @@ const JPEG_START: [u8; 2] = [0xFF, 0xD8];
 /// `Compression` of JPEG 2000: Aperio's two, and the one of libtiff's list.
 pub(crate) const JPEG_2000: [u64; 3] = [33003, 33005, 34712];
 
-pub(super) fn search(file: &Arc<SlideFile>, limits: &Limits) -> Result<Search, Fault> {
+/// Looks through a file. `read`: places of the directories whose images are read, and named elsewhere.
+pub(super) fn search(
+    file: &Arc<SlideFile>,
+    read: &[u64],
+    limits: &Limits,
+) -> Result<Search, Fault> {
     let tiff = TiffFile::read(file, limits)?;
     let mut search = Search::default();
     let mut fields = 0;
@@ -43,7 +48,9 @@ pub(super) fn search(file: &Arc<SlideFile>, limits: &Limits) -> Result<Search, F
                 // One that several point to, or that points to itself, is looked at once.
                 if seen.insert(below.at) {
                     tiff.countable(seen.len())?;
-                    left.push((below, format!("{prefix}.{place}")));
+                    let prefix = format!("{prefix}.{place}");
+                    search.texts_found.extend(picture(&below, &prefix, read));
+                    left.push((below, prefix));
                 }
             }
             // `SubIFDs` lists the first of a chain; of a directory of EXIF that place means nothing.
@@ -51,7 +58,7 @@ pub(super) fn search(file: &Arc<SlideFile>, limits: &Limits) -> Result<Search, F
                 tiff.countable(seen.len())?;
                 let next = tiff.directory(ifd.next)?;
                 let prefix = format!("{prefix}.next");
-                search.texts_found.extend(picture(&next, &prefix));
+                search.texts_found.extend(picture(&next, &prefix, read));
                 left.push((next, prefix));
             }
         }
@@ -99,10 +106,11 @@ fn is_sub(prefix: &str) -> bool {
     prefix.rsplit('.').find(|place| *place != "next").is_some_and(|place| place.starts_with("sub["))
 }
 
-/// The image of a directory behind one of `SubIFDs`: nothing here reads it, so it may show anything.
-fn picture(ifd: &Ifd, prefix: &str) -> Option<FileText> {
+/// The image of a directory that is not in the file's chain, unless it is a level or next to one: nothing here reads
+/// it, so it may show anything.
+fn picture(ifd: &Ifd, prefix: &str, read: &[u64]) -> Option<FileText> {
     let has_pixels = ifd.has(tag::STRIP_OFFSETS) || ifd.has(tag::TILE_OFFSETS);
-    has_pixels.then(|| FileText {
+    (has_pixels && !read.contains(&ifd.at)).then(|| FileText {
         name: prefix.to_owned(),
         value: "image".into(),
         kind: Some(Personal::Picture),

@@ -137,6 +137,38 @@ fn pick(table: &Table, named: Option<&str>, usual: &[&str]) -> Result<Option<usi
     })
 }
 
+/// The column of true classes: the stated one, or the first usual one.
+///
+/// # Errors
+/// Another usual column has the same classes, but of other rows: nobody knows which is the truth.
+fn pick_truth(table: &Table, named: Option<&str>) -> Result<Option<usize>> {
+    let Some(column) = pick(table, named, TRUTH)? else { return Ok(None) };
+    let cells = |column: usize| {
+        (0..table.len()).map(move |row| table.cell(row, column).map(bare).unwrap_or_default())
+    };
+    let classes: BTreeSet<String> = cells(column).collect();
+    let usual = TRUTH.iter().filter_map(|name| table.first_of(&[name]));
+    for other in usual.filter(|&other| named.is_none() && other != column) {
+        let differs = cells(column).zip(cells(other)).position(|(a, b)| !b.is_empty() && a != b);
+        let Some(row) =
+            differs.filter(|_| cells(other).all(|c| c.is_empty() || classes.contains(&c)))
+        else {
+            continue;
+        };
+        let ([first, second], [a, b]) = (
+            [column, other].map(|c| &table.names()[c]),
+            [column, other].map(|c| table.cell(row, c).unwrap_or_default()),
+        );
+        let reason = format!(
+            "both '{first}' and '{second}' may have the true classes, and in row {} they are '{a}' and '{b}'; name the \
+             columns of true and predicted classes",
+            row + 1
+        );
+        return Err(content(table.path(), Setting::Truth, reason));
+    }
+    Ok(Some(column))
+}
+
 /// A probability.
 fn probability(table: &Table, row: usize, column: usize) -> Result<f64> {
     let p = table.number(row, column)?;
@@ -264,17 +296,16 @@ fn true_classes(
 ) -> Result<Vec<String>> {
     let named = plan.truth.as_deref();
     let Some(path) = &plan.labels else {
-        let column = pick(table, named, TRUTH)?.ok_or_else(|| {
+        let column = pick_truth(table, named)?.ok_or_else(|| {
             let reason = format!("no column of true classes ({})", TRUTH.join(", "));
             content(&plan.predictions, Setting::Truth, reason)
         })?;
         return (0..table.len()).map(|row| text(table, row, column)).collect();
     };
     let labels = Table::read(path, &[])?;
-    let column =
-        pick(&labels, named, TRUTH)?.or(labels.first_column(&["class"])).ok_or_else(|| {
-            content(path, Setting::Truth, format!("none of the columns {}", TRUTH.join(", ")))
-        })?;
+    let column = pick_truth(&labels, named)?.or(labels.first_column(&["class"])).ok_or_else(|| {
+        content(path, Setting::Truth, format!("none of the columns {}", TRUTH.join(", ")))
+    })?;
     let ours = Keys::find(table, plan.key.as_deref())?;
     let stated = plan.key.as_deref().filter(|k| labels.first_column(&[k]).is_some());
     let theirs = Keys::find(&labels, stated)?;
@@ -504,6 +535,30 @@ mod tests {
         let twice = notes("1,a,a,0.9,0.1\n1,b,b,0.1,0.9\n2,b,b,0.1,0.9\n2,b,b,0.1,0.9\n");
         let words = "occur more than once: 2, the first '1'; with more than one true class: 1";
         assert!(twice.contains(words), "{twice}");
+    }
+
+    #[test]
+    fn two_columns_of_true_classes_that_differ_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let read = |text: &str, truth: Option<&str>| {
+            let predictions = put(dir.path(), "p.csv", text);
+            let truth = truth.map(str::to_owned);
+            classification(&ClassificationPlan {
+                predictions,
+                truth,
+                ..ClassificationPlan::default()
+            })
+        };
+        let differ = "file,truth,label,class\n1,mf,mf,mf\n2,mf,mimicker,mf\n3,mimicker,mf,mf\n";
+        let refused = read(differ, None).unwrap_err().to_string();
+        assert!(refused.contains("'truth' and 'label'") && refused.contains("row 2"), "{refused}");
+        assert_eq!(read(differ, Some("label")).unwrap().all.confusion, [[2, 0], [1, 0]]);
+        for same in [
+            "file,truth,label,class\n1,mf,MF,mf\n2,mimicker,,mf\n",
+            "file,truth,target,class\n1,mf,lung,mf\n2,mimicker,skin,mf\n",
+        ] {
+            assert!(read(same, None).is_ok(), "{same}");
+        }
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! A regions dataset from the data of others, written and summed up.
 
 use super::{Imported, Options, annotated, folder_importer};
-use crate::annotations::{ImportOptions, Problem, importer};
+use crate::annotations::{Contradiction, ImportOptions, Problem, Summary, importer};
 use crate::dataset::{Counts, Dataset, RegionsError, Result};
 use base::file::FileError;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -36,6 +37,12 @@ pub struct ImportedRegions {
     counts: Counts,
     test_images: usize,
     left_out: Vec<Problem>,
+    /// Records of categories that are left out, by category.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    ignored: BTreeMap<String, u64>,
+    /// Places with two labels, both of which are kept.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    contradictions: Vec<Contradiction>,
     #[serde(skip)]
     words: String,
 }
@@ -46,6 +53,7 @@ impl RegionsPlan<'_> {
     /// # Errors
     /// [`RegionsError`]; annotations without a folder of images among them.
     pub fn run(&self) -> Result<ImportedRegions> {
+        let mut summary = None;
         let Imported { dataset, left_out } = match folder_importer(self.format) {
             Some(_) if !self.annotations.is_whole() => {
                 return Err(RegionsError::Invalid(format!(
@@ -61,11 +69,17 @@ impl RegionsPlan<'_> {
                 let format = importer(self.format).ok_or_else(unknown)?;
                 let needed = || invalid("annotations need a folder of images".into());
                 let images = self.images.ok_or_else(needed)?;
-                annotated(&format.annotations(self.file, self.annotations)?, images, self.options)?
+                let all = format.annotations(self.file, self.annotations)?;
+                let made = annotated(&all, images, self.options)?;
+                summary = Some(all.summary());
+                made
             }
         };
         let set = dataset.write(self.out)?;
-        let done = ImportedRegions::new(&set, left_out);
+        let mut done = ImportedRegions::new(&set, left_out);
+        if let Some(Summary { ignored, contradictions, .. }) = summary {
+            (done.ignored, done.contradictions) = (ignored, contradictions);
+        }
         let path: PathBuf = self.out.join("import.json");
         base::file::write(&path, &base::json::pretty(&done)).map_err(FileError::from)?;
         Ok(done)
@@ -81,6 +95,8 @@ impl ImportedRegions {
             counts: set.counts(),
             test_images: set.test().images().len(),
             left_out,
+            ignored: BTreeMap::new(),
+            contradictions: Vec::new(),
             words: set.to_string(),
         }
     }
@@ -89,6 +105,13 @@ impl ImportedRegions {
 impl fmt::Display for ImportedRegions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.words)?;
+        for (name, n) in &self.ignored {
+            writeln!(f, "{n:>9} `{name}` ignored")?;
+        }
+        if !self.contradictions.is_empty() {
+            writeln!(f, "{:>9} places with two labels (kept)", self.contradictions.len())?;
+        }
+        self.contradictions.iter().take(10).try_for_each(|c| writeln!(f, "          {c}"))?;
         self.left_out.iter().take(20).try_for_each(|p| writeln!(f, "          left out: {p}"))?;
         match self.left_out.len() {
             0..=20 => Ok(()),

@@ -386,11 +386,8 @@ fn kind(vr: VR) -> Kind {
 }
 
 fn text(value: &[u8], several: bool) -> Vec<String> {
-    let all = match std::str::from_utf8(value) {
-        Ok(s) => s.to_owned(),
-        // Most often Latin-1; the letters of a name are not a concern here.
-        Err(_) => value.iter().map(|b| char::from(*b)).collect(),
-    };
+    // Of another character set the letters are not known, and not a concern here.
+    let all = String::from_utf8_lossy(value);
     let trimmed = |s: &str| s.trim_matches(['\0', ' ']).to_owned();
     if several { all.split('\\').map(trimmed).collect() } else { vec![trimmed(&all)] }
 }
