@@ -395,3 +395,14 @@ fn a_small_corpus_has_a_small_estimate() {
     let share = gmacs("pretrain/labelled") / gmacs("pretrain/mithras");
     assert!((share - 20_552.0 / 1_794_455.0).abs() < 1e-6, "{share}");
 }
+
+/// A step that begins again empties its folder.
+#[test]
+fn no_step_has_its_folder_in_that_of_another() {
+    let graph = Graph::build(&spec::all().unwrap(), false).unwrap();
+    let names: Vec<&str> = graph.steps().iter().map(|s| s.name.as_str()).collect();
+    for name in &names {
+        let inside = names.iter().find(|n| n.starts_with(&format!("{name}/")));
+        assert!(inside.is_none(), "{inside:?} is inside of {name}");
+    }
+}

@@ -161,8 +161,8 @@ fn scatter(title: &str, spec: &ScatterSpec, results: &Results) -> Result<Option<
     let all: Vec<Vec<Spot>> = series.iter().map(|s| points(s, results)).collect::<Result<_>>()?;
     let Some(panel) = Panel::around(&all, [70.0, 690.0]) else { return Ok(None) };
     let enlarged = all.get(..spec.inset).unwrap_or(&all);
-    let inset = Panel::around(enlarged, [760.0, 1080.0]).filter(|_| spec.inset > 0);
-    let mut c = Canvas::new(if inset.is_some() { 1120.0 } else { 720.0 }, 484.0);
+    let inset = Panel::around(enlarged, [760.0, 1180.0]).filter(|_| spec.inset > 0);
+    let mut c = Canvas::new(if inset.is_some() { 1240.0 } else { 720.0 }, 484.0);
     c.title(title);
     panel.draw(&mut c, &all);
     for (k, spec) in series.iter().enumerate() {
