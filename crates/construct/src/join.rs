@@ -3,7 +3,7 @@
 use super::Plan;
 use super::error::ConstructError;
 use super::funnel::Funnel;
-use super::report::{Line, Status};
+use super::report::{Joined, Line, Status};
 use super::task::PART;
 use base::digest::sha256_file;
 use base::preset::Preset as _;
@@ -19,13 +19,6 @@ use std::path::Path;
 struct Without<'a> {
     slide: &'a str,
     reason: Option<&'a str>,
-}
-
-/// A corpus whose parts are joined.
-pub(super) struct Joined {
-    pub(super) digest: String,
-    /// Crops by um/px.
-    pub(super) resolutions: BTreeMap<String, u64>,
 }
 
 /// Joins the parts in the order of slide names and moves the result into place.

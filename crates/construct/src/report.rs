@@ -4,7 +4,6 @@ use super::Plan;
 use super::error::SlideFailure;
 use super::exclude::Origin;
 use super::funnel::{Funnel, Seconds};
-use super::join::Joined;
 use super::organ::by_site;
 use super::task::Work;
 use base::text::Many;
@@ -80,6 +79,13 @@ impl Line {
             seconds: state.work.stage_seconds,
         }
     }
+}
+
+/// A corpus whose parts are joined.
+pub(super) struct Joined {
+    pub(super) digest: String,
+    /// Crops by um/px.
+    pub(super) resolutions: BTreeMap<String, u64>,
 }
 
 /// `build.json`.
