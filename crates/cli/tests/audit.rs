@@ -33,6 +33,27 @@ fn near(v: &Value, expected: f64, digits: i32) {
     assert!((got - expected).abs() < 0.5001 * 10f64.powi(-digits), "{got} is not {expected}");
 }
 
+/// Presets and TCGA call colon COAD, the paper's tables COLON_DX.
+#[test]
+fn a_cohort_is_the_same_by_each_of_its_names() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/audit_paper.csv");
+    let text = std::fs::read_to_string(&golden).unwrap();
+    let dir = tempdir().unwrap();
+    let counts = dir.path().join("counts.csv");
+    let score =
+        |file: &Path| json(&["audit", "score", "--counts", file.to_str().unwrap(), "--json"]);
+    for (name, other) in
+        [("COLON_DX", "COAD"), ("COLON_DX", "TCGA-COAD"), ("BRCA", "TCGA-BRCA"), ("KIRP", "KIRP")]
+    {
+        std::fs::write(&counts, text.replace(name, other)).unwrap();
+        assert_eq!(score(&counts), score(&golden), "{other}");
+    }
+    // Two rows of one stratum are refused by either name.
+    std::fs::write(&counts, format!("{text}COAD,both,,24,1,0,,,,,,\n")).unwrap();
+    let (ok, _, err) = mithras(&["audit", "score", "--counts", counts.to_str().unwrap()]);
+    assert!(!ok && err.contains("has a row above"), "{err}");
+}
+
 /// Every figure of the paper's two review tables and of its text, from counts.
 #[test]
 fn the_papers_tables_come_out_of_their_counts() {

@@ -325,6 +325,10 @@ fn two_filters_in_one_pass_give_the_strata_of_the_audit() {
     assert_eq!((row("tiles on tissue"), row("tiles kept by the filter")), (3, 1), "{report}");
     let of_two = (row("tiles kept by both filters"), row("tiles kept by the second alone"));
     assert_eq!((of_two, row("unlabelled patches")), ((0, 1), 2), "{report}");
+    let third = 1.0 / 3.0;
+    assert_eq!(report["kept_shares"], serde_json::json!([third, third]), "{report}");
+    assert_eq!(report["cohort_kept_shares"]["BRCA"], report["kept_shares"]);
+    assert_eq!(report["organ_sites"], serde_json::json!({"breast": 2}));
     let named = |path: &str, stratum: &str| (path.to_owned(), stratum.to_owned());
     let found =
         [named("tiles/0_0.jpg", "colour-filter-only"), named("tiles/1792_0.jpg", "swapped-only")];
@@ -353,6 +357,56 @@ fn two_filters_in_one_pass_give_the_strata_of_the_audit() {
     assert!(!ok && err.contains("takes one at most"), "{err}");
     let (ok, _, err) = build("tcga-unlabeled", &none, &filters[..2]);
     assert!(!ok && err.contains("takes none"), "{err}");
+}
+
+/// A cohort has its number of tiles although one of its slides has few.
+#[test]
+fn what_a_small_slide_lacks_the_others_of_its_cohort_give() {
+    let dir = tempdir().unwrap();
+    let slides = dir.path().join("slides");
+    std::fs::create_dir(&slides).unwrap();
+    for (name, tiles) in [("a", 1), ("b", 4), ("c", 4)] {
+        let mut picture =
+            image::RgbImage::from_pixel(896 * tiles, 896, image::Rgb([250, 250, 250]));
+        // Tissue that both filters call tumour.
+        picture
+            .enumerate_pixels_mut()
+            .for_each(|(x, y, p)| p.0 = [200, 40 + ((x + y) % 7) as u8, 160]);
+        picture.save(slides.join(format!("{name}.png"))).unwrap();
+    }
+    let preset = dir.path().join("p.toml");
+    let tumour_tiles = testkit::workspace().join("presets/corpus/tumour-tiles.toml");
+    let text = std::fs::read_to_string(tumour_tiles).unwrap();
+    std::fs::write(&preset, text.replace("per_cohort = 10000", "per_cohort = 7")).unwrap();
+    let filter = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/colour_filter");
+    let build = |out: &str| {
+        let out = dir.path().join(out);
+        let report = json(&[
+            "corpus",
+            "build",
+            "--preset",
+            s(&preset),
+            "--cohort",
+            "BRCA",
+            "--mpp",
+            "0.25",
+            "--json",
+            "--tumour-filter",
+            s(&filter),
+            "--second-filter",
+            s(&filter),
+            "--workers",
+            "2",
+            "--out",
+            s(&out),
+            s(&slides),
+        ]);
+        let drawn = report["funnel"]["tiles drawn for two filters"].as_u64().unwrap();
+        (drawn, report["digest"].clone())
+    };
+    let (drawn, digest) = build("one");
+    assert_eq!(drawn, 7, "3 + 3 + 1 and not 3 + 2 + 1");
+    assert_eq!(build("two").1, digest);
 }
 
 #[test]
@@ -477,6 +531,14 @@ fn four_magnifications_of_real_slides() {
         let wanted: Vec<f64> = [0.25, 0.5, 1.0, 2.0].into_iter().filter(|&m| m >= finest).collect();
         assert!(!found.is_empty() && wanted.starts_with(&found), "{file}: {found:?}");
         assert_eq!(report["funnel"]["resolutions finer than the slide"], 4 - wanted.len());
+        // Each resolution is counted, in the report and later.
+        let inspected = json(&["corpus", "inspect", s(&out), "--json"]);
+        let counts = report["resolutions"].as_object().unwrap();
+        assert_eq!(inspected["resolutions"], report["resolutions"]);
+        assert_eq!(inspected["organ_sites"]["ovary"], report["crops"]);
+        assert!(found.iter().all(|m| counts[&m.to_string()].as_u64() > Some(0)), "{counts:?}");
+        let all: u64 = counts.values().filter_map(Value::as_u64).sum();
+        assert_eq!(all, report["crops"].as_u64().unwrap());
     }
 }
 

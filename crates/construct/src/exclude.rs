@@ -234,7 +234,7 @@ const TOGETHER: [(&str, &[&str]); 7] = [
 ];
 
 /// The cohorts of a name: `TCGA-GBM` and `gbm` are one cohort, `GBMLGG` is two.
-fn parts(cohort: &str) -> Vec<String> {
+pub(super) fn parts(cohort: &str) -> Vec<String> {
     let upper = cohort.trim().to_uppercase();
     let plain = upper.strip_prefix("TCGA-").unwrap_or(&upper);
     let bare: String = plain.chars().filter(|c| !matches!(c, '-' | ' ' | '/' | '+')).collect();

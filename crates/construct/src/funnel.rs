@@ -30,6 +30,9 @@ pub struct Funnel {
     /// Resolutions left out because the slide itself is coarser.
     #[serde(default)]
     pub too_fine: u64,
+    /// Tiles that were drawn for two filters.
+    #[serde(default)]
+    pub drawn_tiles: u64,
     /// Of two filters: tiles that both kept.
     #[serde(default)]
     pub both_filters: u64,
@@ -41,7 +44,7 @@ pub struct Funnel {
 impl Funnel {
     /// Names and values, in order.
     #[must_use]
-    pub fn rows(&self) -> [(&'static str, u64); 14] {
+    pub fn rows(&self) -> [(&'static str, u64); 15] {
         [
             ("tiles in the grid", self.grid_tiles),
             ("tiles on tissue", self.tissue_tiles),
@@ -55,9 +58,31 @@ impl Funnel {
             ("crops unreadable", self.unread_crops),
             ("unlabelled patches", self.patches),
             ("resolutions finer than the slide", self.too_fine),
+            ("tiles drawn for two filters", self.drawn_tiles),
             ("tiles kept by both filters", self.both_filters),
             ("tiles kept by the second alone", self.second_only),
         ]
+    }
+
+    /// Crops in all.
+    #[must_use]
+    pub fn crops(&self) -> u64 {
+        self.figures + self.mimickers + self.patches
+    }
+
+    /// Share of the tiles on tissue, or of those that were drawn, that each filter kept, without those that could not
+    /// be read; empty without filters, and where no tile was looked at.
+    #[must_use]
+    pub fn kept_shares(&self, filters: usize) -> Vec<f64> {
+        let (all, kept) = match filters {
+            0 => return vec![],
+            1 => (self.tissue_tiles, vec![self.tumour_tiles]),
+            _ => (self.drawn_tiles, vec![self.tumour_tiles, self.both_filters + self.second_only]),
+        };
+        match all.saturating_sub(self.unread_tiles) {
+            0 => vec![],
+            read => kept.into_iter().map(|n| n as f64 / read as f64).collect(),
+        }
     }
 
     /// Adds another slide's counts.
@@ -74,6 +99,7 @@ impl Funnel {
         self.unread_crops += o.unread_crops;
         self.patches += o.patches;
         self.too_fine += o.too_fine;
+        self.drawn_tiles += o.drawn_tiles;
         self.both_filters += o.both_filters;
         self.second_only += o.second_only;
     }

@@ -3,13 +3,14 @@
 use super::Plan;
 use super::error::ConstructError;
 use super::funnel::Funnel;
-use super::report::{Line, Status};
+use super::report::{Joined, Line, Status};
 use super::task::PART;
 use base::digest::sha256_file;
 use base::preset::Preset as _;
 use crops::manifest::{MANIFEST, ShardEntry};
 use crops::{Columns, Corpus, CorpusWriter, Header, Layout};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -20,13 +21,13 @@ struct Without<'a> {
     reason: Option<&'a str>,
 }
 
-/// Joins the parts in the order of slide names and moves the result into place; the corpus's digest.
+/// Joins the parts in the order of slide names and moves the result into place.
 pub(super) fn join(
     plan: &Plan,
     config: serde_json::Value,
     lines: &[Line],
     parts: &Path,
-) -> Result<String, ConstructError> {
+) -> Result<Joined, ConstructError> {
     let listed = |status| {
         let of = lines.iter().filter(|s| s.status == status);
         let all: Vec<_> =
@@ -50,9 +51,11 @@ pub(super) fn join(
         fs::remove_dir_all(&fresh).map_err(|e| ConstructError::io(&fresh, e))?;
     }
     let mut writer = CorpusWriter::create(&fresh, header, Layout::default())?;
+    let mut resolutions = BTreeMap::new();
     for s in lines.iter().filter(|s| s.status == Status::Done) {
         for crop in Corpus::open(parts.join(&s.slide).join(PART))?.crops(Columns::All)? {
             let crop = crop?;
+            *resolutions.entry(crop.meta.mpp.get().to_string()).or_default() += 1;
             writer.push(crop.meta, crop.image)?;
         }
     }
@@ -68,7 +71,7 @@ pub(super) fn join(
         replace(out, &fresh, &files).map_err(|e| ConstructError::io(out, e))?;
     }
     fs::remove_dir_all(&fresh).map_err(|e| ConstructError::io(&fresh, e))?;
-    Ok(manifest.digest)
+    Ok(Joined { digest: manifest.digest, resolutions })
 }
 
 /// Moves the shards and the manifest from `fresh` to `out`, in place of those already there.

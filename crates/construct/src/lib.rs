@@ -12,6 +12,7 @@ mod exclude;
 mod funnel;
 pub mod inspect;
 mod join;
+mod organ;
 mod part;
 mod preset;
 mod report;
@@ -134,7 +135,10 @@ pub fn construct(
         todo.push(Checked { input, check: Ok(()) });
     }
     let shares = plan.preset.sample.as_ref().and_then(|s| s.per_cohort);
-    let shares = shares.map(|n| shared(&origins, n)).unwrap_or_default();
+    let shares = match (shares, &plan.preset.tiles) {
+        (Some(n), Some(tiles)) => shared(&origins, &counted(&todo, tiles, plan.workers), n),
+        _ => BTreeMap::new(),
+    };
     while workers.len() < plan.workers.clamp(1, todo.len().max(1)) {
         workers.push(plan.worker(open)?);
     }
@@ -155,25 +159,65 @@ pub fn construct(
     let lines: Vec<Line> = lines.into_values().collect();
     // Of slides that could not be read no corpus is made, not even an empty one.
     let is_lost = !outcomes.is_empty() && outcomes.iter().all(|o| !o.is_done());
-    let digest = (!is_lost).then(|| join::join(plan, config, &lines, &parts)).transpose()?;
+    let joined = (!is_lost).then(|| join::join(plan, config, &lines, &parts)).transpose()?;
     let failures = outcomes.into_iter().filter_map(|o| o.failure).collect();
-    let report = Report::new(plan, lines, digest, resumed, failures, start.elapsed());
+    let report = Report::new(plan, lines, joined, resumed, failures, start.elapsed());
     if !is_lost {
         base::json::write(&plan.out.join("build.json"), &report)?;
     }
     Ok(report)
 }
 
-/// How many of a cohort's tiles each of its slides gives, by slide: equal numbers, the first slides in the
-/// order of their names one more where it does not come out even.
-fn shared(origins: &BTreeMap<String, Origin>, per_cohort: usize) -> BTreeMap<String, usize> {
-    let mut slides: BTreeMap<&str, Vec<&String>> = BTreeMap::new();
-    origins.iter().for_each(|(name, o)| slides.entry(&o.cohort).or_default().push(name));
-    let each = slides.into_values().flat_map(|names| {
-        let (even, more) = (per_cohort / names.len(), per_cohort % names.len());
-        names.into_iter().enumerate().map(move |(i, n)| (n.clone(), even + usize::from(i < more)))
-    });
-    each.collect()
+/// Tiles on tissue by slide, counted by so many threads.
+fn counted<E: Sync>(
+    slides: &[Checked<E>],
+    tiles: &Tiles,
+    workers: usize,
+) -> BTreeMap<String, usize> {
+    let of = |part: &[Checked<E>]| -> Vec<(String, usize)> {
+        part.iter().map(|s| (s.input.name.clone(), tiles::count(&s.input, tiles))).collect()
+    };
+    let each = slides.len().div_ceil(workers.max(1)).max(1);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            slides.chunks(each).map(|part| scope.spawn(move || of(part))).collect();
+        threads.into_iter().flat_map(|t| t.join().unwrap_or_default()).collect()
+    })
+}
+
+/// How many of a cohort's tiles each of its slides gives, by slide: all of a slide that has few, and of the others
+/// equal numbers, so that the cohort reaches its number where it has so many; the first slides in the order of their
+/// names one more where it does not come out even.
+fn shared(
+    origins: &BTreeMap<String, Origin>,
+    tiles: &BTreeMap<String, usize>,
+    per_cohort: usize,
+) -> BTreeMap<String, usize> {
+    let mut cohorts: BTreeMap<&str, Vec<(usize, &String)>> = BTreeMap::new();
+    for (name, origin) in origins {
+        let has = tiles.get(name).copied().unwrap_or(0);
+        cohorts.entry(&origin.cohort).or_default().push((has, name));
+    }
+    let mut shares = BTreeMap::new();
+    for mut slides in cohorts.into_values() {
+        slides.sort_unstable();
+        let mut wanted = per_cohort;
+        for (k, (has, name)) in slides.iter().enumerate() {
+            let left = slides.len() - k;
+            if *has > wanted / left {
+                // All that follow have as many.
+                let mut names: Vec<&String> = slides[k..].iter().map(|(_, name)| *name).collect();
+                names.sort_unstable();
+                let (even, more) = (wanted / left, wanted % left);
+                let share = |(i, n): (usize, &String)| (n.clone(), even + usize::from(i < more));
+                shares.extend(names.into_iter().enumerate().map(share));
+                break;
+            }
+            wanted -= has;
+            shares.insert((*name).clone(), *has);
+        }
+    }
+    shares
 }
 
 impl Plan {
@@ -289,11 +333,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cohort_gives_its_tiles_whatever_its_number_of_slides() {
+    fn a_cohort_gives_its_tiles_whatever_its_slides_have() {
         let origin = |c: &str| Origin { cohort: c.into(), patient: None };
         let all = [("a", "BRCA"), ("b", "OV"), ("c", "BRCA"), ("d", "BRCA")];
         let origins = all.map(|(s, c)| (s.to_owned(), origin(c))).into();
-        let shares = shared(&origins, 100);
-        assert_eq!(shares.into_values().collect::<Vec<_>>(), [34, 100, 33, 33]);
+        let given = |tiles: [usize; 4], per_cohort: usize| {
+            let names = all.iter().map(|(s, _)| (*s).to_owned());
+            let shares = shared(&origins, &names.zip(tiles).collect(), per_cohort);
+            shares.into_values().collect::<Vec<_>>()
+        };
+        assert_eq!(given([500; 4], 100), [34, 100, 33, 33]);
+        // What a slide lacks, the others give, whatever the order of their names.
+        assert_eq!(given([500, 500, 10, 500], 100), [45, 100, 10, 45]);
+        assert_eq!(given([10, 500, 34, 500], 100), [10, 100, 34, 56]);
+        assert_eq!(given([0, 7, 500, 500], 101), [0, 7, 51, 50]);
+        // A cohort without enough gives all.
+        assert_eq!(given([1, 2, 3, 4], 100), [1, 2, 3, 4]);
+        // More slides than tiles.
+        assert_eq!(given([5; 4], 2), [1, 2, 1, 0]);
     }
 }

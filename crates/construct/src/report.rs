@@ -4,6 +4,7 @@ use super::Plan;
 use super::error::SlideFailure;
 use super::exclude::Origin;
 use super::funnel::{Funnel, Seconds};
+use super::organ::by_site;
 use super::task::Work;
 use base::text::Many;
 use mithras::batch::{Outcome, state};
@@ -14,7 +15,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Rows of two filters.
-const OF_TWO: [&str; 2] = ["tiles kept by both filters", "tiles kept by the second alone"];
+const OF_TWO: [&str; 3] =
+    ["tiles drawn for two filters", "tiles kept by both filters", "tiles kept by the second alone"];
 
 /// How a slide ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -79,6 +81,13 @@ impl Line {
     }
 }
 
+/// A corpus whose parts are joined.
+pub(super) struct Joined {
+    pub(super) digest: String,
+    /// Crops by um/px.
+    pub(super) resolutions: BTreeMap<String, u64>,
+}
+
 /// `build.json`.
 #[derive(Debug, Serialize)]
 pub struct Report {
@@ -99,6 +108,14 @@ pub struct Report {
     pub funnel: BTreeMap<&'static str, u64>,
     /// The same per cohort.
     pub cohorts: BTreeMap<String, BTreeMap<&'static str, u64>>,
+    /// Crops by um/px.
+    pub resolutions: BTreeMap<String, u64>,
+    /// Crops by organ site; empty where no cohort is one of TCGA's.
+    pub organ_sites: BTreeMap<String, u64>,
+    /// Share of tiles that each tumour filter kept.
+    pub kept_shares: Vec<f64>,
+    /// The same per cohort.
+    pub cohort_kept_shares: BTreeMap<String, Vec<f64>>,
     /// Seconds per stage.
     pub seconds: Seconds,
     /// Share of each stage in the time spent on slides.
@@ -129,7 +146,7 @@ impl Report {
     pub(super) fn new(
         plan: &Plan,
         lines: Vec<Line>,
-        digest: Option<String>,
+        joined: Option<Joined>,
         resumed: usize,
         failures: Vec<SlideFailure>,
         wall: Duration,
@@ -146,18 +163,27 @@ impl Report {
         let spent = seconds.sum();
         let share = |s: f64| if spent > 0.0 { s / spent } else { 0.0 };
         let rate = |n: u64| if spent > 0.0 { n as f64 / spent } else { 0.0 };
-        let crops = total.figures + total.mimickers + total.patches;
+        let filters = plan.filters.len();
+        let (digest, resolutions) = joined.map(|j| (j.digest, j.resolutions)).unzip();
         let rows = |f: &Funnel| f.rows().into_iter().collect();
         let of = |status| lines.iter().filter(move |s| s.status == status).cloned();
         Self {
             corpus: plan.out.clone(),
             digest,
-            crops,
+            crops: total.crops(),
             slides: lines.len(),
             excluded: of(Status::Excluded).count(),
             failed: of(Status::Failed).collect(),
             funnel: rows(&total),
             cohorts: per_cohort.iter().map(|(c, f)| (c.clone(), rows(f))).collect(),
+            resolutions: resolutions.unwrap_or_default(),
+            organ_sites: by_site(per_cohort.iter().map(|(c, f)| (c, f.crops()))),
+            kept_shares: total.kept_shares(filters),
+            cohort_kept_shares: per_cohort
+                .iter()
+                .map(|(c, f)| (c.clone(), f.kept_shares(filters)))
+                .filter(|(_, shares)| !shares.is_empty())
+                .collect(),
             seconds,
             shares: BTreeMap::from([
                 ("tissue", share(seconds.tissue)),
@@ -166,7 +192,7 @@ impl Report {
                 ("crops", share(seconds.crops)),
             ]),
             tiles_per_second: rate(total.tissue_tiles),
-            crops_per_second: rate(crops),
+            crops_per_second: rate(total.crops()),
             wall_seconds: wall.as_secs_f64(),
             resumed,
             failures,
@@ -194,6 +220,19 @@ impl fmt::Display for Report {
                 write!(f, "{:>14}", funnel.rows()[k].1)?;
             }
             writeln!(f, "{n:>14}")?;
+        }
+        for (name, counts) in
+            [("crops by um/px", &self.resolutions), ("by site", &self.organ_sites)]
+        {
+            if counts.len() > 1 {
+                let counts: Vec<String> = counts.iter().map(|(k, n)| format!("{k} {n}")).collect();
+                writeln!(f, "{name}: {}", counts.join(", "))?;
+            }
+        }
+        if !self.kept_shares.is_empty() {
+            let shares: Vec<String> =
+                self.kept_shares.iter().map(|s| format!("{:.1} %", 100.0 * s)).collect();
+            writeln!(f, "share of tiles that each filter kept: {}", shares.join(", "))?;
         }
         let share = |(n, s): (&&str, &f64)| format!("{n} {:.0} %", 100.0 * s);
         let shares: Vec<String> = self.shares.iter().map(share).collect();

@@ -6,8 +6,9 @@ use super::part::{CropRecord, Out, draw, encoding};
 use super::preset::{Preset, Tiles};
 use crops::Label;
 use infer::{EngineOptions, ModelPackage};
+use mithras::input::Input;
 use mitosis::{Classifier, Level0, Point, RgbTile};
-use slide::{PlannedWindow, Rect, Slide, TissueMask, WindowPlan};
+use slide::{OpenOptions, PlannedWindow, Rect, Slide, TissueMask, WindowPlan};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -95,6 +96,17 @@ fn on_tissue(
     Ok(found)
 }
 
+/// How many tiles of a slide touch tissue; none of one that cannot be read, which fails when it is worked on.
+pub(super) fn count(input: &Input, tiles: &Tiles) -> usize {
+    let options = OpenOptions { mpp: input.mpp, ..OpenOptions::default() };
+    let found = || -> Result<usize, ConstructError> {
+        let slide = Slide::open_with(&input.path, &options)?;
+        let mask = TissueMask::find(&slide)?;
+        Ok(on_tissue(&slide, &mask, tiles, &mut Funnel::default())?.len())
+    };
+    found().unwrap_or(0)
+}
+
 /// The tiles that the filter keeps; all of the tissue without one.
 pub(super) fn kept(
     slide: &Slide,
@@ -145,6 +157,7 @@ pub(super) fn sorted(
     // A share is 0 in a cohort of more slides than tiles; a preset's 0 per slide takes all.
     let most = share.or(sample.per_slide.filter(|n| *n > 0));
     draw(&mut chosen, most, &format!("{} {}", sample.seed, out.name));
+    funnel.drawn_tiles = chosen.len() as u64;
     let (sx, sy) = out.slide.working_scale(tiles.mpp)?;
     let (side, half) = (tiles.side as usize, f64::from(tiles.side) / 2.0);
     let encoding = encoding(sample.jpeg_quality);

@@ -53,6 +53,24 @@ struct Line {
     resumed_windows: usize,
     #[serde(default)]
     stages: Vec<StageTime>,
+    #[serde(default)]
+    counts: Option<Counts>,
+}
+
+#[derive(Deserialize)]
+struct Counts {
+    candidates: u64,
+    unclassified: u64,
+}
+
+impl Line {
+    /// The second stage, where the record has all of it: of a slide whose windows were kept from before, by another
+    /// second stage, where it looked at every candidate.
+    fn second_stage(&self) -> Option<&StageTime> {
+        let second = self.stages.iter().find(|t| t.stage == SECOND && t.items > 0)?;
+        let every = |c: &Counts| c.candidates + c.unclassified == second.items;
+        (self.resumed_windows == 0 || self.counts.as_ref().is_some_and(every)).then_some(second)
+    }
 }
 
 /// The second stage's time in a run: `run` is its folder or its `run.json`. Slides that were interrupted and
@@ -68,9 +86,8 @@ pub fn second_stage(run: &Path) -> Result<SecondStage, TimesError> {
         path: path.clone(),
         reason: format!("is not the record of a detection run ({e})"),
     })?;
-    let whole = record.slides.iter().filter(|s| s.status == "finished" && s.resumed_windows == 0);
-    let stages = whole.filter_map(|s| s.stages.iter().find(|t| t.stage == SECOND));
-    let stages: Vec<&StageTime> = stages.filter(|t| t.items > 0).collect();
+    let finished = record.slides.iter().filter(|s| s.status == "finished");
+    let stages: Vec<&StageTime> = finished.filter_map(Line::second_stage).collect();
     if stages.is_empty() {
         return Err(TimesError::Empty { path });
     }
@@ -118,6 +135,14 @@ mod tests {
         ]);
         let found = found.unwrap();
         assert_eq!((found.slides, found.seconds, found.candidates), (2, 1.5, 20.0));
+        // Candidates of a first stage that ran before, and all of a second one; the rest of an interrupted one.
+        let with = |resumed: usize, candidates: u64| {
+            let mut line = line("finished", resumed, 40, 4.0);
+            line["counts"] = serde_json::json!({"candidates": candidates, "unclassified": 1});
+            line
+        };
+        let found = write(vec![with(9, 39), with(9, 70)]).unwrap();
+        assert_eq!((found.slides, found.seconds, found.candidates), (1, 4.0, 40.0));
         assert!(matches!(write(vec![line("failed", 0, 5, 7.0)]), Err(TimesError::Empty { .. })));
         std::fs::write(dir.path().join("run.json"), "{}").unwrap();
         assert!(matches!(second_stage(dir.path()), Err(TimesError::Record { .. })));

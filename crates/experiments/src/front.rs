@@ -151,7 +151,9 @@ pub fn plan(chosen: &Chosen, options: &Options) -> Result<Planned> {
             hours: rate.hours(step.gmacs),
         });
     }
-    let hours = steps.iter().filter(|s| s.state == "to do").map(|s| s.hours).sum();
+    let to_do = steps.iter().filter(|s| s.state == "to do");
+    // The sum of no numbers is -0.
+    let hours = 0.0 + to_do.map(|s| s.hours).sum::<f64>();
     let bytes = options.data.as_deref().map_or(0, |data| bytes(&graph, data));
     Ok(Planned { steps, bytes, hours, rate })
 }

@@ -4,7 +4,7 @@ use crate::dataset::{self, DataSet};
 use crate::error::{ExperimentError, Result};
 use crate::spec::{
     self, Dim, EncoderRow, Entry, Env, Experiment, FigureKind, Reference, ShrinkSpec, ShrinkWords,
-    StepSpec, When, Word, expand, references,
+    Source, StepSpec, When, Word, expand, references,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -140,7 +140,8 @@ fn targets(e: &Experiment, dims: &Dims) -> Result<Vec<String>> {
     let mut found = vec![];
     for t in &e.tables {
         for row in envs(&[&t.rows], dims)? {
-            for c in t.columns.iter().filter_map(|c| c.from.as_ref()) {
+            let row_has = |c: &&Source| has_row(c, &row[&t.rows], dims);
+            for c in t.columns.iter().filter_map(|c| c.from.as_ref()).filter(row_has) {
                 let over: Vec<&str> = c.over.as_deref().into_iter().collect();
                 for more in envs(&over, dims)? {
                     let env = row.clone().into_iter().chain(more).collect();
@@ -164,6 +165,12 @@ fn targets(e: &Experiment, dims: &Dims) -> Result<Vec<String>> {
         }
     }
     Ok(found)
+}
+
+/// Whether a column's number exists for a row of its table.
+pub(crate) fn has_row(source: &Source, id: &str, dims: &Dims) -> bool {
+    let is_in = |list: &String| dims.get(list).is_some_and(|l| l.iter().any(|e| e["id"] == id));
+    source.rows.as_ref().is_none_or(is_in)
 }
 
 /// Every combination of the entries of some lists.
@@ -214,6 +221,7 @@ pub(crate) fn read_dims(
     for (name, dim) in dims {
         let mut entries = match dim {
             Dim::List(list) => list.iter().map(entry).collect::<Result<Vec<_>>>()?,
+            Dim::Lists { .. } => continue,
             Dim::Encoders { encoders } => encoders
                 .iter()
                 .map(|id| {
@@ -232,6 +240,15 @@ pub(crate) fn read_dims(
             entries.retain(|e| kept.contains(&e["id"]));
         }
         out.insert(name.clone(), entries);
+    }
+    for (name, dim) in dims {
+        let Dim::Lists { lists } = dim else { continue };
+        let list = |l: &String| {
+            let missing = || ExperimentError::form("experiment", format!("no list `{l}`"));
+            out.get(l).cloned().ok_or_else(missing)
+        };
+        let joined = lists.iter().map(list).collect::<Result<Vec<_>>>()?.concat();
+        out.insert(name.clone(), joined);
     }
     Ok(out)
 }
@@ -358,8 +375,10 @@ impl Builder {
             let add = verb.into_iter().flat_map(|v| &v.add);
             words.extend(add.cloned());
         }
-        let gmacs =
-            env.iter().find(|(k, _)| k.ends_with(".gmacs")).and_then(|(_, v)| v.parse().ok());
+        let property = |key: &str| -> Option<f64> {
+            env.iter().find(|(k, _)| k.ends_with(key)).and_then(|(_, v)| v.parse().ok())
+        };
+        let gmacs = property(".passes").unwrap_or(spec.passes) * property(".gmacs").unwrap_or(17.6);
         let mut step = Step {
             name: one(&spec.name)?,
             about: one(&spec.about)?,
@@ -371,7 +390,7 @@ impl Builder {
             resumes: spec.resumes,
             gpu: spec.gpu,
             memory: spec.memory,
-            gmacs: if self.shrink.is_some() { 0.0 } else { spec.passes * gmacs.unwrap_or(17.6) },
+            gmacs: if self.shrink.is_some() { 0.0 } else { gmacs },
             needs: BTreeSet::new(),
             data: BTreeSet::new(),
             presets: BTreeSet::new(),

@@ -286,3 +286,123 @@ fn the_estimate_of_hours_follows_what_was_measured() {
     assert!((measured.hours - 10.0 * assumed.hours).abs() < 1e-9, "{measured}");
     assert!(measured.to_string().contains("measured on 1 step of this run"), "{measured}");
 }
+
+fn words(graph: &Graph, step: &str) -> String {
+    graph.step(step).unwrap_or_else(|| panic!("no step {step}")).words.join(" ")
+}
+
+/// Paper: all methods use the same folds, one first stage serves all, and the second stages are the classifiers of the
+/// classification experiment.
+#[test]
+fn both_stages_have_one_set_of_folds_and_no_classifier_is_trained_twice() {
+    let experiments = ["classification", "detection"].map(|id| spec::find(id).unwrap());
+    let graph = Graph::build(&experiments, false).unwrap();
+    let splits = graph.steps().iter().filter(|s| s.words.join(" ").starts_with("corpus split"));
+    assert_eq!(splits.map(|s| s.name.as_str()).collect::<Vec<_>>(), ["folds"]);
+    assert!(words(&graph, "folds").contains("{import:MIDOG22.regions}"));
+    let spec::Dim::Encoders { encoders } = &experiments[1].dims["row"] else { panic!("no rows") };
+    for row in encoders {
+        let models = format!("{{step:finetune/{row}}}/fold-");
+        for step in ["segment".into(), format!("finetune/{row}"), format!("probe/{row}")] {
+            assert!(words(&graph, &step).contains("--folds {step:folds}/folds.json"), "{step}");
+        }
+        let point = words(&graph, &format!("calibrate/{row}"));
+        assert!(point.contains("{step:folds}/folds.json") && point.contains(&models), "{point}");
+        let package = words(&graph, &format!("detector/{row}/2"));
+        assert!(package.contains(&format!("{models}2/model.safetensors")), "{package}");
+        assert!(package.contains("--segmenter {step:segment}/2/model.safetensors"), "{package}");
+    }
+    let trainings =
+        |verb: &str| graph.steps().iter().filter(|s| s.words.join(" ").starts_with(verb)).count();
+    // Two more of the detector of the pseudo-labels, on all of MIDOG22.
+    assert_eq!((trainings("train finetune"), trainings("train segment")), (encoders.len() + 1, 2));
+    assert_eq!(trainings("train detector"), 0);
+    assert!(words(&graph, "corpus/pseudo").contains("--model {step:detector-all/mae-imagenet}"));
+    assert!(words(&graph, "segment-all").contains("--fold none"));
+    assert!(words(&graph, "finetune-all/mae-imagenet").contains("--fold none"));
+}
+
+/// What a preset of one stage and that of the detector have in common is the same.
+#[test]
+fn the_papers_presets_agree_and_feed_every_encoder_alike() {
+    let read = |name: &str| -> toml::Table {
+        let file = testkit::workspace().join("presets").join(name);
+        std::fs::read_to_string(&file).unwrap().parse().unwrap()
+    };
+    let detector = read("detector-midog-paper.toml");
+    assert_eq!(detector["segment"].as_table().unwrap(), &read("segment-midog-paper.toml"));
+    assert_eq!(detector["crops"].as_table().unwrap(), &read("finetune-crops-paper-vit-base.toml"));
+    let mut presets = 0;
+    for id in ["classification", "subtypes", "ablation", "noise", "detection"] {
+        let graph = Graph::build(&[spec::find(id).unwrap()], false).unwrap();
+        for step in graph.steps().iter().filter(|s| {
+            let verb = s.words.get(..2).map(|v| v.join(" ")).unwrap_or_default();
+            verb == "train finetune" || verb == "train probe"
+        }) {
+            for preset in &step.presets {
+                let table = read(preset);
+                let task = table["task"].as_str().unwrap();
+                assert!(preset.contains(task), "{}: {preset} is of {task}", step.name);
+                // Of ImageNet, whatever the encoder's makers took.
+                let model = &table["model"];
+                let numbers = |key: &str| model.get(key).map(ToString::to_string);
+                if preset.starts_with("finetune-") || preset.starts_with("probe-crops") {
+                    assert_eq!(numbers("mean").unwrap(), "[0.485, 0.456, 0.406]", "{preset}");
+                    assert_eq!(numbers("std").unwrap(), "[0.229, 0.224, 0.225]", "{preset}");
+                }
+                presets += 1;
+            }
+        }
+    }
+    assert!(presets > 100, "{presets}");
+}
+
+/// Rows of two lists in one table; a column that one list lacks needs no step of it.
+#[test]
+fn baselines_have_rows_among_the_encoders() {
+    for (id, table, first) in [
+        ("detection", "f1", ["seg-only", "yolov10"]),
+        ("survival", "c-index", ["seg-only", "mdfs"]),
+    ] {
+        let experiment = spec::find(id).unwrap();
+        let table = experiment.tables.iter().find(|t| t.id == table).unwrap();
+        assert!(first.iter().all(|row| table.published.contains_key(*row)), "{id}");
+        let dir = tempfile::tempdir().unwrap();
+        let chosen = Chosen { experiments: vec![id.into()], only: vec![], shrink: false };
+        let mut silent = base::progress::Silent;
+        experiments::perform(&chosen, &options(dir.path()), &mut silent).unwrap();
+        let file = dir.path().join("report").join(id).join("results.json");
+        let results: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+        let tables = results["tables"].as_array().unwrap();
+        let rows =
+            tables.iter().find(|t| t["id"] == *table.id).unwrap()["rows"].as_array().unwrap();
+        assert_eq!([&rows[0]["id"], &rows[1]["id"]], first, "{id}");
+        assert_eq!(rows.len(), table.published.len(), "{id}");
+        if id == "survival" {
+            // Segmentation alone has no second stage that takes time.
+            assert!(rows[0]["cells"][4]["missing"].is_null(), "{}", rows[0]);
+            assert!(!rows[1]["cells"][4]["missing"].is_null(), "{}", rows[1]);
+        }
+    }
+}
+
+/// The passes of a pretraining are those of its own corpus.
+#[test]
+fn a_small_corpus_has_a_small_estimate() {
+    let graph = Graph::build(&[spec::find("ablation").unwrap()], false).unwrap();
+    let gmacs = |step: &str| graph.step(step).unwrap().gmacs;
+    let share = gmacs("pretrain/labelled") / gmacs("pretrain/mithras");
+    assert!((share - 20_552.0 / 1_794_455.0).abs() < 1e-6, "{share}");
+}
+
+/// A step that begins again empties its folder.
+#[test]
+fn no_step_has_its_folder_in_that_of_another() {
+    let graph = Graph::build(&spec::all().unwrap(), false).unwrap();
+    let names: Vec<&str> = graph.steps().iter().map(|s| s.name.as_str()).collect();
+    for name in &names {
+        let inside = names.iter().find(|n| n.starts_with(&format!("{name}/")));
+        assert!(inside.is_none(), "{inside:?} is inside of {name}");
+    }
+}

@@ -47,7 +47,15 @@ impl Source {
     /// # Errors
     /// No regions dataset, folds of other slides, unreadable files.
     pub fn open(data: &Path, folds: &Path) -> Result<Self> {
-        let (set, folds) = (Dataset::open(data)?, FoldManifest::read(folds)?);
+        Self::read_folds(Dataset::open(data)?, folds)
+    }
+
+    /// A dataset with the folds of a file.
+    ///
+    /// # Errors
+    /// Folds of other slides, an unreadable file.
+    pub fn read_folds(set: Dataset, folds: &Path) -> Result<Self> {
+        let folds = FoldManifest::read(folds)?;
         folds.all_regions(&set.training())?;
         Ok(Self { set, folds })
     }

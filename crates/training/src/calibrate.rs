@@ -3,6 +3,7 @@
 use super::Result;
 use super::frames::Candidates;
 use base::file;
+use infer::card::CandidateMethod;
 use mitosis::matching::{Case, Fold, Rule, Scored, Tally, calibrate};
 use mitosis::{Detection, Microns, OperatingPoint, Physical, Point, Resolution};
 use regions::Area;
@@ -96,7 +97,10 @@ pub struct Calibration {
 
 #[derive(Clone, Debug, Serialize)]
 struct Method {
-    method: &'static str,
+    method: CandidateMethod,
+    /// Of peaks alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    min_distance_px: Option<u32>,
     threshold: f64,
     opening_radius: u32,
     min_area_px: u32,
@@ -355,7 +359,8 @@ pub fn report(stages: &[Stage], settings: &Settings) -> Result<Report> {
     let c = &settings.candidates;
     let calibration = Calibration {
         candidates: Method {
-            method: "regions",
+            method: c.method(),
+            min_distance_px: c.min_distance_px,
             threshold: f64::from(c.threshold),
             opening_radius: c.opening_radius,
             min_area_px: c.min_area_px,

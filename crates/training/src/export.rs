@@ -7,7 +7,7 @@ use super::{Result, TrainingError};
 use base::{digest, file};
 use evaluation::robustness::point::Chosen;
 use evaluation::robustness::{Robustness, RobustnessError};
-use infer::card::{CandidateCard, CandidateMethod, ClassifierCard, ModelCard, SegmenterCard};
+use infer::card::{CandidateCard, ClassifierCard, ModelCard, SegmenterCard};
 use mitosis::{Mpp, OperatingPoint, Score};
 use net::checkpoint::TrainedOn;
 use net::onnx::{ExportOptions, WeightKind};
@@ -91,13 +91,13 @@ struct Settled {
 }
 
 /// As a training takes them: in one place.
-fn by_regions(c: &Candidates) -> CandidateCard {
+fn candidate_card(c: &Candidates) -> CandidateCard {
     CandidateCard {
-        method: CandidateMethod::Regions,
+        method: c.method(),
         threshold: c.threshold,
         opening_radius: c.opening_radius,
         min_area_px: c.min_area_px,
-        min_distance_px: None,
+        min_distance_px: c.min_distance_px,
         min_separation_um: c.min_separation_um,
     }
 }
@@ -123,7 +123,10 @@ fn calibrated(file: &Path, stage: &str, stated_um: Option<f64>) -> Result<Settle
     let recorded = own.get("min_separation_um").or_else(|| own.get("apart_um"));
     Ok(Settled {
         platt: None,
-        candidates: by_regions(&Candidates {
+        candidates: candidate_card(&Candidates {
+            min_distance_px: calibration["candidates"]["min_distance_px"]
+                .as_u64()
+                .and_then(|px| u32::try_from(px).ok()),
             threshold: get(&["candidates", "threshold"])? as f32,
             opening_radius: get(&["candidates", "opening_radius"])? as u32,
             min_area_px: get(&["candidates", "min_area_px"])? as u32,
@@ -167,7 +170,7 @@ fn settle(choice: &Choice) -> Result<Settled> {
             };
             Ok(Settled {
                 platt: scale.map(|s| (s.slope, s.offset)),
-                candidates: by_regions(candidates),
+                candidates: candidate_card(candidates),
                 crop: *crop,
                 symmetries: *symmetries,
                 point,
@@ -365,6 +368,7 @@ mod tests {
         });
         let settled = |made: Option<f64>, stated: Option<f64>| {
             let candidates = Candidates {
+                min_distance_px: None,
                 threshold: 0.2,
                 opening_radius: 1,
                 min_area_px: 20,

@@ -2,6 +2,7 @@
 
 use super::{Result, TrainingError};
 use detect::{CandidateRule, Control, CropRecipe, Detector, Grid, Job, Models, Recipe, Workers};
+use infer::card::CandidateMethod;
 use mitosis::{Classifier, Detection, Mpp, PortError, ProbMap, RgbTile, Score, Segmenter};
 use net::checkpoint::Spec;
 use serde::{Deserialize, Serialize};
@@ -11,8 +12,12 @@ use std::path::PathBuf;
 
 /// From probabilities to candidates; written into the package's card.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "Written")]
 pub struct Candidates {
+    /// Distance within which only the highest pixel counts, px, at least 1: candidates are peaks. Without it they are
+    /// regions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_distance_px: Option<u32>,
     /// Probability threshold of candidate regions.
     pub threshold: f32,
     /// Radius of the morphological opening, px.
@@ -23,6 +28,52 @@ pub struct Candidates {
     /// it `apart_um`.
     #[serde(alias = "apart_um", default, skip_serializing_if = "Option::is_none")]
     pub min_separation_um: Option<f64>,
+}
+
+/// [`Candidates`] as a preset has them. Each method has keys of its own.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    method: Option<CandidateMethod>,
+    threshold: f32,
+    opening_radius: Option<u32>,
+    min_area_px: Option<u32>,
+    min_distance_px: Option<u32>,
+    #[serde(alias = "apart_um")]
+    min_separation_um: Option<f64>,
+}
+
+impl TryFrom<Written> for Candidates {
+    type Error = &'static str;
+
+    fn try_from(w: Written) -> Result<Self, Self::Error> {
+        use CandidateMethod::{Peaks, Regions};
+        let own = if w.min_distance_px.is_some() { Peaks } else { Regions };
+        let (radius, area, distance) = (w.opening_radius, w.min_area_px, w.min_distance_px);
+        let (opening_radius, min_area_px) = match (w.method.unwrap_or(own), radius, area, distance)
+        {
+            (Regions, Some(radius), Some(area), None) => (radius, area),
+            (Peaks, None | Some(0), None | Some(0), Some(1..)) => (0, 0),
+            (Regions, ..) => {
+                return Err(
+                    "regions have `opening_radius` and `min_area_px`, and no `min_distance_px`",
+                );
+            }
+            (Peaks, ..) => {
+                return Err(
+                    "peaks have `min_distance_px`, at least 1, and no `opening_radius` or `min_area_px`",
+                );
+            }
+        };
+        let (threshold, min_separation_um) = (w.threshold, w.min_separation_um);
+        Ok(Self {
+            min_distance_px: distance,
+            threshold,
+            opening_radius,
+            min_area_px,
+            min_separation_um,
+        })
+    }
 }
 
 /// Windows of the first stage, px.
@@ -40,6 +91,15 @@ pub struct SecondStage<'a> {
 }
 
 impl Candidates {
+    /// Regions or peaks.
+    #[must_use]
+    pub fn method(&self) -> CandidateMethod {
+        match self.min_distance_px {
+            Some(_) => CandidateMethod::Peaks,
+            None => CandidateMethod::Regions,
+        }
+    }
+
     /// The recipe of a first stage, with a second where given.
     ///
     /// # Errors
@@ -58,10 +118,13 @@ impl Candidates {
             mpp,
             grid: Grid::new(WINDOW, STRIDE)?,
             overlap: detect::Overlap::Mean,
-            candidates: CandidateRule::Regions {
-                threshold,
-                opening_radius: self.opening_radius,
-                min_area_px: u64::from(self.min_area_px),
+            candidates: match self.min_distance_px {
+                Some(min_distance_px) => CandidateRule::Peaks { threshold, min_distance_px },
+                None => CandidateRule::Regions {
+                    threshold,
+                    opening_radius: self.opening_radius,
+                    min_area_px: u64::from(self.min_area_px),
+                },
             },
             min_separation_um: self.min_separation_um,
             crops,
@@ -150,5 +213,48 @@ pub fn detect(
             Err(TrainingError::file(slide.path(), reason))
         }
         None => Ok(found.detections().copied().collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Candidates, String> {
+        toml::from_str(text).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn a_preset_asks_for_regions_or_for_peaks() {
+        let regions = read("threshold = 0.2\nopening_radius = 1\nmin_area_px = 20").unwrap();
+        let named = "method = \"regions\"\nthreshold = 0.2\nopening_radius = 1\nmin_area_px = 20";
+        assert_eq!((regions.method(), read(named).unwrap()), (CandidateMethod::Regions, regions));
+        let peaks = read("method = \"peaks\"\nthreshold = 0.2\nmin_distance_px = 20").unwrap();
+        assert_eq!((peaks.method(), peaks.min_distance_px), (CandidateMethod::Peaks, Some(20)));
+        for kept in [regions, peaks] {
+            assert_eq!(read(&toml::to_string(&kept).unwrap()).unwrap(), kept);
+        }
+        // As every run before there were peaks wrote it.
+        let text = toml::to_string(&regions).unwrap();
+        assert!(!text.contains("method") && !text.contains("distance"), "{text}");
+    }
+
+    #[test]
+    fn keys_of_the_other_method_are_refused() {
+        for (text, word) in [
+            ("threshold = 0.2", "regions have"),
+            ("threshold = 0.2\nopening_radius = 1", "regions have"),
+            ("method = \"peaks\"\nthreshold = 0.2", "peaks have"),
+            ("method = \"peaks\"\nthreshold = 0.2\nmin_distance_px = 0", "peaks have"),
+            ("threshold = 0.2\nmin_distance_px = 9\nmin_area_px = 20", "peaks have"),
+            (
+                "method = \"regions\"\nthreshold = 0.2\nopening_radius = 1\nmin_area_px = 2\nmin_distance_px = 9",
+                "regions have",
+            ),
+            ("method = \"boxes\"\nthreshold = 0.2", "boxes"),
+        ] {
+            let refused = read(text).unwrap_err();
+            assert!(refused.contains(word), "{text}: {refused}");
+        }
     }
 }

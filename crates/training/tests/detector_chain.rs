@@ -7,7 +7,7 @@ use mitosis::pseudo_label::PseudoLabelRule;
 use net::checkpoint;
 use regions::annotations::{ImportOptions, importer};
 use regions::augment::PlaceKind;
-use regions::folds::{FoldManifest, Scheme};
+use regions::folds::{DataKind, FoldManifest, Scheme, Unit};
 use regions::import::{Options, annotated, folder_importer};
 use regions::{Dataset, Given, merge};
 use std::fs;
@@ -182,9 +182,70 @@ fn options(out: PathBuf) -> ChainOptions {
         allow_partial: false,
         package: None,
         first_stage: None,
+        folds: None,
         device: "cpu".into(),
         only: None,
     }
+}
+
+/// Calibration and package take the candidates of a preset: here peaks.
+fn peaks_are_taken_where_a_preset_asks_for_them(source: &Source, own: &Calibrate, dir: &Path) {
+    let preset = preset(&[
+        "candidates.method=\"peaks\"",
+        "candidates.min_distance_px=20",
+        "candidates.opening_radius=0",
+        "candidates.min_area_px=0",
+        "candidates.threshold=0.3",
+    ]);
+    let (mut what, out) = (own.clone(), dir.join("peaks"));
+    preset.apply_to(&mut what).unwrap();
+    calibrate(source, &what, &out, &mut Silent).unwrap();
+    let package = Package {
+        segmenter: what.segmenters[0].clone(),
+        classifier: what.classifiers[0].1[0].clone(),
+        averaged: vec![],
+        segmentation: None,
+        choice: Choice::Calibration {
+            file: out.join("calibration.json"),
+            stage: what.classifiers[0].0.clone(),
+            min_separation_um: None,
+        },
+        training: toml::Table::new(),
+        license: "none".into(),
+        name: "peaks".into(),
+        f32: true,
+    };
+    export::package(&package, &out.join("package")).unwrap();
+    let card = infer::ModelPackage::open(&out.join("package")).unwrap().card.candidates.unwrap();
+    let is_peaks = matches!(card.method, infer::card::CandidateMethod::Peaks);
+    assert!(is_peaks && card.min_distance_px == Some(20) && card.threshold == 0.3, "{card:?}");
+}
+
+#[test]
+fn folds_of_a_file_come_in_place_of_those_of_the_preset() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dataset(dir.path());
+    let (preset, mut options) = (preset(&[]), options(dir.path().join("run")));
+    let given = FoldManifest::of_regions(&set, Scheme::Stratified(3), 7).unwrap();
+    let own = Chain::new(&preset, set.clone(), &options).unwrap().folds().clone();
+    assert_eq!((own.folds.len(), given.folds.len()), (2, 3));
+    let file = dir.path().join("folds.json");
+    given.write(&file).unwrap();
+    options.folds = Some(file.clone());
+    assert_eq!(*Chain::new(&preset, set.clone(), &options).unwrap().folds(), given);
+    // Of other slides.
+    let units = ["xa", "xb"].map(|slide| Unit {
+        slide,
+        patient: None,
+        copy: None,
+        strata: vec![],
+        figures: 1,
+        test: false,
+        validates: true,
+    });
+    let other = FoldManifest::new(DataKind::Regions, "other", units, Scheme::Stratified(2), 1);
+    other.unwrap().write(&file).unwrap();
+    assert!(Chain::new(&preset, set, &options).is_err());
 }
 
 /// Presets of runs from before the separation of candidates had its name: a run is resumed, and its first stage taken,
@@ -431,6 +492,7 @@ fn a_drawn_dataset_becomes_a_package_and_a_killed_run_continues() {
     let mut own = what;
     own.classifiers[0].1.reverse();
     calibrate(&source, &own, &out, &mut Silent).unwrap();
+    peaks_are_taken_where_a_preset_asks_for_them(&source, &own, dir.path());
     // Weights without a list, as older versions left them.
     let list = |k: usize| checkpoint::read_trained_on(&second(k)).unwrap().unwrap();
     assert_eq!(

@@ -115,6 +115,7 @@ fn to_the_end(format: &str, words: (&str, &str)) {
         allow_partial: false,
         package: None,
         first_stage: None,
+        folds: None,
         device: "cpu".into(),
         only: None,
     };

@@ -49,7 +49,7 @@ pub fn page(r: &CropsReport, png: &[u8]) -> Result<String, askama::Error> {
         m,
         c: &m.counts,
         cohorts: m.counts.cohorts.iter().map(|(name, row)| (name.as_str(), cells(row))).collect(),
-        parts: parts(&m.counts),
+        parts: parts(r),
         funnel: funnel(&m.header.notes),
         charts: charts.collect(),
         filter: m.header.notes.get("build").and_then(filter),
@@ -76,12 +76,18 @@ fn cells(row: &BTreeMap<String, u64>) -> [u64; 4] {
     [figures, mimickers, unlabelled, row.values().sum()]
 }
 
-fn parts(c: &Counts) -> Vec<(&'static str, String)> {
+fn parts(r: &CropsReport) -> Vec<(&'static str, String)> {
+    let c = &r.manifest.counts;
     let text = |table: &BTreeMap<String, u64>| {
         table.iter().map(|(k, n)| format!("{k} {n}")).collect::<Vec<_>>().join(", ")
     };
-    let both = [("Subtypes", &c.subtypes), ("Splits", &c.splits)];
-    both.into_iter().filter(|(_, t)| !t.is_empty()).map(|(name, t)| (name, text(t))).collect()
+    let all = [
+        ("um/px", &r.resolutions),
+        ("Organ sites", &r.organ_sites),
+        ("Subtypes", &c.subtypes),
+        ("Splits", &c.splits),
+    ];
+    all.into_iter().filter(|(_, t)| !t.is_empty()).map(|(name, t)| (name, text(t))).collect()
 }
 
 /// How many candidates every stage of a build left.

@@ -1,9 +1,10 @@
 //! What a dataset holds, in numbers.
 
+use crate::organ::by_site;
 use base::text::Many;
 use crops::contradiction::{SameImage, repeated_images};
 use crops::inspect::{BINS, Histograms, histograms};
-use crops::{Corpus, CorpusError};
+use crops::{Columns, Corpus, CorpusError};
 use regions::{ClassInfo, Counts, Dataset, Image};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -16,6 +17,10 @@ pub struct CropsReport {
     pub manifest: crops::Manifest,
     /// Score histograms, 20 bins over [0, 1].
     pub histograms: Histograms,
+    /// Crops by um/px.
+    pub resolutions: BTreeMap<String, u64>,
+    /// Crops by organ site; empty where no cohort is one of TCGA's.
+    pub organ_sites: BTreeMap<String, u64>,
     /// Images that occur more than once.
     pub repeated_images: Vec<SameImage>,
     /// Those of them whose labels differ.
@@ -29,7 +34,14 @@ impl CropsReport {
     /// When one cannot be read.
     pub fn from_corpus(corpus: &Corpus) -> Result<Self, CorpusError> {
         let repeated_images = repeated_images(corpus)?;
+        let mut resolutions = BTreeMap::new();
+        for crop in corpus.crops(Columns::Meta)? {
+            *resolutions.entry(crop?.meta.mpp.get().to_string()).or_default() += 1;
+        }
+        let cohorts = corpus.manifest().counts.cohorts.iter();
         Ok(Self {
+            resolutions,
+            organ_sites: by_site(cohorts.map(|(c, row)| (c, row.values().sum()))),
             manifest: corpus.manifest().clone(),
             histograms: histograms(corpus)?,
             contradicting_images: repeated_images.iter().filter(|r| r.contradicts).count(),
@@ -67,7 +79,12 @@ impl fmt::Display for CropsReport {
                 n("unlabeled")
             )?;
         }
-        for (title, table) in [("subtypes", &c.subtypes), ("splits", &c.splits)] {
+        for (title, table) in [
+            ("um/px", &self.resolutions),
+            ("organ sites", &self.organ_sites),
+            ("subtypes", &c.subtypes),
+            ("splits", &c.splits),
+        ] {
             if !table.is_empty() {
                 let row: Vec<String> = table.iter().map(|(k, n)| format!("{k} {n}")).collect();
                 writeln!(f, "{title}: {}", row.join(", "))?;

@@ -3,7 +3,7 @@
 use super::table::Table;
 use super::{Results, StepOutputs};
 use crate::error::{ExperimentError, Result};
-use crate::spec::{Experiment, FigureKind, ScatterSeries};
+use crate::spec::{Experiment, FigureKind, ScatterSeries, ScatterSpec};
 use pages::canvas::{
     Anchor, Axis, Canvas, GREY, GRID, INK, PALETTE, log_ticks, tick_labels, ticks,
 };
@@ -34,9 +34,7 @@ pub(super) fn write(
             FigureKind::Bars { table, column } => {
                 bars(&figure.title, find_table(results, table)?, *column)
             }
-            FigureKind::Scatter { x_label, y_label, series } => {
-                scatter(&figure.title, [x_label, y_label], series, results)?
-            }
+            FigureKind::Scatter(spec) => scatter(&figure.title, spec, results)?,
             FigureKind::Bubble { table, size, domains } => {
                 bubble(&figure.title, find_table(results, table)?, *size, *domains)
             }
@@ -158,61 +156,85 @@ fn points(series: &ScatterSeries, results: &Results) -> Result<Vec<Spot>> {
 }
 
 /// Points of one or several series on a logarithmic axis of time; dashed lines join those of a model.
-fn scatter(
-    title: &str,
-    labels: [&String; 2],
-    series: &[ScatterSeries],
-    results: &Results,
-) -> Result<Option<Canvas>> {
+fn scatter(title: &str, spec: &ScatterSpec, results: &Results) -> Result<Option<Canvas>> {
+    let series = &spec.series;
     let all: Vec<Vec<Spot>> = series.iter().map(|s| points(s, results)).collect::<Result<_>>()?;
-    let flat: Vec<&Spot> = all.iter().flatten().collect();
-    if flat.is_empty() {
-        return Ok(None);
-    }
-    let end = |f: fn(f64, f64) -> f64, k: fn(&Spot) -> f64| {
-        flat.iter().map(|p| k(p)).reduce(f).unwrap_or(1.0)
-    };
-    let (low, high) = (end(f64::min, |p| p.x) / 1.6, end(f64::max, |p| p.x) * 1.6);
-    let (floor, ceiling) = (end(f64::min, |p| p.y), end(f64::max, |p| p.y));
-    let pad = ((ceiling - floor) * 0.1).max(0.01);
-    let (left, right, top, bottom) = (70.0, 690.0, 64.0, 424.0);
-    let mut c = Canvas::new(720.0, 484.0);
+    let Some(panel) = Panel::around(&all, [70.0, 690.0]) else { return Ok(None) };
+    let enlarged = all.get(..spec.inset).unwrap_or(&all);
+    let inset = Panel::around(enlarged, [760.0, 1180.0]).filter(|_| spec.inset > 0);
+    let mut c = Canvas::new(if inset.is_some() { 1240.0 } else { 720.0 }, 484.0);
     c.title(title);
-    let x = Axis { low, high, from: left, to: right, log: true };
-    let y = Axis { low: floor - pad, high: ceiling + pad, from: bottom, to: top, log: false };
-    for v in log_ticks(low, high) {
-        c.line((x.at(v), top), (x.at(v), bottom), GRID, 0.8);
-        c.text((x.at(v), bottom + 18.0), &pages::canvas::tick_label(v), 12, Anchor::Middle);
-    }
-    let marks = ticks(y.low, y.high, 6);
-    for (&v, label) in marks.iter().zip(tick_labels(&marks)) {
-        c.line((left, y.at(v)), (right, y.at(v)), GRID, 0.8);
-        c.text((left - 8.0, y.at(v) + 4.0), &label, 12, Anchor::End);
-    }
-    let place = |p: &Spot| (x.at(p.x), y.at(p.y));
-    for Spot { id, .. } in all.first().into_iter().flatten() {
-        let path: Vec<_> =
-            all.iter().filter_map(|s| s.iter().find(|p| p.id == *id)).map(place).collect();
-        for pair in path.windows(2) {
-            c.dashed(pair[0], pair[1], GREY, 1.0, Some("4 3"));
-        }
-    }
-    for (k, (points, spec)) in all.iter().zip(series).enumerate() {
-        let colour = PALETTE[k % PALETTE.len()];
-        let at = 230.0 * k as f64 + left;
-        mark(&mut c, (at, 44.0), k, colour);
+    panel.draw(&mut c, &all);
+    for (k, spec) in series.iter().enumerate() {
+        let at = 230.0 * k as f64 + panel.x.from;
+        mark(&mut c, (at, 44.0), k, PALETTE[k % PALETTE.len()]);
         c.text((at + 10.0, 48.0), &spec.name, 12, Anchor::Start);
-        for p in points {
-            mark(&mut c, place(p), k, colour);
-            let (px, py) = place(p);
-            c.text((px + 7.0, py - 5.0), &p.id, 10, Anchor::Start);
-        }
     }
-    c.line((left, bottom), (right, bottom), INK, 1.2);
-    c.line((left, top), (left, bottom), INK, 1.2);
-    c.text(((left + right) / 2.0, bottom + 42.0), labels[0], 13, Anchor::Middle);
-    c.styled((18.0, (top + bottom) / 2.0), labels[1], 13, Anchor::Middle, INK, false, Some(-90.0));
+    let (x, y) = (&panel.x, &panel.y);
+    let (across, up) = ((x.from + x.to) / 2.0, (y.from + y.to) / 2.0);
+    c.text((across, y.from + 42.0), &spec.x_label, 13, Anchor::Middle);
+    c.styled((18.0, up), &spec.y_label, 13, Anchor::Middle, INK, false, Some(-90.0));
+    if let Some(inset) = inset {
+        inset.draw(&mut c, enlarged);
+        let names: Vec<&str> = series.iter().take(spec.inset).map(|s| s.name.as_str()).collect();
+        let at = ((inset.x.from + inset.x.to) / 2.0, inset.y.from + 42.0);
+        c.text(at, &format!("enlarged: {}", names.join(", ")), 12, Anchor::Middle);
+    }
     Ok(Some(c))
+}
+
+/// The axes of a part of a scatter plot.
+struct Panel {
+    x: Axis,
+    y: Axis,
+}
+
+impl Panel {
+    /// Between two edges, px, with room around all points; none without points.
+    fn around(all: &[Vec<Spot>], edges: [f64; 2]) -> Option<Self> {
+        let end =
+            |f: fn(f64, f64) -> f64, k: fn(&Spot) -> f64| all.iter().flatten().map(k).reduce(f);
+        let (low, high) = (end(f64::min, |p| p.x)? / 1.6, end(f64::max, |p| p.x)? * 1.6);
+        let (floor, ceiling) = (end(f64::min, |p| p.y)?, end(f64::max, |p| p.y)?);
+        let pad = ((ceiling - floor) * 0.1).max(0.01);
+        let [left, right] = edges;
+        Some(Self {
+            x: Axis { low, high, from: left, to: right, log: true },
+            y: Axis { low: floor - pad, high: ceiling + pad, from: 424.0, to: 64.0, log: false },
+        })
+    }
+
+    /// Grid, points and what joins them.
+    fn draw(&self, c: &mut Canvas, all: &[Vec<Spot>]) {
+        let (x, y) = (&self.x, &self.y);
+        let (left, right, top, bottom) = (x.from, x.to, y.to, y.from);
+        for v in log_ticks(x.low, x.high) {
+            c.line((x.at(v), top), (x.at(v), bottom), GRID, 0.8);
+            c.text((x.at(v), bottom + 18.0), &pages::canvas::tick_label(v), 12, Anchor::Middle);
+        }
+        let marks = ticks(y.low, y.high, 6);
+        for (&v, label) in marks.iter().zip(tick_labels(&marks)) {
+            c.line((left, y.at(v)), (right, y.at(v)), GRID, 0.8);
+            c.text((left - 8.0, y.at(v) + 4.0), &label, 12, Anchor::End);
+        }
+        let place = |p: &Spot| (x.at(p.x), y.at(p.y));
+        for Spot { id, .. } in all.first().into_iter().flatten() {
+            let path: Vec<_> =
+                all.iter().filter_map(|s| s.iter().find(|p| p.id == *id)).map(place).collect();
+            for pair in path.windows(2) {
+                c.dashed(pair[0], pair[1], GREY, 1.0, Some("4 3"));
+            }
+        }
+        for (k, points) in all.iter().enumerate() {
+            for p in points {
+                let (px, py) = place(p);
+                mark(c, (px, py), k, PALETTE[k % PALETTE.len()]);
+                c.text((px + 7.0, py - 5.0), &p.id, 10, Anchor::Start);
+            }
+        }
+        c.line((left, bottom), (right, bottom), INK, 1.2);
+        c.line((left, top), (left, bottom), INK, 1.2);
+    }
 }
 
 /// Circle, triangle, square.

@@ -2,7 +2,7 @@
 
 use super::StepOutputs;
 use crate::error::Result;
-use crate::graph::{Dims, envs};
+use crate::graph::{Dims, envs, has_row};
 use crate::spec::{ColumnSpec, Env, Source, TableSpec, expand};
 use crate::value::{Value, select};
 use serde::Serialize;
@@ -82,8 +82,10 @@ pub(super) fn compute(spec: &TableSpec, dims: &Dims, found: &StepOutputs<'_>) ->
         let mut cells = vec![];
         for (k, column) in spec.columns.iter().enumerate() {
             let mut cell = match &column.from {
-                Some(source) => read(source, &env, dims, found, &mut files)?,
-                None => Cell::default(),
+                Some(source) if has_row(source, &id, dims) => {
+                    read(source, &env, dims, found, &mut files)?
+                }
+                _ => Cell::default(),
             };
             cell.paper = published.and_then(|p| p.get(k)).and_then(|t| Value::of_paper(t));
             cells.push(cell);

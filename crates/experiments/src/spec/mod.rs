@@ -83,6 +83,11 @@ pub enum Dim {
         /// Their names.
         encoders: Vec<String>,
     },
+    /// The entries of other lists of the same file, one list after the other.
+    Lists {
+        /// Their names.
+        lists: Vec<String>,
+    },
     /// Plain words, or words with properties.
     List(Vec<Entry>),
 }
@@ -130,7 +135,8 @@ pub struct StepSpec {
     /// GiB of memory.
     #[serde(default = "two")]
     pub memory: f64,
-    /// Forward passes of the row's network, a training step counting as three; for the estimate of hours.
+    /// Forward passes of the row's network, a training step counting as three; for the estimate of hours. An entry's
+    /// property `passes` comes first.
     #[serde(default)]
     pub passes: f64,
     /// `always`, `shrink` (in the shrink alone) or `full` (never in the shrink).
@@ -194,6 +200,9 @@ pub enum Word {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
+    /// A list of whose entries alone there is a number, where the table has others, too.
+    #[serde(default)]
+    pub rows: Option<String>,
     /// The step.
     pub step: String,
     /// A JSON file of its folder.
@@ -307,14 +316,7 @@ pub enum FigureKind {
         column: usize,
     },
     /// Points of one or several tables: time across, score up; one model's points are joined.
-    Scatter {
-        /// Below the axis.
-        x_label: String,
-        /// At the side.
-        y_label: String,
-        /// Series of points.
-        series: Vec<ScatterSeries>,
-    },
+    Scatter(ScatterSpec),
     /// A circle for every row, its area by a number; domains across.
     Bubble {
         /// The table.
@@ -324,6 +326,20 @@ pub enum FigureKind {
         /// Column of the domains.
         domains: usize,
     },
+}
+
+/// Points of one or several tables.
+#[derive(Clone, Debug, Deserialize)]
+pub struct ScatterSpec {
+    /// Below the axis.
+    pub x_label: String,
+    /// At the side.
+    pub y_label: String,
+    /// Series of points.
+    pub series: Vec<ScatterSeries>,
+    /// How many series, the first ones, are enlarged at the right.
+    #[serde(default)]
+    pub inset: usize,
 }
 
 /// Points of one scale.

@@ -63,6 +63,15 @@ fn counts<const N: usize>(
     Ok(Some(found))
 }
 
+/// One name for each cohort of TCGA, as the paper's tables have it: `TCGA-BRCA` is `BRCA`, and colon, `COAD` elsewhere,
+/// is `COLON_DX`.
+fn cohort_name(name: &str) -> &str {
+    match name.strip_prefix("TCGA-").unwrap_or(name) {
+        "COAD" => "COLON_DX",
+        other => other,
+    }
+}
+
 impl Columns {
     fn find(table: &Table) -> Result<Self, TableError> {
         let need = |name: &str| table.need(&[name]);
@@ -121,7 +130,7 @@ impl Columns {
             }
         }
         Ok(Row {
-            cohort: table.cell(row, self.cohort).into(),
+            cohort: cohort_name(table.cell(row, self.cohort)).into(),
             stratum: table.cell(row, self.stratum).into(),
             pool,
             counts: ReviewCounts {

@@ -61,6 +61,9 @@ pub struct ChainOptions {
     /// A finished chain on the same folds whose first stages, and their hard negatives, are taken as they are; only
     /// the second stages are trained.
     pub first_stage: Option<PathBuf>,
+    /// A manifest of folds in place of those that the preset asks for, as of a published split, or of the classifiers
+    /// on the same slides.
+    pub folds: Option<PathBuf>,
     /// `auto`, `cpu`, `cuda`, `cuda:1`.
     pub device: String,
     /// Only the models of these folds are trained (`None` is `final`), together with other processes on the
@@ -74,6 +77,22 @@ const CLASSIFIER: &str = "classifier";
 /// A fold's model in that run, or the one of all crops.
 fn part(fold: Option<usize>) -> Part {
     fold.map_or(Part::Final, Part::Fold)
+}
+
+/// The models of a fold, by its number, or the final ones: `0`, `final`.
+#[derive(Clone, Copy, Debug)]
+pub struct ModelsOf(pub Option<usize>);
+
+impl std::str::FromStr for ModelsOf {
+    type Err = &'static str;
+
+    fn from_str(word: &str) -> std::result::Result<Self, Self::Err> {
+        match (word, word.parse()) {
+            ("final", _) => Ok(Self(None)),
+            (_, Ok(k)) => Ok(Self(Some(k))),
+            _ => Err("give a number from 0, or `final`"),
+        }
+    }
 }
 
 /// A done-mark.
@@ -108,7 +127,7 @@ pub struct Chain<'a> {
 }
 
 impl<'a> Chain<'a> {
-    /// Prepares a chain: makes the folds, reads nothing else and writes nothing.
+    /// Prepares a chain: makes or reads the folds, reads nothing else and writes nothing.
     ///
     /// # Errors
     /// A dataset that cannot be split as the preset asks, starting weights that are not there, a package
@@ -119,7 +138,15 @@ impl<'a> Chain<'a> {
         set: Dataset,
         options: &'a ChainOptions,
     ) -> Result<Self> {
-        let folds = FoldManifest::of_regions(&set, preset.folds.scheme(), preset.folds.seed)?;
+        let source = match &options.folds {
+            Some(file) => Source::read_folds(set, file)?,
+            None => {
+                let made =
+                    FoldManifest::of_regions(&set, preset.folds.scheme(), preset.folds.seed)?;
+                Source { set, folds: made }
+            }
+        };
+        let (set, folds) = (&source.set, &source.folds);
         let mut parts = vec![preset.digest(), set.digest().to_owned(), folds.digest.clone()];
         for weights in [&options.segment_init, &options.finetune_init].into_iter().flatten() {
             let (_, sha256) =
@@ -135,8 +162,7 @@ impl<'a> Chain<'a> {
         if let Some(&fold) = wanted.max().filter(|k| **k >= folds.folds.len()) {
             return Err(TrainingError::NoFold { fold, folds: folds.folds.len() });
         }
-        let mut chain =
-            Self { preset, source: Source { set, folds }, options, made_from: String::new() };
+        let mut chain = Self { preset, source, options, made_from: String::new() };
         if let Some(run) = &options.first_stage {
             parts.extend(first::digests(run, &chain)?);
         }

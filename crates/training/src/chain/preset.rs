@@ -1,5 +1,6 @@
 //! A detector's preset: everything that changes a number, in one TOML file.
 
+use super::super::folds::Calibrate;
 use super::super::frames::Candidates;
 use mitosis::matching::Rule;
 use net::encoder::EncoderConfig;
@@ -183,6 +184,18 @@ impl DetectorPreset {
             (None, Some(p)) => Second::Crops(p),
             (None, None) => panic!("a preset of a detector without a second stage"),
         }
+    }
+
+    /// Calibrates as this preset does: candidates, rule, crops and their symmetric copies.
+    ///
+    /// # Errors
+    /// As [`Self::rule`].
+    pub fn apply_to(&self, what: &mut Calibrate) -> Result<(), mitosis::matching::MatchError> {
+        what.candidates = self.candidates;
+        what.rule = self.rule()?;
+        what.crop = self.second().crop() as u32;
+        what.symmetries = self.calibrate.symmetries;
+        Ok(())
     }
 
     /// The matching rule.

@@ -6,6 +6,8 @@ use anyhow::{Context, Result};
 use mitosis::matching::Rule;
 use std::path::PathBuf;
 use train::data::Source;
+use train::preset::Preset as _;
+use training::chain::DetectorPreset;
 use training::folds::{Calibrate, calibrate};
 
 /// Choose the operating point over the left-out folds and report what it reaches
@@ -33,6 +35,12 @@ pub struct Args {
     /// Folder for the results
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
+    /// Candidates, rule, crops and symmetries of this preset of `train detector`, whatever the flags for them are
+    #[arg(long, value_name = "FILE")]
+    preset: Option<PathBuf>,
+    /// Change a key of the preset, e.g. candidates.threshold=0.3
+    #[arg(long, value_name = "KEY=VALUE", requires = "preset")]
+    set: Vec<String>,
     #[command(flatten)]
     candidates: CandidateArgs,
     /// Rule that the thresholds are chosen by; both are reported
@@ -61,7 +69,7 @@ pub fn run(args: Args) -> Result<()> {
         let (name, path) = c.split_once('=').context("--classifier: write NAME=FILE")?;
         Ok((name.to_string(), each(path)))
     };
-    let what = Calibrate {
+    let mut what = Calibrate {
         segmenters: each(&args.segmenter),
         classifiers: args.classifier.iter().map(named).collect::<Result<_>>()?,
         cache: args.cache,
@@ -72,7 +80,9 @@ pub fn run(args: Args) -> Result<()> {
         device,
         allow_seen: args.allow_seen,
     };
-    let report = calibrate(&source, &what, &args.out, &mut args.machine.reporter())?;
-    outln!("{}", report.markdown);
+    if let Some(file) = args.preset {
+        DetectorPreset::load(&file, &args.set)?.apply_to(&mut what)?;
+    }
+    outln!("{}", calibrate(&source, &what, &args.out, &mut args.machine.reporter())?.markdown);
     Ok(())
 }

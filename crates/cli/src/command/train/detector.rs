@@ -6,7 +6,7 @@ use infer::ModelPackage;
 use regions::Dataset;
 use std::path::PathBuf;
 use train::preset::Preset as _;
-use training::chain::{Chain, ChainOptions, DetectorPreset};
+use training::chain::{Chain, ChainOptions, DetectorPreset, ModelsOf};
 
 /// Train a detector on a regions dataset, from folds to a package that `detect --model` takes
 ///
@@ -30,6 +30,9 @@ pub struct Args {
     /// Starting weights of the second stage
     #[arg(long, value_name = "FILE")]
     finetune_init: Option<PathBuf>,
+    /// Folds, as `mithras corpus split` writes them, in place of those that the preset asks for
+    #[arg(long, value_name = "FILE")]
+    folds: Option<PathBuf>,
     /// Take the first stages and hard negatives of this finished run of `train detector` on the same folds,
     /// and train only the second stages
     #[arg(long, value_name = "RUN", conflicts_with = "init")]
@@ -43,26 +46,13 @@ pub struct Args {
     set: Vec<String>,
     /// Train the models of these folds alone (numbers from 0, or `final`), e.g. on several machines that
     /// share RUN. Without it, what is missing is trained, calibrated and packaged
-    #[arg(long, value_name = "FOLD", value_delimiter = ',', value_parser = fold)]
-    only: Option<Vec<Fold>>,
+    #[arg(long, value_name = "FOLD", value_delimiter = ',')]
+    only: Option<Vec<ModelsOf>>,
     /// Print the steps with sizes and an estimate of time, and stop
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
     machine: Machine,
-}
-
-/// Number of a fold; none for the final models.
-#[derive(Clone, Copy, Debug)]
-struct Fold(Option<usize>);
-
-fn fold(text: &str) -> Result<Fold, String> {
-    match text {
-        "final" => Ok(Fold(None)),
-        k => {
-            k.parse().map(|k| Fold(Some(k))).map_err(|_| "give a number from 0, or `final`".into())
-        }
-    }
 }
 
 pub fn run(args: Args) -> Result<()> {
@@ -81,6 +71,7 @@ pub fn run(args: Args) -> Result<()> {
         finetune_init: args.finetune_init,
         first_stage: args.first_stage,
         allow_partial: args.allow_partial,
+        folds: args.folds,
         device,
         only: args.only.map(|folds| folds.into_iter().map(|f| f.0).collect()),
     };

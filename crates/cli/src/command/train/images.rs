@@ -23,6 +23,7 @@ pub struct CandidateArgs {
 impl CandidateArgs {
     pub fn resolved(&self) -> Candidates {
         Candidates {
+            min_distance_px: None,
             threshold: self.threshold,
             opening_radius: self.opening_radius,
             min_area_px: self.min_area,

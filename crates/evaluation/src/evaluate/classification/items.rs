@@ -147,7 +147,7 @@ fn pick_truth(table: &Table, named: Option<&str>) -> Result<Option<usize>> {
         (0..table.len()).map(move |row| table.cell(row, column).map(bare).unwrap_or_default())
     };
     let classes: BTreeSet<String> = cells(column).collect();
-    let usual = TRUTH.iter().filter_map(|name| table.first_of(&[name]));
+    let usual = TRUTH.iter().filter_map(|name| table.first_column(&[name]));
     for other in usual.filter(|&other| named.is_none() && other != column) {
         let differs = cells(column).zip(cells(other)).position(|(a, b)| !b.is_empty() && a != b);
         let Some(row) =
@@ -303,9 +303,10 @@ fn true_classes(
         return (0..table.len()).map(|row| text(table, row, column)).collect();
     };
     let labels = Table::read(path, &[])?;
-    let column = pick_truth(&labels, named)?.or(labels.first_column(&["class"])).ok_or_else(|| {
-        content(path, Setting::Truth, format!("none of the columns {}", TRUTH.join(", ")))
-    })?;
+    let column =
+        pick_truth(&labels, named)?.or(labels.first_column(&["class"])).ok_or_else(|| {
+            content(path, Setting::Truth, format!("none of the columns {}", TRUTH.join(", ")))
+        })?;
     let ours = Keys::find(table, plan.key.as_deref())?;
     let stated = plan.key.as_deref().filter(|k| labels.first_column(&[k]).is_some());
     let theirs = Keys::find(&labels, stated)?;
