@@ -366,15 +366,11 @@ impl Lock {
 
 /// A file or folder that cannot be read, written or used: the one error of everything that names one.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum FileError {
     /// The operating system refused.
     #[error("{}: {source}", path.display())]
-    Io {
-        /// File or folder.
-        path: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// It holds something else than asked for.
     #[error("{}: {reason}", path.display())]
     Content {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// Why a JSON file cannot be read.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum JsonError {
     /// The file cannot be read.
     #[error(transparent)]
@@ -27,7 +28,6 @@ pub enum JsonError {
         path: PathBuf,
         /// The value of its `schema`, as JSON.
         found: String,
-        /// What is read.
         wanted: &'static str,
     },
 }

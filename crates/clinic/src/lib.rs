@@ -29,6 +29,7 @@ use std::path::{Path, PathBuf};
 
 /// Why no page can be written.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum ReportError {
     /// The run.
     #[error(transparent)]
@@ -36,7 +37,6 @@ pub enum ReportError {
     /// A page cannot be made.
     #[error("case {case}: {reason}")]
     Page {
-        /// The case.
         case: String,
         /// Why the PDF cannot be made.
         reason: pdf::PdfError,

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// Why a corpus, or a slide's part of it, is not built.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum ConstructError {
     /// A slide table that names none of the slides.
     #[error("no row of the table of slides names one of them: {join}")]
@@ -27,7 +28,6 @@ pub enum ConstructError {
     NoPreset {
         /// What was asked for.
         name: String,
-        /// The bundled ones.
         known: String,
     },
     /// The preset cannot be read or carried out.
@@ -49,7 +49,6 @@ pub enum ConstructError {
         "model `{name}`: {source}; set `candidates.threshold` in the preset to the rule's lowest limit or below"
     )]
     Unreachable {
-        /// The detector's package.
         name: String,
         /// What the rule cannot reach.
         source: mitosis::pseudo_label::Unreachable,
@@ -78,19 +77,11 @@ pub enum ConstructError {
         slide: String,
         /// Its cohort, as given.
         cohort: String,
-        /// The preset's.
         known: String,
     },
     /// A list of what is kept out holds something else.
     #[error("{}, line {number}: `{line}` is not `cohort|patient|slide,NAME`", Shown(path))]
-    Line {
-        /// The list.
-        path: PathBuf,
-        /// From 1.
-        number: u64,
-        /// Its cells.
-        line: String,
-    },
+    Line { path: PathBuf, number: u64, line: String },
     /// The corpus of the folder has slides that are not given now.
     #[error(
         "{}: its corpus has crops of {slides}, not among the slides now, and they would be lost; name these slides, \
@@ -108,32 +99,17 @@ pub enum ConstructError {
         "{}: the filter takes crops of {takes} px, the preset's sub-patches have {has} px",
         Shown(package)
     )]
-    FilterSize {
-        /// The filter's package.
-        package: PathBuf,
-        /// Its crops, px.
-        takes: usize,
-        /// The sub-patches, px.
-        has: u32,
-    },
+    FilterSize { package: PathBuf, takes: usize, has: u32 },
     /// The tumour filter is made for another resolution than the preset's sub-patches.
     #[error(
         "{}: the filter is made for {made} um/px, the preset's sub-patches are at {used} um/px; convert it with the \
          um/px it is to be used at, or change `tiles.mpp` and `tiles.sub` in the preset",
         Shown(package)
     )]
-    FilterMpp {
-        /// The filter's package.
-        package: PathBuf,
-        /// Its card's, um/px.
-        made: f64,
-        /// The preset's, um/px.
-        used: f64,
-    },
+    FilterMpp { package: PathBuf, made: f64, used: f64 },
     /// A kind of preset takes another number of tumour filters.
     #[error("a preset of kind `{kind}` takes {takes} of the tumour filters")]
     Filters {
-        /// The kind.
         kind: String,
         /// How many it takes.
         takes: &'static str,
@@ -147,11 +123,9 @@ pub enum ConstructError {
     /// The filter knows no such class.
     #[error("{}: no class `{class}` among {known}", Shown(package))]
     FilterClass {
-        /// The filter's package.
         package: PathBuf,
         /// What should be tumour.
         class: String,
-        /// Its classes.
         known: String,
     },
     /// A crop cannot be encoded.

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 /// Errors of reading, writing and checking a corpus.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum CorpusError {
     /// The operating system refused.
     #[error("{path}: {reason}")]
     Io {
-        /// File or folder.
         path: PathBuf,
         /// Its reason (no `source`: the message contains it).
         reason: std::io::Error,
@@ -22,7 +22,6 @@ pub enum CorpusError {
         "{path}: not a readable shard ({reason}); restore it from a copy or rebuild the corpus"
     )]
     Shard {
-        /// The shard.
         path: PathBuf,
         /// The Parquet reader's reason.
         reason: String,
@@ -30,21 +29,14 @@ pub enum CorpusError {
     /// A shard is Parquet but not of this schema.
     #[error("{path}: column `{column}` {reason}; written by another tool or schema version")]
     Schema {
-        /// The shard.
         path: PathBuf,
-        /// The column.
         column: String,
         /// What is wrong with it.
         reason: String,
     },
     /// The manifest cannot be read.
     #[error("{path}: {reason}")]
-    Manifest {
-        /// The manifest.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
+    Manifest { path: PathBuf, reason: String },
     /// Checksum, count or digest differ from the manifest.
     #[error(
         "{path}: {what} is {found}, but {expected} in the manifest; the file changed after it was written"
@@ -52,11 +44,8 @@ pub enum CorpusError {
     Mismatch {
         /// Path of the shard or manifest.
         path: PathBuf,
-        /// Which figure.
         what: &'static str,
-        /// As read.
         found: String,
-        /// As recorded.
         expected: String,
     },
     /// Another process writes this corpus or review.
@@ -70,7 +59,6 @@ pub enum CorpusError {
     Crop {
         /// Its path in the corpus.
         crop: String,
-        /// Why not.
         reason: String,
     },
     /// A sample that the corpus cannot fill.
@@ -88,7 +76,6 @@ pub enum CorpusError {
          about; it takes {least} px, as cut from its slide"
     )]
     SmallPicture {
-        /// The crop.
         crop: String,
         /// Its shorter side, px.
         side: usize,

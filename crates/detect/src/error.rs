@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 /// Why a slide has no result.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum DetectError {
     /// The recipe or the job cannot be carried out.
     #[error("cannot detect: {0}")]
@@ -16,7 +17,6 @@ pub enum DetectError {
     /// The model failed.
     #[error("{stage}: {source}")]
     Model {
-        /// `segment` or `classify`.
         stage: &'static str,
         /// The engine's own word.
         source: PortError,
@@ -24,7 +24,6 @@ pub enum DetectError {
     /// The model answered with something that is not an answer.
     #[error("{stage}: the model gave {reason}")]
     Answer {
-        /// `segment` or `classify`.
         stage: &'static str,
         /// What it gave, and what was expected.
         reason: String,
@@ -36,11 +35,9 @@ pub enum DetectError {
          count without that area is wanted"
     )]
     Unread {
-        /// Unread so far.
         unread: usize,
         /// All windows of the plan.
         planned: usize,
-        /// `max_unread_share`.
         allowed: f64,
         /// Reason given for the first of them.
         first: String,
@@ -59,12 +56,7 @@ pub enum DetectError {
     Store(#[from] StoreError),
     /// A stage panicked: a bug, reported instead of a hang.
     #[error("the {stage} stage stopped: {message}")]
-    Panicked {
-        /// The stage.
-        stage: &'static str,
-        /// The panic's message.
-        message: String,
-    },
+    Panicked { stage: &'static str, message: String },
     /// The [`CancelToken`](crate::CancelToken) was set.
     #[error("cancelled")]
     Cancelled,

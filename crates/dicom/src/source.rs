@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 
 /// Why an image is not found.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum SourceError {
     /// The file or folder cannot be read.
     #[error("{}: {reason}", .path.display())]
     Read {
         /// The file or folder.
         path: PathBuf,
-        /// The reader's words.
         reason: String,
     },
     /// No image of this size is there.
@@ -23,9 +23,7 @@ pub enum SourceError {
     None {
         /// The file or folder.
         path: PathBuf,
-        /// Wanted width, px.
         width: u64,
-        /// Wanted height, px.
         height: u64,
         /// Sizes of the slide images that are there.
         others: Vec<(u64, u64)>,
@@ -42,9 +40,7 @@ pub enum SourceError {
         first: PathBuf,
         /// A file of another one.
         second: PathBuf,
-        /// Wanted width, px.
         width: u64,
-        /// Wanted height, px.
         height: u64,
     },
     /// A field that the standard requires is missing.

@@ -72,6 +72,7 @@ impl Spec {
 
 /// Why a slide cannot be drawn.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum SpecError {
     /// A side too short or too long.
     #[error(
@@ -85,18 +86,12 @@ pub enum SpecError {
         "only {placed} of {wanted} figures and mimickers fit on the tissue: \
          draw fewer, or a larger slide"
     )]
-    Crowded {
-        /// Asked for.
-        wanted: usize,
-        /// Found room for.
-        placed: usize,
-    },
+    Crowded { wanted: usize, placed: usize },
     /// The slide has no room for so much tissue.
     #[error(
         "only {placed:.2} of {wanted:.2} mm2 of tissue fit on the slide: draw less, or a larger slide"
     )]
     NoRoom {
-        /// Asked for, mm2.
         wanted: f64,
         /// Found room for, mm2.
         placed: f64,

@@ -8,13 +8,13 @@ pub type Result<T> = std::result::Result<T, EncoderError>;
 
 /// Errors with the file or name they belong to and what to do.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum EncoderError {
     /// A file could not be read or written.
     #[error("{path}: {source}")]
     Io {
         /// Path of the file.
         path: PathBuf,
-        /// The cause.
         source: std::io::Error,
     },
     /// A file holds something else than asked for.
@@ -22,9 +22,7 @@ pub enum EncoderError {
     File {
         /// Path of the file.
         path: PathBuf,
-        /// What is wrong.
         reason: String,
-        /// What to do.
         remedy: String,
     },
     /// Weights of others that are not the model's.
@@ -32,9 +30,7 @@ pub enum EncoderError {
     Weights {
         /// Path of the file.
         path: PathBuf,
-        /// What is wrong.
         reason: String,
-        /// Tensor by tensor.
         problems: Vec<String>,
         /// Whether a part could be taken.
         fits_in_part: bool,
@@ -49,7 +45,6 @@ pub enum EncoderError {
         }
     )]
     TooLarge {
-        /// The encoder.
         name: String,
         /// What its weights take.
         bytes: u64,
@@ -63,7 +58,6 @@ pub enum EncoderError {
     /// A setting that has no meaning.
     #[error("`{key}`: {reason}")]
     Config {
-        /// Preset key.
         key: String,
         /// Why it cannot be.
         reason: String,

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Why a file becomes no package.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum ImportError {
     /// It cannot be read.
     #[error("cannot read {}: {source}", path.display())]
@@ -36,7 +37,6 @@ pub enum ImportError {
     Points {
         /// Path of the ONNX file.
         path: PathBuf,
-        /// Why.
         reason: String,
     },
     /// The package cannot be written, or not be read again.

@@ -33,13 +33,13 @@ const AIMS: [(&str, f64); 3] = [("balanced", 1.0), ("sensitive", 2.0), ("specifi
 
 /// Why a package is not calibrated.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum CalibrateError {
     /// No second stage, or no operating point.
     #[error("{package}: it has no {part}, and both stages with a point are calibrated together")]
     Part {
         /// Name of the package.
         package: String,
-        /// What it lacks.
         part: &'static str,
     },
     /// A slide that was detected with one stage.

@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 
 /// Why two packages cannot be combined.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum CombineError {
     /// A package lacks the stage.
     #[error("{}: its package has no {part}", path.display())]
     Part {
         /// Folder of the package.
         path: PathBuf,
-        /// What it lacks.
         part: &'static str,
     },
     /// A screen that is not shown what the second stage is shown, or does not answer as it does.

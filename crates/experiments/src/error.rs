@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 /// Why a data set, an experiment or a run folder cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum ExperimentError {
     /// A file of this program that does not follow its form.
     #[error("{file}: {reason}")]
     Form {
         /// Name of the built-in TOML file.
         file: String,
-        /// What is wrong.
         reason: String,
     },
     /// A name that is not known.
@@ -20,7 +20,6 @@ pub enum ExperimentError {
         what: &'static str,
         /// As it was typed.
         name: String,
-        /// What there is.
         known: String,
     },
     /// A file or folder that cannot be read.
@@ -28,7 +27,6 @@ pub enum ExperimentError {
     Path {
         /// The file or folder.
         path: PathBuf,
-        /// Why.
         reason: String,
     },
     /// A file that cannot be written.

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// Why features or a package were not made.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum FeatureError {
     /// The file is to be of no known form.
     #[error("{}: write to FILE.parquet, or slide tiles to FILE.h5", Shown(.0))]
@@ -35,7 +36,6 @@ pub enum FeatureError {
         Shown(path)
     )]
     Mixed {
-        /// Folder of features.
         path: PathBuf,
         /// Name of the slide.
         slide: String,
@@ -47,7 +47,6 @@ pub enum FeatureError {
     /// Features of other settings are in the file.
     #[error("{}: holds features that were made with other settings: {differs}", Shown(path))]
     Stored {
-        /// The file.
         path: PathBuf,
         /// The first setting that differs, with both values.
         differs: String,
@@ -82,7 +81,6 @@ pub enum FeatureError {
     Head {
         /// Path of the file.
         path: PathBuf,
-        /// What is wrong.
         reason: String,
     },
     /// A file that describes classes.

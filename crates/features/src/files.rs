@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// Why a folder gave no images.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum FilesError {
     /// A folder without images.
     #[error("{}: no image in this folder", .0.display())]
@@ -20,12 +21,7 @@ pub enum FilesError {
         "{}: images of the format {format} are not read; save it as PNG, TIFF or JPEG",
         Shown(path)
     )]
-    Format {
-        /// The image.
-        path: PathBuf,
-        /// Its format.
-        format: &'static str,
-    },
+    Format { path: PathBuf, format: &'static str },
     /// A folder cannot be listed.
     #[error("{}: {source}", path.display())]
     Io {

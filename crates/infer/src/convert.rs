@@ -66,6 +66,7 @@ pub struct Draft {
 
 /// Why a file becomes no package.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum ConvertError {
     /// It is not an encoder of this shape.
     #[error("it cannot be used: {0}")]
@@ -91,11 +92,8 @@ pub enum ConvertError {
          {allowed} of it is allowed"
     )]
     Disagree {
-        /// One engine.
         engine: String,
-        /// The other.
         other: String,
-        /// By how much.
         difference: f32,
         /// Largest magnitude of a feature.
         largest: f32,
@@ -107,11 +105,8 @@ pub enum ConvertError {
         "{engine} is off by {difference} from {other} in a probability where {allowed} is allowed"
     )]
     Probability {
-        /// One engine.
         engine: String,
-        /// The other.
         other: String,
-        /// By how much.
         difference: f32,
         /// How much may be.
         allowed: f32,
@@ -121,10 +116,7 @@ pub enum ConvertError {
         "an image's features change by {difference} with the image next to it; export the network in \
          its evaluation mode"
     )]
-    Neighbours {
-        /// By how much.
-        difference: f32,
-    },
+    Neighbours { difference: f32 },
     /// Two images have the same features.
     #[error("two different images have the same features; the weights are not an encoder's")]
     Constant,

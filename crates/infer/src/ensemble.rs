@@ -7,6 +7,7 @@ use base::digest::sha256;
 
 /// Why classifiers are not one.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum EnsembleError {
     /// No classifier in a package.
     #[error("{0}: its package has no classifier")]
@@ -16,9 +17,7 @@ pub enum EnsembleError {
         "{first} and {other} differ in their {what}; a mean needs classifiers that are fed and answer alike"
     )]
     Differ {
-        /// A package.
         first: String,
-        /// Another.
         other: String,
         /// Key of the card.
         what: &'static str,

@@ -75,21 +75,16 @@ impl std::fmt::Debug for ModelPackage {
 
 /// Why a package cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum PackageError {
     /// A file cannot be read.
     #[error("cannot read {path}: {source}", path = path.display())]
-    Read {
-        /// File.
-        path: PathBuf,
-        /// Reason.
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// The card is wrong.
     #[error("{origin}: {source}")]
     Card {
         /// Card file or `bundled:<name>`.
         origin: String,
-        /// Reason.
         source: CardError,
     },
     /// A network is not the one that its card describes.
@@ -97,16 +92,7 @@ pub enum PackageError {
         "{origin}: SHA-256 of `{file}` is {actual}, its card states {expected}; \
          the file is damaged or belongs to another card"
     )]
-    Digest {
-        /// Package.
-        origin: String,
-        /// File name.
-        file: String,
-        /// The card's.
-        expected: String,
-        /// The file's.
-        actual: String,
-    },
+    Digest { origin: String, file: String, expected: String, actual: String },
     /// Neither a folder with a card nor a bundled name.
     #[error(
         "no model `{name}`: this build bundles {known}, and no folder of that name holds a \
@@ -115,7 +101,6 @@ pub enum PackageError {
     Unknown {
         /// What was asked for.
         name: String,
-        /// What there is.
         known: String,
     },
     /// The card was built in, its weights were not.
@@ -124,12 +109,7 @@ pub enum PackageError {
          give a complete package folder, rebuild with the file in models/{name}/, or, of a Python wheel, \
          install it again"
     )]
-    NoWeights {
-        /// Package name.
-        name: String,
-        /// Missing file.
-        file: String,
-    },
+    NoWeights { name: String, file: String },
 }
 
 impl ModelPackage {

@@ -36,13 +36,12 @@ pub enum PlanError {
 
 /// Why a run was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum RunError {
     /// A buffer whose length is not a whole number of images.
     #[error("{what} holds {found} values, expected {expected}")]
     Length {
-        /// `input` or `output`.
         what: &'static str,
-        /// Values it has.
         found: usize,
         /// Values it should have.
         expected: usize,

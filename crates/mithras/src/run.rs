@@ -32,6 +32,7 @@ pub struct FinishedRun {
 
 /// Why a run did not start, or left no tables.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum RunPlanError {
     /// It may not start.
     #[error("{0}")]
@@ -42,7 +43,6 @@ pub enum RunPlanError {
     /// The slides are done, and their tables not.
     #[error("the slides are done, but not the files over the run in {}: {source}", Shown(out))]
     Tables {
-        /// Folder of results.
         out: PathBuf,
         /// Why they cannot be made.
         source: ReportError,

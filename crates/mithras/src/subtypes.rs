@@ -62,6 +62,7 @@ impl SubtypeCounts {
 
 /// Why subtypes cannot be classified.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum SubtypeError {
     /// A package is not there or damaged.
     #[error(transparent)]
@@ -74,7 +75,6 @@ pub enum SubtypeError {
     Classes {
         /// Name of the package.
         name: String,
-        /// Its classes.
         have: Vec<String>,
     },
     /// The network stopped.

@@ -95,41 +95,24 @@ pub fn likeliest<P: PartialOrd>(p: &[P]) -> usize {
 
 /// What an engine reports when it cannot answer.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum PortError {
     /// The engine failed; the text is its own.
     #[error("{engine}: {message}")]
     Engine {
         /// Engine name, e.g. `rten`.
         engine: String,
-        /// Its message.
         message: String,
     },
     /// A tile has a size the model cannot take.
     #[error("the model takes {expected} px tiles, got {width}x{height}")]
-    TileSize {
-        /// What it takes.
-        expected: String,
-        /// Got.
-        width: usize,
-        /// Got.
-        height: usize,
-    },
+    TileSize { expected: String, width: usize, height: usize },
     /// NaN or infinity among features: a broken model, never a result.
     #[error("{engine}: the model returned {value} among its features")]
-    NotFinite {
-        /// Engine name.
-        engine: String,
-        /// The value.
-        value: f32,
-    },
+    NotFinite { engine: String, value: f32 },
     /// NaN or out-of-range output: a broken model, never a result.
     #[error("{engine}: the model returned {value}, not a probability")]
-    NotAProbability {
-        /// Engine name.
-        engine: String,
-        /// The value.
-        value: f32,
-    },
+    NotAProbability { engine: String, value: f32 },
 }
 
 /// First stage: 8-bit windows at the model's um/px in, one probability map each out.

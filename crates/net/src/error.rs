@@ -10,18 +10,14 @@ pub type Result<T> = std::result::Result<T, NetError>;
 
 /// Errors with the file or name they belong to and what to do.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum NetError {
     /// libtorch refused.
     #[error("libtorch: {0}")]
     Torch(#[from] tch::TchError),
     /// The C++ shim over libtorch refused.
     #[error("libtorch ({call}): {reason}")]
-    Shim {
-        /// What was called.
-        call: &'static str,
-        /// libtorch's own words.
-        reason: String,
-    },
+    Shim { call: &'static str, reason: String },
     /// Another rank of a distributed run went away, or does not answer.
     #[error("the ranks are not whole any more: {reason}")]
     Ranks {
@@ -33,12 +29,7 @@ pub enum NetError {
     Encoder(#[from] EncoderError),
     /// A device was asked for that is not there.
     #[error("device `{asked}`: {reason}")]
-    Device {
-        /// As asked.
-        asked: String,
-        /// Why not.
-        reason: String,
-    },
+    Device { asked: String, reason: String },
 }
 
 impl Remedied for NetError {

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 /// Why an analysis failed.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 #[non_exhaustive]
 pub enum Error {
     /// A table.
@@ -35,7 +36,6 @@ pub enum Error {
     ParquetColumn {
         /// Path of the table.
         path: PathBuf,
-        /// The column.
         column: String,
     },
     /// A Parquet table in a compression that is not built in.
@@ -46,7 +46,6 @@ pub enum Error {
     ParquetCodec {
         /// Path of the table.
         path: PathBuf,
-        /// The compression.
         codec: String,
     },
     /// A cell.
@@ -74,7 +73,6 @@ pub enum Error {
     Plan {
         /// What it is about.
         setting: Setting,
-        /// Why.
         reason: String,
     },
     /// The data give no estimate.
@@ -82,7 +80,6 @@ pub enum Error {
     Estimate {
         /// Path of the table.
         path: PathBuf,
-        /// Why.
         source: SurvivalError,
     },
     /// A figure of the analysis does not exist.
@@ -96,7 +93,6 @@ pub enum Error {
     Scheme {
         /// Its name or file.
         name: String,
-        /// Line and reason.
         source: toml::de::Error,
     },
     /// A picture.

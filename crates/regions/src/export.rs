@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// Why a dataset cannot be written so.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum ExportError {
     /// The dataset.
     #[error(transparent)]
@@ -24,7 +25,6 @@ pub enum ExportError {
     Image {
         /// Path of the PNG.
         path: PathBuf,
-        /// Why.
         reason: String,
     },
     /// Sizes that make no sense.

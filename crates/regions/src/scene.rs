@@ -6,11 +6,11 @@ use mitosis::RgbTile;
 
 /// Errors of reading training images and labels.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum CropError {
     /// A file or folder could not be read.
     #[error("{path}: {reason}")]
     Read {
-        /// File or folder.
         path: PathBuf,
         /// Why, and what to do.
         reason: String,

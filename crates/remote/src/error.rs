@@ -5,35 +5,23 @@ use base::remedy::{Remedied, Remedy};
 
 /// Why an object cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum RemoteError {
     /// Not a valid address.
     #[error(transparent)]
     Address(#[from] AddressError),
     /// 404, or a server's word for it.
     #[error("the server has no such object (404{}); check the address", in_brackets(code))]
-    NotFound {
-        /// S3's word.
-        code: String,
-    },
+    NotFound { code: String },
     /// 401 or 403.
     #[error("the server refuses access ({status}{}); {remedy}", in_brackets(code))]
-    Denied {
-        /// HTTP status.
-        status: u16,
-        /// S3's word.
-        code: String,
-        /// What to do.
-        remedy: &'static str,
-    },
+    Denied { status: u16, code: String, remedy: &'static str },
     /// The whole file was sent where a part was asked for.
     #[error(
         "the server does not send parts of files (no answer to Range, status {status}); download the \
          slide first"
     )]
-    NoRanges {
-        /// HTTP status.
-        status: u16,
-    },
+    NoRanges { status: u16 },
     /// The answer is packed, so that places in it are not those of the file.
     #[error(
         "the server sends the file packed ({encoding}), although it was asked for it as it is; download the \
@@ -53,18 +41,12 @@ pub enum RemoteError {
     },
     /// Any other answer.
     #[error("the server answered {status}{}", in_brackets(code))]
-    Status {
-        /// HTTP status.
-        status: u16,
-        /// S3's word.
-        code: String,
-    },
+    Status { status: u16, code: String },
     /// No answer, or not a whole one, after several attempts.
     #[error("no whole answer in {attempts} attempts: {reason}")]
     Unreachable {
         /// How often it was tried.
         attempts: u32,
-        /// The last reason.
         reason: String,
     },
     /// Credentials are named but cannot be used.
@@ -73,9 +55,7 @@ pub enum RemoteError {
     /// A read beyond its end.
     #[error("{wanted} bytes at {offset} are beyond the end ({len} bytes)")]
     Beyond {
-        /// From here.
         offset: u64,
-        /// So many.
         wanted: u64,
         /// Bytes of the object.
         len: u64,

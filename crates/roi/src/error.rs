@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 /// Why regions cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum RegionError {
     /// A file or folder cannot be read.
     #[error("{}: cannot be read: {source}", Shown(path))]
@@ -58,7 +59,6 @@ pub enum RegionError {
     /// A class that no file has.
     #[error("no region of class `{class}`; the classes are: {}", known.join(", "))]
     Class {
-        /// As asked for.
         class: String,
         /// Those that there are.
         known: Vec<String>,
@@ -70,7 +70,6 @@ pub enum RegionError {
         path: PathBuf,
         /// Name of the slide.
         slide: String,
-        /// Why.
         reason: String,
     },
     /// The regions are of another slide.

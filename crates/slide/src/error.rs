@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 /// An error about one slide.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum SlideError {
     /// The operating system refused: missing file, no permission, read error.
     #[error("{}: cannot be read: {source}", Shown(path))]
     Io {
         /// Path or address of the slide.
         path: PathBuf,
-        /// The system's reason.
         #[source]
         source: io::Error,
     },
@@ -23,16 +23,12 @@ pub enum SlideError {
     Remote {
         /// Its address, without a query.
         path: PathBuf,
-        /// Why.
         #[source]
         source: remote::RemoteError,
     },
     /// A folder, pipe or device where a file was expected.
     #[error("{}: is not a file; name the slide file itself", Shown(path))]
-    NotAFile {
-        /// The path.
-        path: PathBuf,
-    },
+    NotAFile { path: PathBuf },
     /// A file of zero bytes.
     #[error("{}: the file is empty (0 bytes); copy it again from its source", Shown(path))]
     Empty {
@@ -44,9 +40,7 @@ pub enum SlideError {
     Unsupported {
         /// Path or address of the slide.
         path: PathBuf,
-        /// What was found.
         reason: String,
-        /// What to do.
         remedy: String,
     },
     /// The structure of the file contradicts itself.
@@ -57,7 +51,6 @@ pub enum SlideError {
     Malformed {
         /// Path or address of the slide.
         path: PathBuf,
-        /// What is wrong.
         reason: String,
     },
     /// No field states micrometres per pixel.
@@ -91,7 +84,6 @@ pub enum SlideError {
         Shown(path)
     )]
     ContradictingSize {
-        /// The slide.
         path: PathBuf,
         /// What one field states.
         stated: String,
@@ -103,7 +95,6 @@ pub enum SlideError {
     ImplausibleResolution {
         /// Path or address of the slide.
         path: PathBuf,
-        /// Field and value.
         found: String,
     },
     /// One tile cannot be decoded. The rest of the slide stays readable.
@@ -114,13 +105,9 @@ pub enum SlideError {
     Tile {
         /// Path or address of the slide.
         path: PathBuf,
-        /// Pyramid level.
         level: usize,
-        /// Tile column.
         column: u64,
-        /// Tile row.
         row: u64,
-        /// The decoder's reason.
         reason: String,
     },
     /// An associated image cannot be decoded.
@@ -128,9 +115,7 @@ pub enum SlideError {
     Associated {
         /// Path or address of the slide.
         path: PathBuf,
-        /// Its name.
         name: String,
-        /// Why.
         reason: String,
     },
     /// A request or an image needs more memory than allowed.
@@ -138,11 +123,8 @@ pub enum SlideError {
     TooLarge {
         /// Path or address of the slide.
         path: PathBuf,
-        /// What.
         what: String,
-        /// Bytes needed.
         bytes: u128,
-        /// Bytes allowed.
         limit: u64,
     },
     /// The file asks for more than a limit of [`Limits`](crate::Limits) allows.
@@ -160,7 +142,6 @@ pub enum SlideError {
         what: String,
         /// What is needed, in the unit of the limit.
         needed: u128,
-        /// What is allowed.
         allowed: u64,
     },
     /// A level that the slide has not.
@@ -168,9 +149,7 @@ pub enum SlideError {
     NoSuchLevel {
         /// Path or address of the slide.
         path: PathBuf,
-        /// Asked for.
         level: usize,
-        /// Number of levels.
         levels: usize,
     },
 }

@@ -52,18 +52,14 @@ static FOR_ALL: OnceLock<Limits> = OnceLock::new();
 
 /// Why a limit cannot be set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum LimitError {
     /// Not `NAME=VALUE`.
     #[error("`{0}` is not NAME=VALUE")]
     Form(String),
     /// No number.
     #[error("limit `{name}`: `{value}` is not a number above 0")]
-    Number {
-        /// The limit.
-        name: String,
-        /// What was given.
-        value: String,
-    },
+    Number { name: String, value: String },
     /// The limit is unknown.
     #[error("no limit `{0}`; there are {names}", names = names())]
     Unknown(String),

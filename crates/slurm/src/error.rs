@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 /// Why a job was not submitted, or not watched to its end.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum SlurmError {
     /// The list cannot be used.
     #[error(transparent)]
@@ -41,19 +42,13 @@ pub enum SlurmError {
          {source}"
     )]
     Program {
-        /// Its name.
         program: &'static str,
         /// Error of the operating system.
         source: std::io::Error,
     },
     /// Slurm refused.
     #[error("{program} refused: {}", plain_lines(reason))]
-    Refused {
-        /// The program.
-        program: &'static str,
-        /// Its message.
-        reason: String,
-    },
+    Refused { program: &'static str, reason: String },
     /// No task did any slide.
     #[error("no slide was done; the first task that refused: {}", plain_lines(first))]
     Tasks {
@@ -65,10 +60,7 @@ pub enum SlurmError {
         "no longer watched; job {job} continues: `scancel {job}` ends it, and the same command watches \
          it again"
     )]
-    Stopped {
-        /// Its number.
-        job: String,
-    },
+    Stopped { job: String },
     /// The tables cannot be made.
     #[error("{0}")]
     Gather(#[source] ReportError),

@@ -4,12 +4,12 @@ use thiserror::Error;
 
 /// Why a metric or an interval could not be computed.
 #[derive(Debug, Clone, PartialEq, Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 #[non_exhaustive]
 pub enum StatsError {
     /// Two columns that describe the same items differ in length.
     #[error("{what}: {left} items against {right}; give one value per item in both")]
     Length {
-        /// Which columns.
         what: &'static str,
         /// Items in the first.
         left: usize,
@@ -18,50 +18,26 @@ pub enum StatsError {
     },
     /// Nothing was given.
     #[error("{what}: no items; at least one is needed")]
-    Empty {
-        /// Which input.
-        what: &'static str,
-    },
+    Empty { what: &'static str },
     /// A label outside `0..classes`.
     #[error(
         "item {index}: class {label} is outside 0..{classes}; map labels to class indices first"
     )]
     Label {
-        /// Zero-based item.
         index: usize,
-        /// The label.
         label: usize,
         /// How many classes there are.
         classes: usize,
     },
     /// A number that is not finite.
     #[error("{what}, item {index}: {value} is not a finite number")]
-    NotFinite {
-        /// Which input.
-        what: &'static str,
-        /// Zero-based item.
-        index: usize,
-        /// The value.
-        value: f64,
-    },
+    NotFinite { what: &'static str, index: usize, value: f64 },
     /// A parameter outside its range.
     #[error("{what} = {value} is outside {range}")]
-    Range {
-        /// Which parameter.
-        what: &'static str,
-        /// The value.
-        value: f64,
-        /// What is allowed.
-        range: &'static str,
-    },
+    Range { what: &'static str, value: f64, range: &'static str },
     /// More successes than trials.
     #[error("{successes} successes of {trials} trials; successes cannot exceed trials")]
-    Successes {
-        /// Successes.
-        successes: u64,
-        /// Trials.
-        trials: u64,
-    },
+    Successes { successes: u64, trials: u64 },
 }
 
 pub(crate) fn same_length(what: &'static str, left: usize, right: usize) -> Result<(), StatsError> {

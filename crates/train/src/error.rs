@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 /// Errors of presets, run directories and loops.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum TrainError {
     /// A preset is malformed.
     #[error("{path}: {reason}")]
     Preset {
         /// The preset, or `--set`.
         path: PathBuf,
-        /// Key and reason.
         reason: String,
     },
     /// A file of the run directory.
@@ -34,7 +34,6 @@ pub enum TrainError {
          then resume from the last state"
     )]
     NotFinite {
-        /// Where.
         step: usize,
         /// The loss or gradient norm.
         value: f64,

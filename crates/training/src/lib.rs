@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 
 /// Why a detector could not be trained, calibrated or packaged.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum TrainingError {
     /// A file or folder.
     #[error(transparent)]
@@ -38,13 +39,11 @@ pub enum TrainingError {
     OtherRun {
         /// Folder of the run.
         path: PathBuf,
-        /// The step.
         step: String,
     },
     /// A chain whose first stage cannot be taken.
     #[error("{}: its first stage cannot be taken: {why}", path.display())]
     FirstStage {
-        /// The chain.
         path: PathBuf,
         /// What does not fit.
         why: String,
@@ -64,11 +63,9 @@ pub enum TrainingError {
         "the exported {network} differs from the trained one by {found:.4} (at most {allowed} is allowed)"
     )]
     Parity {
-        /// `segmenter` or `classifier`.
         network: &'static str,
         /// Largest difference of a probability.
         found: f32,
-        /// Largest allowed.
         allowed: f32,
     },
     /// A test part is for one scoring, at the end: a choice made on test scores leaves none.
@@ -86,7 +83,6 @@ pub enum TrainingError {
         path.display()
     )]
     Seen {
-        /// The weights.
         path: PathBuf,
         /// Name of the fold.
         fold: String,
@@ -114,10 +110,7 @@ pub enum TrainingError {
         "{}: does not list the slides it was trained on (made by an older version); train it again, or allow it",
         path.display()
     )]
-    Unlisted {
-        /// The weights.
-        path: PathBuf,
-    },
+    Unlisted { path: PathBuf },
     /// Figures of a table of predictions.
     #[error(transparent)]
     Figures(#[from] evaluation::evaluate::classification::ClassificationError),

@@ -31,6 +31,7 @@ pub const MOST_COLUMNS: usize = 100_000;
 
 /// Why a table cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum TableError {
     /// The file cannot be read.
     #[error(transparent)]
@@ -52,7 +53,6 @@ pub enum TableError {
         path: PathBuf,
         /// Line in the file, from 1, where there are too many.
         line: u64,
-        /// The limit.
         most: usize,
         /// Of what: cells or columns.
         of: &'static str,
@@ -104,7 +104,6 @@ pub enum TableError {
         cells: usize,
         /// What the others are compared with: the header, or the first row without one.
         first: &'static str,
-        /// Its columns.
         columns: usize,
     },
     /// Columns that are not there.
@@ -116,7 +115,6 @@ pub enum TableError {
         wanted: String,
         /// " (did you mean ...?)", or nothing.
         near: String,
-        /// The columns.
         found: Vec<String>,
     },
     /// A name that two columns have.
@@ -124,7 +122,6 @@ pub enum TableError {
     Twice {
         /// Path of the table.
         path: PathBuf,
-        /// The name.
         name: String,
     },
     /// A cell.

@@ -11,15 +11,11 @@ use std::path::PathBuf;
 
 /// Why a job of a challenge gives nothing.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum ChallengeError {
     /// The platform's list of inputs cannot be used.
     #[error("{}: {reason}", Shown(path))]
-    Inputs {
-        /// The list.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
+    Inputs { path: PathBuf, reason: String },
     /// Not one image where one should be.
     #[error(
         "{}: {found} images (.tif, .tiff); one is expected, as the platform gives it",
@@ -28,7 +24,6 @@ pub enum ChallengeError {
     Images {
         /// Folder of the images.
         path: PathBuf,
-        /// How many.
         found: usize,
     },
     /// A folder cannot be read.
@@ -61,19 +56,11 @@ pub enum ChallengeError {
     Model {
         /// Name of the package.
         name: String,
-        /// What it has.
         reason: String,
     },
     /// A page of the stack is not a crop.
     #[error("{}: page {page}: {reason}", Shown(path))]
-    Page {
-        /// The stack.
-        path: PathBuf,
-        /// From 1.
-        page: usize,
-        /// What is wrong.
-        reason: String,
-    },
+    Page { path: PathBuf, page: usize, reason: String },
     /// The package cannot be opened.
     #[error("{0}")]
     Package(#[from] PackageError),

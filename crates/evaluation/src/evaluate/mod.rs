@@ -31,13 +31,13 @@ use std::path::{Path, PathBuf};
 
 /// Why nothing was evaluated.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum EvaluateError {
     /// The truth is not as documented.
     #[error("{}: {reason}", Shown(path))]
     Truth {
         /// Path of the table of known figures.
         path: PathBuf,
-        /// Row and reason.
         reason: String,
     },
     /// A label that is not known.
@@ -45,7 +45,6 @@ pub enum EvaluateError {
     Word {
         /// File, column, row and line.
         place: String,
-        /// The word.
         reason: String,
     },
     /// The truth or the predictions are not a table as documented.
@@ -63,11 +62,8 @@ pub enum EvaluateError {
     Missing {
         /// The folder of predictions.
         dir: PathBuf,
-        /// How many.
         count: usize,
-        /// Of how many.
         total: usize,
-        /// One of them.
         first: String,
         /// Both sides' names that have no partner, where the folder has slides.
         join: Option<Box<Unmatched>>,
@@ -87,9 +83,7 @@ pub enum EvaluateError {
     Outside {
         /// Name of the slide.
         slide: String,
-        /// Level-0 px.
         x: f64,
-        /// Level-0 px.
         y: f64,
         /// Its level-0 size, px.
         size: (u64, u64),
@@ -111,7 +105,6 @@ pub enum EvaluateError {
     Resolution {
         /// Name of the slide.
         slide: String,
-        /// What is wrong.
         source: mitosis::MppError,
     },
 }

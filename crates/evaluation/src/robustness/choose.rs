@@ -48,8 +48,8 @@ impl Aim {
 /// false ones per mm2, whatever it holds. So images that were cut around figures, which hold hundreds per mm2,
 /// are comparable with whole frames, and a score of 0.5 means even odds in tissue of that density.
 ///
-/// A scale that is `given`, that of another detector with the same second stage, stays as it is: so both can hold one file. Its
-/// calibration error is then that of the given scale.
+/// A scale that is `given`, that of another detector with the same second stage, stays as it is: so both can hold one
+/// file. Its calibration error is then that of the given scale.
 ///
 /// # Errors
 /// Folds under different perturbations, without figures, or too few candidates to fit a scale to.

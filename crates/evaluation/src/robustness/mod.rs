@@ -39,13 +39,13 @@ pub const SCHEMA: &str = "mithras.robustness/1";
 
 /// Why nothing was measured.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum RobustnessError {
     /// An image cannot be read.
     #[error("{}: {reason}", path.display())]
     Image {
         /// Path of the image.
         path: PathBuf,
-        /// Why.
         reason: String,
     },
     /// The pipeline failed on a changed image.
@@ -53,9 +53,7 @@ pub enum RobustnessError {
     Detect {
         /// Name of the image.
         image: String,
-        /// The change.
         perturbation: String,
-        /// What failed.
         source: detect::DetectError,
     },
     /// Matching.

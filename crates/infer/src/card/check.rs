@@ -7,30 +7,21 @@ pub const SCHEMA: u32 = 1;
 
 /// Why a text is not a model card.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum CardError {
     /// Not TOML of this schema: the parser's message names line, key and what was expected.
     #[error("not a model card: {0}")]
     Parse(String),
     /// Another schema.
     #[error("model card schema {found}, this build reads schema {SCHEMA}")]
-    Schema {
-        /// The card's.
-        found: u32,
-    },
+    Schema { found: u32 },
     /// A value out of its range.
     #[error("model card key `{key}`: {reason}")]
-    Value {
-        /// Dotted key.
-        key: String,
-        /// What is wrong.
-        reason: String,
-    },
+    Value { key: String, reason: String },
     /// A part that the job needs is not in the card.
     #[error("model `{name}` has no [{part}] in its card, which {job} needs")]
     Missing {
-        /// Package name.
         name: String,
-        /// Missing table.
         part: &'static str,
         /// What was asked for.
         job: &'static str,
@@ -40,7 +31,6 @@ pub enum CardError {
     NoPoint {
         /// Name of the package.
         name: String,
-        /// As asked.
         asked: String,
         /// The names it has.
         known: String,

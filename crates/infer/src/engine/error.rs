@@ -4,33 +4,20 @@ use base::remedy::{Remedied, Remedy};
 
 /// Why no engine runs.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum EngineError {
     /// A library that was asked for is not there or does not open.
     #[error("{what}: {reason}\n  remedy: {remedy}")]
-    Unavailable {
-        /// Engine or provider.
-        what: String,
-        /// What was tried.
-        reason: String,
-        /// What to do.
-        remedy: String,
-    },
+    Unavailable { what: String, reason: String, remedy: String },
     /// None of several runs.
     #[error("no engine runs: {reason}\n  remedy: {remedy}")]
-    None {
-        /// What each lacks.
-        reason: String,
-        /// What to do.
-        remedy: &'static str,
-    },
+    None { reason: String, remedy: &'static str },
     /// A network does not fit its card.
     #[error("{origin}, {network}: {reason}")]
     Model {
-        /// Package.
         origin: String,
         /// `segmenter`, `classifier`, `encoder` or `text tower`.
         network: &'static str,
-        /// What differs.
         reason: String,
     },
     /// The options contradict each other.

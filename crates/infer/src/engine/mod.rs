@@ -378,8 +378,8 @@ pub(crate) fn outputs(
     Err(last)
 }
 
-/// A stage whose network was loaded, and on trial run once on a grey tile: an engine that loads a network but cannot run
-/// it (a missing kernel, a provider without its device) must show before the work starts.
+/// A stage whose network was loaded, and on trial run once on a grey tile: an engine that loads a network but cannot
+/// run it (a missing kernel, a provider without its device) must show before the work starts.
 enum Stage {
     First(OnnxSegmenter),
     Second(Box<OnnxClassifier>),

@@ -142,6 +142,7 @@ impl Inputs {
 
 /// Why the inputs cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum InputError {
     /// Nothing matches.
     #[error("{0}: no such file, folder or pattern match")]
@@ -149,7 +150,6 @@ pub enum InputError {
     /// The pattern is wrong.
     #[error("{pattern}: {reason}")]
     Pattern {
-        /// The argument.
         pattern: String,
         /// What is wrong with it.
         reason: String,
@@ -160,7 +160,6 @@ pub enum InputError {
     /// A folder without slides.
     #[error("{}: no slide in this folder ({others} other files)", Shown(path))]
     NoSlides {
-        /// Folder without slides.
         path: PathBuf,
         /// Files that are not slides.
         others: usize,
@@ -172,18 +171,10 @@ pub enum InputError {
         Shown(first),
         Shown(second)
     )]
-    SameName {
-        /// The folder's name.
-        name: String,
-        /// One file.
-        first: PathBuf,
-        /// The other.
-        second: PathBuf,
-    },
+    SameName { name: String, first: PathBuf, second: PathBuf },
     /// A table about slides that names none of them.
     #[error("no row of {table} names one of the slides: {join}")]
     NoneNamed {
-        /// The table.
         table: String,
         /// What either side has.
         join: Box<Unmatched>,

@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 
 /// Why a run does not start.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum StartError {
     /// Nothing can be written there.
     #[error("cannot write into {}: {source}", Shown(path))]
     Out {
-        /// Folder of results.
         path: PathBuf,
         /// Error of the operating system.
         source: std::io::Error,
@@ -29,19 +29,13 @@ pub enum StartError {
         "{} already holds results of {count} of these slides; choose whether to resume or to overwrite them",
         Shown(path)
     )]
-    Exists {
-        /// Folder of results.
-        path: PathBuf,
-        /// How many.
-        count: usize,
-    },
+    Exists { path: PathBuf, count: usize },
     /// The stored results were made otherwise.
     #[error(
         "cannot resume in {}: slide `{slide}` was done with another configuration: {differs}",
         Shown(path)
     )]
     Config {
-        /// Folder of results.
         path: PathBuf,
         /// Name of the slide.
         slide: String,
@@ -56,7 +50,6 @@ pub enum StartError {
         how_far(before, now)
     )]
     Engine {
-        /// Folder of results.
         path: PathBuf,
         /// Name of the slide.
         slide: String,
@@ -68,7 +61,6 @@ pub enum StartError {
     /// A slide was done by a later version.
     #[error("cannot resume in {}: slide `{slide}`: {source}", Shown(path))]
     State {
-        /// Folder of results.
         path: PathBuf,
         /// Name of the slide.
         slide: String,
@@ -83,7 +75,6 @@ pub enum StartError {
         Shown(path)
     )]
     Mixed {
-        /// Folder of results.
         path: PathBuf,
         /// Name of the slide.
         slide: String,
@@ -93,7 +84,6 @@ pub enum StartError {
     /// The slide is another one.
     #[error("cannot resume in {}: the file of slide `{slide}` has changed since", Shown(path))]
     Input {
-        /// Folder of results.
         path: PathBuf,
         /// Name of the slide.
         slide: String,
@@ -105,7 +95,6 @@ pub enum StartError {
         Shown(path)
     )]
     Case {
-        /// Folder of results.
         path: PathBuf,
         /// Name of a slide.
         first: String,

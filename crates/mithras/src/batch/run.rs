@@ -224,6 +224,7 @@ impl<W, E: std::error::Error + 'static> Outcome<W, E> {
 
 /// Why one slide failed.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum Failure<E: std::error::Error + 'static> {
     /// The file was written to while it was read.
     #[error(
@@ -254,10 +255,7 @@ pub enum Failure<E: std::error::Error + 'static> {
          another folder for one of them",
         Shown(path)
     )]
-    Otherwise {
-        /// The slide's folder.
-        path: PathBuf,
-    },
+    Otherwise { path: PathBuf },
     /// The work was to end.
     #[error("interrupted")]
     Stopped,

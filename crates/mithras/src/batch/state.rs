@@ -28,19 +28,14 @@ pub(super) const AGAIN: &str = "; detection with the slide again, resuming, does
 
 /// Why a state that is there cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum StateError {
     /// It is cut short, or not what this program writes.
     #[error("{}{AGAIN}", self.cause())]
-    Damaged {
-        /// Why.
-        reason: String,
-    },
+    Damaged { reason: String },
     /// It is of another version of the format.
     #[error("{}{LATER}", self.cause())]
-    Schema {
-        /// The schema.
-        found: String,
-    },
+    Schema { found: String },
 }
 
 impl StateError {

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 /// Why a detector does not open.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum DetectorError {
     /// The package is not there or damaged.
     #[error(transparent)]
@@ -26,7 +27,6 @@ pub enum DetectorError {
     Recipe {
         /// Name of the package.
         name: String,
-        /// What is wrong.
         source: DetectError,
     },
     /// Two stages were asked for, the package has one.
@@ -45,7 +45,6 @@ pub enum DetectorError {
     PairForOneStage {
         /// Name of the package.
         name: String,
-        /// The pair.
         point: String,
     },
     /// A threshold of the second stage was given, and the first stage alone asked for.
@@ -61,6 +60,7 @@ pub enum DetectorError {
 
 /// Why a slide has no result.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum RunError {
     /// It cannot be opened or read.
     #[error(transparent)]
@@ -73,11 +73,9 @@ pub enum RunError {
     Resolution {
         /// Path of the slide.
         path: PathBuf,
-        /// Its resolution, um/px.
         found: f64,
         /// The finest of the model's card, um/px.
         min: f64,
-        /// The coarsest, um/px.
         max: f64,
     },
     /// The thumbnail cannot be read or encoded.

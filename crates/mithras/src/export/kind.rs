@@ -17,15 +17,11 @@ pub struct Export {
 
 /// Why an export was not written.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum ExportError {
     /// The encoder failed.
     #[error("cannot encode {file}: {reason}")]
-    Encode {
-        /// File name.
-        file: &'static str,
-        /// The encoder's word.
-        reason: String,
-    },
+    Encode { file: &'static str, reason: String },
     /// A picture's pixels cannot be read.
     #[error(transparent)]
     Slide(#[from] SlideError),

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// Why a table does not give cases.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum AssignError {
     /// The table.
     #[error(transparent)]
@@ -34,7 +35,6 @@ pub enum AssignError {
         list: PathBuf,
         /// Folder of the run.
         out: PathBuf,
-        /// Both sides' names.
         join: Option<Box<Unmatched>>,
     },
 }

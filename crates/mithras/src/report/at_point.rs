@@ -30,6 +30,7 @@ use std::path::{Path, PathBuf};
 
 /// Why a run is not written at another operating point.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum PointError {
     /// A file of the run or the tables over the new one.
     #[error(transparent)]
@@ -67,10 +68,7 @@ pub enum PointError {
     #[error(
         "the run was made with other weights, or on another scale of scores, than package `{package}` has; its operating points do not hold for the run"
     )]
-    OtherWeights {
-        /// The package.
-        package: String,
-    },
+    OtherWeights { package: String },
     /// Results are there already.
     #[error("{}: already holds results; choose an empty folder", Shown(path))]
     Exists {
@@ -84,7 +82,6 @@ pub enum PointError {
     Subtypes {
         /// Name of the slide.
         slide: String,
-        /// How many.
         figures: usize,
     },
     /// A slide's resolution.

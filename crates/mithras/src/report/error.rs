@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 /// Why a run-level file was not written.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum ReportError {
     /// A file cannot be written.
     #[error(transparent)]
@@ -73,9 +74,7 @@ pub enum ReportError {
         Shown(second)
     )]
     Config {
-        /// A slide's folder.
         first: PathBuf,
-        /// Another one's.
         second: PathBuf,
         /// Which settings differ, with both values.
         differs: String,
@@ -100,14 +99,7 @@ pub enum ReportError {
         Shown(first),
         Shown(second)
     )]
-    Twice {
-        /// The slide's name.
-        name: String,
-        /// One folder.
-        first: PathBuf,
-        /// The other.
-        second: PathBuf,
-    },
+    Twice { name: String, first: PathBuf, second: PathBuf },
     /// The template failed.
     #[error("cannot render the summary: {0}")]
     Render(#[from] askama::Error),

@@ -96,6 +96,7 @@ pub struct Calibration {
 
 /// Why no pair was chosen.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum CalibrateError {
     /// See [`MatchError`].
     #[error(transparent)]
@@ -113,7 +114,6 @@ pub enum CalibrateError {
         candidates: usize,
         /// Figures over all folds.
         truths: usize,
-        /// Radius, um.
         radius: f64,
     },
     /// Some candidates have a second-stage score and some have none.

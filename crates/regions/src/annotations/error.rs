@@ -22,13 +22,13 @@ impl fmt::Display for Problem {
 
 /// Why a file was not imported.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum ImportError {
     /// The operating system refused.
     #[error("{file}: {reason}")]
     Io {
         /// Path of the file of annotations.
         file: PathBuf,
-        /// Its reason.
         reason: std::io::Error,
     },
     /// A table that cannot be read.
@@ -39,7 +39,6 @@ pub enum ImportError {
     Format {
         /// Path of the file of annotations.
         file: PathBuf,
-        /// What is wrong.
         reason: String,
     },
     /// Columns or tables that the format needs are not there.
@@ -52,7 +51,6 @@ pub enum ImportError {
         file: PathBuf,
         /// What the format needs.
         missing: Vec<String>,
-        /// What is there.
         found: Vec<String>,
     },
     /// Category names nobody has mapped.
@@ -80,7 +78,6 @@ pub enum ImportError {
         file: PathBuf,
         /// The names, in lower case.
         names: Vec<String>,
-        /// The file's categories.
         known: Vec<String>,
     },
     /// A class for all records of a file that states their classes.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Errors of making, opening and reading a regions dataset.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum RegionsError {
     /// A file or folder, a manifest or a table.
     #[error(transparent)]
@@ -29,9 +30,7 @@ pub enum RegionsError {
         path: PathBuf,
         /// Size, digest or resolution.
         what: &'static str,
-        /// As found.
         found: String,
-        /// As recorded.
         expected: String,
     },
     /// No um/px in the file, and none given.
@@ -49,7 +48,6 @@ pub enum RegionsError {
         path: PathBuf,
         /// As stated, with the field.
         stated: String,
-        /// As given.
         given: f64,
     },
     /// The image cannot be read.

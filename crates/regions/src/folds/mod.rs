@@ -39,6 +39,7 @@ pub const SCHEMA: u32 = 1;
 
 /// Why folds cannot be made or used.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum FoldsError {
     /// The manifest cannot be read or written, is not valid, was changed, or belongs to other data.
     #[error(transparent)]
@@ -50,16 +51,7 @@ pub enum FoldsError {
     #[error(
         "{what} `{name}` belongs to the groups `{first}` and `{second}`; no fold can keep it whole"
     )]
-    Leak {
-        /// `slide` or `patient`.
-        what: &'static str,
-        /// Its name.
-        name: String,
-        /// A group.
-        first: String,
-        /// Another.
-        second: String,
-    },
+    Leak { what: &'static str, name: String, first: String, second: String },
 }
 
 /// Shorthand.

@@ -129,11 +129,11 @@ pub struct Coarse {
 
 /// Why labelled crops or their folds cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum TaskError {
     /// A file or folder.
     #[error("{path}: {reason}")]
     File {
-        /// File or folder.
         path: PathBuf,
         /// Why, and what to do.
         reason: String,
@@ -143,11 +143,8 @@ pub enum TaskError {
     UnknownLabel {
         /// Path of the table.
         path: PathBuf,
-        /// The row's image.
         image: String,
-        /// As written.
         label: String,
-        /// What there is.
         known: String,
     },
     /// The same pixels under two labels.
@@ -155,16 +152,7 @@ pub enum TaskError {
         "`{first}` ({first_class}) and `{second}` ({second_class}) are the same image under two \
          labels; remove one"
     )]
-    Contradiction {
-        /// File.
-        first: String,
-        /// Its class.
-        first_class: String,
-        /// File.
-        second: String,
-        /// Its class.
-        second_class: String,
-    },
+    Contradiction { first: String, first_class: String, second: String, second_class: String },
     /// A fold that lacks a class.
     #[error(
         "fold {fold} has no `{class}` to {side} ({count} images of it in all); take fewer folds, \

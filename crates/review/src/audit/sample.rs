@@ -52,6 +52,7 @@ pub struct SampleRequest<'a> {
 
 /// Why a sample cannot be drawn.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum SampleError {
     /// The corpus, or the package.
     #[error(transparent)]
@@ -74,7 +75,6 @@ pub enum SampleError {
     /// A slide that was drawn from and is not where it was, or is another one.
     #[error("{slide}: {reason}")]
     Gone {
-        /// Its name.
         slide: String,
         /// What is known of it.
         reason: String,
@@ -82,7 +82,6 @@ pub enum SampleError {
     /// A slide that cannot be read.
     #[error("{slide}: {reason}")]
     Slide {
-        /// Its name.
         slide: String,
         /// The reason (no `source`: the message contains it).
         reason: SlideError,
@@ -92,7 +91,6 @@ pub enum SampleError {
     NeedsCorpus {
         /// Folder of the run.
         run: PathBuf,
-        /// What was asked.
         asked: &'static str,
     },
 }

@@ -37,6 +37,7 @@ const OPEN: f64 = 50.0;
 
 /// Why no dataset was made.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum DatasetError {
     /// The run.
     #[error(transparent)]
@@ -49,7 +50,6 @@ pub enum DatasetError {
     NoVerdicts {
         /// Folder of the run.
         path: PathBuf,
-        /// What is missing.
         reason: String,
     },
     /// A dataset is there already.
@@ -68,12 +68,7 @@ pub enum DatasetError {
     },
     /// A slide that was reviewed and cannot be read.
     #[error("{slide}: {reason}")]
-    Gone {
-        /// Its name.
-        slide: String,
-        /// Why.
-        reason: String,
-    },
+    Gone { slide: String, reason: String },
     /// A slide's candidates.
     #[error(transparent)]
     Results(#[from] ReportError),

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// Why no judged candidates can be read.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum JudgedError {
     /// The run's folder.
     #[error(transparent)]
@@ -39,7 +40,6 @@ pub enum JudgedError {
     Reviewers {
         /// Folder of the logs.
         path: PathBuf,
-        /// Their names.
         names: Vec<String>,
     },
     /// Nobody judged a candidate of this run.

@@ -15,12 +15,7 @@ pub(super) enum KeepError {
     Point(#[from] PointError),
     /// The folder of the run is not found.
     #[error("{}: {source}", path.display())]
-    Run {
-        /// The folder.
-        path: PathBuf,
-        /// The reason.
-        source: std::io::Error,
-    },
+    Run { path: PathBuf, source: std::io::Error },
 }
 
 /// Writes a run at another operating point into a new folder next to it, as `mithras recount --operating-point` does,

@@ -19,16 +19,14 @@ use std::path::{Path, PathBuf};
 
 /// Why nothing can be shown.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum OpenError {
     /// An argument is neither a run nor a slide.
     #[error(transparent)]
     Input(#[from] InputError),
     /// Nothing is there.
     #[error("{}: no such file or folder", Shown(path))]
-    Missing {
-        /// What was given.
-        path: PathBuf,
-    },
+    Missing { path: PathBuf },
     /// A folder of a run cannot be listed.
     #[error("{}: cannot be listed: {source}", Shown(path))]
     List {
@@ -39,19 +37,13 @@ pub enum OpenError {
     },
     /// No run.
     #[error("{}: no slide's results are in this folder{}", Shown(path), gathered_runs(path))]
-    NoRun {
-        /// Folder without results.
-        path: PathBuf,
-    },
+    NoRun { path: PathBuf },
     /// A folder for files of an export that is a slide's own: slides called as its files would replace them.
     #[error(
         "{}: holds the results of a slide, which an export must not be mixed with; choose another folder",
         Shown(path)
     )]
-    SlideFolder {
-        /// Folder with results.
-        path: PathBuf,
-    },
+    SlideFolder { path: PathBuf },
     /// Slides that were not made alike.
     #[error(transparent)]
     Mixed(#[from] ReportError),

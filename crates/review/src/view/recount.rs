@@ -40,6 +40,7 @@ const LEVEL: f64 = 0.95;
 
 /// Why a recount is impossible.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum RecountError {
     /// The run's folder.
     #[error(transparent)]
@@ -49,10 +50,7 @@ pub enum RecountError {
     Review(#[from] ReviewError),
     /// Reviews that are not where they should be.
     #[error("{}: no such file or folder, and no reviewer's name", Shown(path))]
-    NoFile {
-        /// As given.
-        path: PathBuf,
-    },
+    NoFile { path: PathBuf },
     /// Objects of QuPath.
     #[error(transparent)]
     Objects(#[from] ObjectError),
@@ -106,9 +104,7 @@ pub enum RecountError {
     HotspotOutside {
         /// The log of hotspots.
         path: PathBuf,
-        /// The hotspot.
         spot: Box<PlacedHotspot>,
-        /// Where it is.
         outside: Outside,
     },
     /// A hotspot that was placed at another resolution, so that it would cover another part of the slide.
@@ -120,7 +116,6 @@ pub enum RecountError {
     HotspotScale {
         /// The log of hotspots.
         path: PathBuf,
-        /// The hotspot.
         spot: Box<PlacedHotspot>,
         /// um/px when it was placed.
         placed: f64,

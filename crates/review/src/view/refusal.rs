@@ -19,7 +19,6 @@ pub(super) enum Refusal {
          viewer again"
     )]
     Unseen {
-        /// The slide.
         slide: String,
         /// Why it cannot be opened.
         reason: String,
@@ -29,10 +28,7 @@ pub(super) enum Refusal {
         "not saved: {reviewer} changed the regions of this slide since they were shown here; they are now shown as \
          they are, draw yours again"
     )]
-    Redrawn {
-        /// Who changed them.
-        reviewer: String,
-    },
+    Redrawn { reviewer: String },
     /// Regions in place of those of another reviewer, which are not shown.
     #[error(
         "not saved: another reviewer drew regions on this slide, which a blinded viewer does not show; start it with a \

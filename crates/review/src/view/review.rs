@@ -17,6 +17,7 @@ pub const SCHEMA: &str = "mithras.review/1";
 
 /// Why a review cannot be read or saved.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum ReviewError {
     /// A name that is not valid.
     #[error("the reviewer's name is refused: {0}")]
@@ -54,22 +55,12 @@ pub enum ReviewError {
         "{}: not the log that {reviewer} signed for {slide} (version {version}): lines were changed or taken out since; put \
          the log that was signed back", path.display()
     )]
-    Signed {
-        /// The signer's log.
-        path: PathBuf,
-        /// Who signed.
-        reviewer: String,
-        /// For which slide.
-        slide: String,
-        /// Which version.
-        version: usize,
-    },
+    Signed { path: PathBuf, reviewer: String, slide: String, version: usize },
     /// A line that is not a review, or of another schema.
     #[error("{}: line {line}: {reason}", path.display())]
     Line {
         /// Path of the log.
         path: PathBuf,
-        /// From 1.
         line: usize,
         /// What is wrong with it.
         reason: String,

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// Why it is not known what was searched.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum SearchedError {
     /// The outlines.
     #[error(transparent)]
@@ -24,7 +25,6 @@ pub enum SearchedError {
     Outlines {
         /// The file of outlines.
         path: PathBuf,
-        /// Outlines in it.
         outlines: usize,
         /// Regions that were searched.
         regions: usize,

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 /// Why no copy was made. Nothing is left behind.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum DeidentifyError {
     /// The slide cannot be read.
     #[error(transparent)]
@@ -32,7 +33,6 @@ pub enum DeidentifyError {
     Write {
         /// The file or folder.
         path: PathBuf,
-        /// The system's reason.
         #[source]
         source: io::Error,
     },
@@ -48,7 +48,6 @@ pub enum DeidentifyError {
     Format {
         /// Path of the slide.
         path: PathBuf,
-        /// What reads it.
         reader: &'static str,
     },
     /// The copy would differ from the slide, or still identify somebody: it was removed.

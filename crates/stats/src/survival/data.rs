@@ -4,16 +4,15 @@ use thiserror::Error;
 
 /// Why a survival analysis is impossible. Rows and columns count from zero.
 #[derive(Debug, Clone, PartialEq, Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 #[non_exhaustive]
 pub enum SurvivalError {
     /// Two inputs that describe the same rows differ in length.
     #[error("{what}: {got} values for {rows} rows")]
     Length {
-        /// Which input.
         what: &'static str,
         /// Rows of the table.
         rows: usize,
-        /// Values given.
         got: usize,
     },
     /// No rows.
@@ -21,36 +20,16 @@ pub enum SurvivalError {
     Empty,
     /// A time that is negative or not finite.
     #[error("row {row}: time {value} is not a finite number >= 0")]
-    Time {
-        /// Row.
-        row: usize,
-        /// Value.
-        value: f64,
-    },
+    Time { row: usize, value: f64 },
     /// A weight that is not allowed.
     #[error("row {row}: weight {value} is not a finite number > 0")]
-    Weight {
-        /// Row.
-        row: usize,
-        /// Value.
-        value: f64,
-    },
+    Weight { row: usize, value: f64 },
     /// A covariate or risk that is not finite.
     #[error("row {row}, covariate {column}: {value} is not a finite number")]
-    Covariate {
-        /// Row.
-        row: usize,
-        /// Column.
-        column: usize,
-        /// Value.
-        value: f64,
-    },
+    Covariate { row: usize, column: usize, value: f64 },
     /// No event happened, so nothing can be estimated.
     #[error("no events: all {rows} rows are censored, so there is nothing to estimate")]
-    NoEvents {
-        /// Rows.
-        rows: usize,
-    },
+    NoEvents { rows: usize },
     /// No covariate carries information.
     #[error(
         "no covariate can be estimated: each is constant (within strata), or no event has a \
@@ -68,22 +47,13 @@ pub enum SurvivalError {
     NoPairs,
     /// The models compared are not on the same rows.
     #[error("the models are not nested on the same data: {reason}")]
-    NotNested {
-        /// What differs.
-        reason: String,
-    },
+    NotNested { reason: String },
     /// The information matrix cannot be inverted.
     #[error("{what} is singular and cannot be inverted")]
-    Singular {
-        /// Which matrix.
-        what: &'static str,
-    },
+    Singular { what: &'static str },
     /// A confidence level outside (0, 1).
     #[error("confidence level {value} is outside (0, 1)")]
-    Level {
-        /// Value.
-        value: f64,
-    },
+    Level { value: f64 },
     /// The bootstrap failed.
     #[error("bootstrap: {0}")]
     Bootstrap(#[from] crate::StatsError),

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 /// Why a classification cannot be evaluated.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields whose names state what they are")]
 #[non_exhaustive]
 pub enum ClassificationError {
     /// A table.
@@ -23,7 +24,6 @@ pub enum ClassificationError {
     Content {
         /// Path of the table.
         path: PathBuf,
-        /// What it lacks.
         reason: String,
         /// The setting that would supply it.
         setting: Option<Setting>,
@@ -41,7 +41,6 @@ pub enum ClassificationError {
     Plan {
         /// What it is about.
         setting: Setting,
-        /// Why.
         reason: String,
     },
 }
