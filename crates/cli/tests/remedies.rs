@@ -172,6 +172,24 @@ const SLIDES: &[Case] = &[
         "detect {F} --out p --stages 1 --operating-point 0.3,0",
     ),
     case(
+        "Limit",
+        "slide info small.svs --limit pixels=1000",
+        "--limit",
+        "slide info small.svs --limit pixels=1e9",
+    ),
+    case(
+        "OperatingPoint",
+        "detect flat.png --mpp 0.25 --threads 1 -q --model m --engine rten --out point --operating-point missing",
+        "--operating-point",
+        "detect flat.png --mpp 0.25 --threads 1 -q --model m --engine rten --out point --operating-point 0.5,0.6",
+    ),
+    case(
+        "Engines",
+        "detect flat.png --mpp 0.25 --threads 1 -q --model m --out doctor --engine onnxruntime --engine-library nowhere.so",
+        "mithras doctor",
+        "detect flat.png --mpp 0.25 --threads 1 -q --model m --out doctor --engine rten",
+    ),
+    case(
         "FirstStage",
         "detect flat.png --mpp 0.25 --engine rten --threads 1 -q --model single --out n",
         "--stages 1",
@@ -252,7 +270,7 @@ const SLIDES: &[Case] = &[
     case(
         "PackageOrThresholds",
         "recount run --operating-point sensitive --into x --model fast",
-        "two thresholds",
+        "--operating-point 0.5,0.6",
         "recount run --operating-point 0.5,0.6 --into x --slides moved",
     ),
     case(
@@ -372,6 +390,12 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
         "crates/cli/tests/view/start_page.rs",
         "a_package_without_a_segmenter_is_refused_with_the_flag_that_gives_another",
     ),
+    (
+        "HalfPrecision",
+        "crates/encoders/src/onnx/size.rs",
+        "giants_are_refused_as_one_file_and_the_huge_ones_halved",
+    ),
+    ("NetworkOutput", "crates/infer/src/onnx/adapt.rs", "what_is_not_an_encoder_is_refused"),
     (
         "AnyResolution",
         "crates/mithras/tests/job.rs",
