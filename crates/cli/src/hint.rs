@@ -134,10 +134,7 @@ fn flag(remedy: Remedy) -> &'static str {
         Remedy::AnyCohort => "--any-cohort, if it is not one of the excluded ones",
         Remedy::TumourClass => "--tumour-class",
         Remedy::FirstStage => "--stages 1",
-        Remedy::FirstStagePoint => {
-            "--operating-point SEG,0 with a threshold from 0 to 1, as `train calibrate` or `evaluate \
-             operating-point` choose it"
-        }
+        Remedy::FirstStagePoint => "--operating-point SEG,0, as `train calibrate` chooses it",
         Remedy::Package => "--model",
         Remedy::OperatingPoint => "--operating-point",
         Remedy::PackageOrThresholds => "--model of the run, or --operating-point 0.5,0.6",

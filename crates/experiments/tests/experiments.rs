@@ -140,10 +140,13 @@ fn a_table_fills_row_by_row() {
         let experiment = spec::find(id).unwrap();
         let graph = Graph::build(std::slice::from_ref(&experiment), false).unwrap();
         let spec::Dim::Encoders { encoders } = &experiment.dims["row"] else { panic!("{id}") };
-        let others = ["pretrain/", "chain/"];
+        // What makes the detector of the pseudo-labels.
+        let detector = ["finetune", "calibrate/", "detector"];
         let at = |row: &String| {
             let of_row = |name: &str| {
-                name.ends_with(&format!("/{row}")) && !others.iter().any(|o| name.contains(o))
+                let before =
+                    name.contains("pretrain/") || detector.iter().any(|d| name.starts_with(d));
+                name.ends_with(&format!("/{row}")) && !before
             };
             let first = graph.steps().iter().position(|s| of_row(&s.name)).unwrap();
             (first, graph.steps().iter().rposition(|s| of_row(&s.name)).unwrap())

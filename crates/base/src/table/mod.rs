@@ -21,6 +21,7 @@ use decode::{NotText, decode};
 use quoting::{Quoting, Suspect};
 use scan::{Bad, Scanner};
 use std::path::{Path, PathBuf};
+use vocabulary::digits;
 
 /// Largest file that is read as a table, bytes.
 pub const LARGEST: u64 = 512 << 20;
@@ -237,7 +238,9 @@ impl Table {
         };
         rows.header(&mut scanner)?;
         while rows.row(&mut scanner)? {}
-        rows.quoting.check(path)?;
+        if let Some(Suspect { line, lines, .. }) = rows.quoting.first_suspect() {
+            return Err(TableError::Swallowed { path: path.to_owned(), line, lines });
+        }
         let Rows { names, text, ends, lines, .. } = rows;
         if lines.is_empty() && !format.no_rows {
             return Err(TableError::no_rows(path));
@@ -680,10 +683,6 @@ pub const COMMA: &str = "; its comma may part thousands or be a decimal point: w
 #[must_use]
 pub fn decimal_comma(text: &str) -> bool {
     text.split_once(',').is_some_and(|(a, b)| digits(a.trim_start_matches('-')) && digits(b))
-}
-
-fn digits(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
 fn normal(name: &str) -> String {

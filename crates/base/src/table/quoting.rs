@@ -1,8 +1,7 @@
 //! Which cells of a table are in quotation marks, and whether text of a cell could be rows that a lost mark took.
 
-use super::{TableError, is_missing};
+use super::vocabulary::is_missing;
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// Rows without a header in marks that show how a column is written.
 const ENOUGH: usize = 2;
@@ -64,20 +63,12 @@ impl Quoting {
         !self.plain[column] && (named || self.rows >= ENOUGH)
     }
 
-    /// Refuses a cell that may have taken rows. Where another column is in marks in every row, rows within the cell
+    /// The first cell that may have taken rows. Where another column is in marks in every row, rows within the cell
     /// would be, too, and its first mark would have ended the cell.
-    ///
-    /// # Errors
-    /// [`TableError::Swallowed`].
-    pub fn check(&self, path: &Path) -> Result<(), TableError> {
+    pub fn first_suspect(&self) -> Option<Suspect> {
         let always: Vec<usize> =
             (0..self.plain.len()).filter(|&column| self.is_always_quoted(column)).collect();
         let is_lost = |s: &&Suspect| always.iter().all(|column| *column == s.column);
-        match self.suspects.values().filter(is_lost).min_by_key(|s| s.line) {
-            Some(&Suspect { line, lines, .. }) => {
-                Err(TableError::Swallowed { path: path.to_owned(), line, lines })
-            }
-            None => Ok(()),
-        }
+        self.suspects.values().filter(is_lost).min_by_key(|s| s.line).copied()
     }
 }

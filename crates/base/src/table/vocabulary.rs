@@ -76,7 +76,7 @@ pub const MISSING: &[&str] = &[
 pub fn is_missing(cell: &str) -> bool {
     let bracketed =
         || cell.starts_with('[') && MISSING.iter().any(|m| m.eq_ignore_ascii_case(cell));
-    let error = || cell.strip_prefix("Err:").is_some_and(super::digits);
+    let error = || cell.strip_prefix("Err:").is_some_and(digits);
     MISSING.contains(&cell) || bracketed() || error()
 }
 
@@ -276,6 +276,11 @@ pub fn same_event(a: &str, b: &str) -> bool {
     };
     let both = [a, b].iter().all(|word| event(word) == Some(EventCell::Happened));
     both && which(a).zip(which(b)).is_none_or(|(a, b)| a == b)
+}
+
+/// Whether all of a text is ASCII digits.
+pub(super) fn digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use evaluation::evaluate::read_truth;
 use evaluation::robustness::crops;
 use evaluation::robustness::fold::FoldRun;
-use evaluation::robustness::point::{self, Chosen};
+use evaluation::robustness::point::Chosen;
 use evaluation::robustness::{self, Options, Robustness};
 use infer::ModelPackage;
 use mithras::progress::Listener;
@@ -159,7 +159,7 @@ fn density(text: &str) -> Result<f64, String> {
 pub fn choose(args: &PointArgs) -> Result<()> {
     let scale = args.scale.as_ref().map(|file| base::json::read::<Chosen>(file)).transpose()?;
     let folds = FoldRun::read(&args.fold, &args.foreign, &args.tissue)?;
-    let chosen = point::choose(&folds, args.density, scale.map(|c| c.scale()))?;
+    let chosen = robustness::choose(&folds, args.density, scale.map(|c| c.scale()))?;
     crate::show::text(&chosen.to_string());
     Ok(base::json::write(&args.out, &chosen)?)
 }

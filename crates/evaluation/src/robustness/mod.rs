@@ -32,6 +32,7 @@ use mithras::input::stem;
 
 pub use areas::{Areas, read_areas};
 pub use card::Measured;
+pub use choose::choose;
 pub use labelled::Labelled;
 
 /// Schema of `robustness.json`.

@@ -9,8 +9,6 @@ use stats::platt::Platt;
 use super::weighted_counts::Counts;
 use super::{Robustness, RobustnessError};
 
-pub use super::choose::choose;
-
 /// A named threshold pair with what may be expected of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NamedPoint {

@@ -105,7 +105,7 @@ impl Sheet {
     }
 
     /// A finite number, or what is there instead.
-    pub fn number(&self, row: &[String], column: usize, what: &str) -> Result<f64, String> {
+    pub(crate) fn number(&self, row: &[String], column: usize, what: &str) -> Result<f64, String> {
         let text = cell(row, column);
         if self.table.has_two_points(column) && text.contains(['.', ',']) {
             return Err(format!("{what} is `{text}`, which {TWO_POINTS}"));

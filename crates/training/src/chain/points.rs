@@ -6,8 +6,9 @@ use super::super::folds::WORKING;
 use super::super::{Result, TrainingError};
 use super::Chain;
 use base::json;
+use evaluation::robustness::choose;
 use evaluation::robustness::fold::FoldRun;
-use evaluation::robustness::point::{self, Chosen};
+use evaluation::robustness::point::Chosen;
 use evaluation::robustness::{self, Labelled, Options, Robustness, RobustnessError};
 use infer::ModelPackage;
 use mithras::detector::Builder;
@@ -73,7 +74,7 @@ pub(super) fn choose(chain: &Chain<'_>, grid: Grid) -> Result<PathBuf> {
         folds.push(FoldRun { name: name.clone(), labelled, foreign, tissue });
     }
     let path = file(chain);
-    json::write(&path, &point::choose(&folds, None, None)?)?;
+    json::write(&path, &choose(&folds, None, None)?)?;
     Ok(path)
 }
 
