@@ -6,7 +6,6 @@ use super::super::folds::WORKING;
 use super::super::{Result, TrainingError};
 use super::Chain;
 use base::json;
-use evaluation::robustness::choose;
 use evaluation::robustness::fold::FoldRun;
 use evaluation::robustness::point::Chosen;
 use evaluation::robustness::{self, Labelled, Options, Robustness, RobustnessError};
@@ -74,7 +73,7 @@ pub(super) fn choose(chain: &Chain<'_>, grid: Grid) -> Result<PathBuf> {
         folds.push(FoldRun { name: name.clone(), labelled, foreign, tissue });
     }
     let path = file(chain);
-    json::write(&path, &choose(&folds, None, None)?)?;
+    json::write(&path, &robustness::choose(&folds, None, None)?)?;
     Ok(path)
 }
 
