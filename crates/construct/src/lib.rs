@@ -43,6 +43,7 @@ use mithras::progress::Listener;
 use mitosis::Mpp;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::time::Instant;
 use task::Construction;
@@ -168,26 +169,28 @@ pub fn construct(
     Ok(report)
 }
 
-/// Tiles on tissue by slide, counted by so many threads.
+/// Tiles on tissue by slide, counted by so many threads; without slides that cannot be read now.
 fn counted<E: Sync>(
     slides: &[Checked<E>],
     tiles: &Tiles,
     workers: usize,
 ) -> BTreeMap<String, usize> {
     let of = |part: &[Checked<E>]| -> Vec<(String, usize)> {
-        part.iter().map(|s| (s.input.name.clone(), tiles::count(&s.input, tiles))).collect()
+        let one = |s: &Checked<E>| Some((s.input.name.clone(), tiles::count(&s.input, tiles)?));
+        part.iter().filter_map(one).collect()
     };
     let each = slides.len().div_ceil(workers.max(1)).max(1);
     std::thread::scope(|scope| {
         let threads: Vec<_> =
             slides.chunks(each).map(|part| scope.spawn(move || of(part))).collect();
-        threads.into_iter().flat_map(|t| t.join().unwrap_or_default()).collect()
+        threads.into_iter().flat_map(|t| t.join().unwrap_or_else(|p| resume_unwind(p))).collect()
     })
 }
 
 /// How many of a cohort's tiles each of its slides gives, by slide: all of a slide that has few, and of the others
 /// equal numbers, so that the cohort reaches its number where it has so many; the first slides in the order of their
-/// names one more where it does not come out even.
+/// names one more where it does not come out even. A slide that was not counted is one of the others: it fails where it
+/// is worked on, or gives its part.
 fn shared(
     origins: &BTreeMap<String, Origin>,
     tiles: &BTreeMap<String, usize>,
@@ -195,7 +198,7 @@ fn shared(
 ) -> BTreeMap<String, usize> {
     let mut cohorts: BTreeMap<&str, Vec<(usize, &String)>> = BTreeMap::new();
     for (name, origin) in origins {
-        let has = tiles.get(name).copied().unwrap_or(0);
+        let has = tiles.get(name).copied().unwrap_or(usize::MAX);
         cohorts.entry(&origin.cohort).or_default().push((has, name));
     }
     let mut shares = BTreeMap::new();
@@ -349,6 +352,10 @@ mod tests {
         assert_eq!(given([0, 7, 500, 500], 101), [0, 7, 51, 50]);
         // A cohort without enough gives all.
         assert_eq!(given([1, 2, 3, 4], 100), [1, 2, 3, 4]);
+        // One that could not be read while tiles were counted has its part.
+        let but_one = [("a".to_owned(), 500), ("c".into(), 10)].into();
+        let shares = shared(&origins, &but_one, 100);
+        assert_eq!(shares.into_values().collect::<Vec<_>>(), [45, 100, 10, 45]);
         // More slides than tiles.
         assert_eq!(given([5; 4], 2), [1, 2, 1, 0]);
     }

@@ -96,15 +96,15 @@ fn on_tissue(
     Ok(found)
 }
 
-/// How many tiles of a slide touch tissue; none of one that cannot be read, which fails when it is worked on.
-pub(super) fn count(input: &Input, tiles: &Tiles) -> usize {
+/// How many tiles of a slide touch tissue; `None` of one that cannot be read now.
+pub(super) fn count(input: &Input, tiles: &Tiles) -> Option<usize> {
     let options = OpenOptions { mpp: input.mpp, ..OpenOptions::default() };
     let found = || -> Result<usize, ConstructError> {
         let slide = Slide::open_with(&input.path, &options)?;
         let mask = TissueMask::find(&slide)?;
         Ok(on_tissue(&slide, &mask, tiles, &mut Funnel::default())?.len())
     };
-    found().unwrap_or(0)
+    found().ok()
 }
 
 /// The tiles that the filter keeps; all of the tissue without one.
