@@ -323,6 +323,8 @@ pub enum LockError {
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
+    /// Whether the file system locks at all.
+    is_alone: bool,
 }
 
 impl Lock {
@@ -346,12 +348,17 @@ impl Lock {
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => Err(LockError::Busy { path: folder.to_owned() }),
             // Without locks it is unknown whose half-written files these are.
-            Err(TryLockError::Error(_)) => Ok(Self { _file: file }),
+            Err(TryLockError::Error(_)) => Ok(Self { _file: file, is_alone: false }),
             Ok(()) => {
                 sweep(folder, true);
-                Ok(Self { _file: file })
+                Ok(Self { _file: file, is_alone: true })
             }
         }
+    }
+
+    /// Removes what killed processes left half written in another folder that only holders of this lock write to.
+    pub fn clear(&self, folder: &Path) {
+        sweep(folder, self.is_alone);
     }
 
     /// Whether a process holds the folder now; `false` where that cannot be known.

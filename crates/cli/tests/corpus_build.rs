@@ -195,6 +195,11 @@ fn a_part_whose_bytes_changed_is_made_again() {
     let build =
         || json(&[&args[..], &["--threads", "1", "--json", "--out", s(&out), s(&slide)]].concat());
     let first = build();
+    // As a kill leaves it between making a file and writing to it.
+    let unfinished = out.join(".writing-build.json");
+    std::fs::write(&unfinished, "").unwrap();
+    build();
+    assert!(!unfinished.exists(), "an unfinished file of a killed run stays");
     let files = ["shard-00000.parquet", ".build/a/crops/shard-00000.parquet"];
     let whole = files.map(|f| std::fs::read(out.join(f)).unwrap());
     for (file, whole) in files.iter().zip(&whole) {

@@ -114,7 +114,8 @@ pub fn construct(
     inputs.sort_by(|x, y| x.name.cmp(&y.name));
     let parts = plan.out.join(".build");
     std::fs::create_dir_all(&plan.out).map_err(|e| ConstructError::io(&plan.out, e))?;
-    let _lock = Lock::take(&parts)?;
+    let lock = Lock::take(&parts)?;
+    lock.clear(&plan.out);
     plan.keeps_every_slide()?;
 
     let mut workers = vec![plan.worker(open)?];
