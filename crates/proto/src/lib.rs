@@ -1,12 +1,15 @@
 //! The few ONNX messages that are written and executed here (field numbers of onnx.proto, IR version 8).
 //!
 //! onnx.proto is proto2: repeated numbers are not packed, and rten reads them no other way. Fields not named here are
-//! skipped, so a file that is read and written again would lose them: `infer`, which adapts the files of others, keeps
-//! nodes as bytes and has messages of its own.
+//! skipped, so a file that is read and written again would lose them: for files of others, [`parts`] has models whose
+//! nodes and weights stay bytes.
 
 #![forbid(unsafe_code)]
 
+pub mod parts;
+
 use prost::Message;
+use prost::bytes::Bytes;
 
 /// A model file.
 #[derive(Clone, PartialEq, Message)]
@@ -96,6 +99,14 @@ pub struct NodeProto {
     pub domain: String,
 }
 
+impl NodeProto {
+    /// A node without a name or attributes.
+    #[must_use]
+    pub fn new(op_type: &str, input: Vec<String>, output: Vec<String>) -> Self {
+        Self { input, output, op_type: op_type.to_owned(), ..Self::default() }
+    }
+}
+
 /// One attribute; `r#type` states which field counts (1 float, 2 int, 3 string, 4 tensor, 6 floats,
 /// 7 ints).
 #[derive(Clone, PartialEq, Message)]
@@ -148,12 +159,15 @@ pub struct TensorProto {
     /// Name.
     #[prost(string, tag = "8")]
     pub name: String,
-    /// Values.
-    #[prost(bytes = "vec", tag = "9")]
-    pub raw_data: Vec<u8>,
+    /// Values; a part of the file's one copy where that is decoded from `Bytes`.
+    #[prost(bytes = "bytes", tag = "9")]
+    pub raw_data: Bytes,
     /// Values in f64.
     #[prost(double, repeated, tag = "10")]
     pub double_data: Vec<f64>,
+    /// Where the values are, if they are in another file.
+    #[prost(bytes = "vec", repeated, tag = "13")]
+    pub external_data: Vec<Vec<u8>>,
     /// 1 where the values are in another file.
     #[prost(int32, tag = "14")]
     pub data_location: i32,

@@ -212,7 +212,7 @@ impl<'a> Graph<'a> {
             dims: vec![values.len() as i64],
             data_type: INT64,
             name: name.clone(),
-            raw_data: values.iter().flat_map(|v| v.to_le_bytes()).collect(),
+            raw_data: values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<_>>().into(),
             ..Default::default()
         });
         name
@@ -230,7 +230,11 @@ impl<'a> Graph<'a> {
                 dims: dims.clone(),
                 data_type: FLOAT16,
                 name: stored.clone(),
-                raw_data: data.iter().flat_map(|v| self.kind.stored(*v).to_le_bytes()).collect(),
+                raw_data: data
+                    .iter()
+                    .flat_map(|v| self.kind.stored(*v).to_le_bytes())
+                    .collect::<Vec<_>>()
+                    .into(),
                 ..Default::default()
             });
             return self.named_op("Cast", &[&stored], vec![int("to", FLOAT.into())], name);
@@ -260,7 +264,7 @@ impl<'a> Graph<'a> {
             dims,
             data_type: FLOAT,
             name: name.clone(),
-            raw_data: values.iter().flat_map(|v| v.to_le_bytes()).collect(),
+            raw_data: values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<_>>().into(),
             ..Default::default()
         });
         name

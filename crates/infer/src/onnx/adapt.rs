@@ -4,12 +4,15 @@
 //! What is not touched stays the bytes it was: fields that are not read here (functions,
 //! metadata) must not be lost. Names inside the graph stay too; two `Identity` nodes join them to ours.
 
-use super::messages::{
-    Attribute, Dimension, Graph, Named, Node, Shape, Size, Tensor, Type, ValueInfo,
-};
 use super::{BOXES, EMBEDDING, FLOAT, INPUT, bounded, decode, nodes};
 use half::f16;
 use prost::Message;
+use proto::parts::Graph;
+use proto::parts::TensorHead;
+use proto::{
+    AttributeProto, Dimension, DimensionProto, NodeProto, StringStringEntryProto, TensorProto,
+    TensorShapeProto, TensorTypeProto, TypeProto, ValueInfoProto,
+};
 use std::collections::HashSet;
 
 /// What a network gives for an image.
@@ -56,21 +59,6 @@ pub(crate) struct Adapted {
     pub second: Option<usize>,
 }
 
-/// A weight as it is stored.
-#[derive(Clone, PartialEq, Message)]
-struct Stored {
-    #[prost(int64, repeated, packed = "false", tag = "1")]
-    dims: Vec<i64>,
-    #[prost(int32, tag = "2")]
-    data_type: i32,
-    #[prost(float, repeated, tag = "4")]
-    float_data: Vec<f32>,
-    #[prost(string, tag = "8")]
-    name: String,
-    #[prost(bytes = "vec", tag = "9")]
-    raw_data: Vec<u8>,
-}
-
 /// `TensorProto.DataType.FLOAT16`.
 const HALF: i32 = 10;
 /// `AttributeProto.AttributeType.INT`.
@@ -78,22 +66,20 @@ pub(super) const KIND_INT: i32 = 2;
 /// From this version on a weight need not be an input as well.
 const OLDEST_IR: i64 = 4;
 
-impl Node {
-    fn identity(from: &str, to: &str) -> Vec<u8> {
-        let (input, output) = (vec![from.into()], vec![to.into()]);
-        Self { input, output, op_type: "Identity".into(), attribute: vec![] }.encode_to_vec()
-    }
+fn identity(from: &str, to: &str) -> Vec<u8> {
+    let (input, output) = (vec![from.into()], vec![to.into()]);
+    NodeProto::new("Identity", input, output).encode_to_vec()
+}
 
-    fn cast(from: &str, to: &str) -> Vec<u8> {
-        let to_float = Attribute {
-            name: "to".into(),
-            i: FLOAT.into(),
-            kind: KIND_INT,
-            ..Attribute::default()
-        };
-        let (input, output) = (vec![from.into()], vec![to.into()]);
-        Self { input, output, op_type: "Cast".into(), attribute: vec![to_float] }.encode_to_vec()
-    }
+fn cast(from: &str, to: &str) -> Vec<u8> {
+    let to_float = AttributeProto {
+        name: "to".into(),
+        i: FLOAT.into(),
+        r#type: KIND_INT,
+        ..AttributeProto::default()
+    };
+    let (input, output, attribute) = (vec![from.into()], vec![to.into()], vec![to_float]);
+    NodeProto { attribute, ..NodeProto::new("Cast", input, output) }.encode_to_vec()
 }
 
 /// Brings a network to `image` f32 `[N,3,S,S]`, and `embedding` f32 `[N,D]` or `boxes` f32 `[N,A,B]`.
@@ -124,7 +110,7 @@ pub(crate) fn adapt(onnx: &[u8], wanted: &Wanted<'_>) -> Result<Adapted, Misfit>
     };
     let mut first = Vec::new();
     if input != INPUT {
-        first.push(Node::identity(INPUT, &input));
+        first.push(identity(INPUT, &input));
     }
     let old = graph_bytes(onnx)?;
     let mut weights = Vec::new();
@@ -147,14 +133,14 @@ pub(crate) fn adapt(onnx: &[u8], wanted: &Wanted<'_>) -> Result<Adapted, Misfit>
     first.iter().for_each(|node| part(NODE, node, &mut all));
     graph.node.iter().for_each(|node| part(NODE, node, &mut all));
     if output != named {
-        part(NODE, &Node::identity(&output, named), &mut all);
+        part(NODE, &identity(&output, named), &mut all);
     }
     all.append(&mut made);
     all.append(&mut weights);
     let side = wanted.image as i64;
     let image = value(INPUT, [batch.clone(), number(3), number(side), number(side)]);
     part(GRAPH_INPUT, &image.encode_to_vec(), &mut all);
-    let wide = width.map_or(Dimension { size: None }, |n| number(n as i64));
+    let wide = width.map_or(DimensionProto { value: None }, |n| number(n as i64));
     let given = match wanted.gives {
         Gives::Features => value(named, [batch, wide]),
         Gives::Boxes => value(named, [batch, wide, number(second.unwrap_or(0) as i64)]),
@@ -191,16 +177,17 @@ impl From<String> for Misfit {
 /// The one input.
 struct GraphInput {
     name: String,
-    batch: Dimension,
+    batch: DimensionProto,
 }
 
 fn read_input(graph: &Graph, side: usize) -> Result<GraphInput, String> {
     let mut weights = HashSet::new();
     for bytes in &graph.initializer {
-        let named = Named::decode(bytes.clone()).map_err(|e| format!("a damaged weight: {e}"))?;
+        let named =
+            TensorHead::decode(bytes.clone()).map_err(|e| format!("a damaged weight: {e}"))?;
         weights.insert(named.name);
     }
-    let inputs: Vec<&ValueInfo> =
+    let inputs: Vec<&ValueInfoProto> =
         graph.input.iter().filter(|v| !weights.contains(&v.name)).collect();
     let [input] = inputs[..] else {
         let names: Vec<_> = inputs.iter().map(|v| v.name.as_str()).collect();
@@ -212,16 +199,16 @@ fn read_input(graph: &Graph, side: usize) -> Result<GraphInput, String> {
     }
     let names = ["channels", "height", "width"];
     for ((dim, want), what) in dims[1..].iter().zip([3, side, side]).zip(names) {
-        if let Some(Size::Value(n)) = dim.size
+        if let Some(Dimension::Value(n)) = dim.value
             && n > 0
             && usize::try_from(n) != Ok(want)
         {
             return Err(format!("input `{}` has a {what} of {n}, not {want}", input.name));
         }
     }
-    let batch = match dims[0].size {
-        Some(Size::Value(n)) if n > 0 => number(n),
-        _ => Dimension { size: Some(Size::Param("N".into())) },
+    let batch = match dims[0].value {
+        Some(Dimension::Value(n)) if n > 0 => number(n),
+        _ => DimensionProto { value: Some(Dimension::Param("N".into())) },
     };
     Ok(GraphInput { name: input.name.clone(), batch })
 }
@@ -276,8 +263,8 @@ fn read_output(graph: &Graph, wanted: &Wanted<'_>) -> Result<GraphOutput, Misfit
     }
 }
 
-fn shape_of<'a>(v: &'a ValueInfo, kind: &str) -> Result<&'a [Dimension], String> {
-    let tensor = v.r#type.as_ref().and_then(|t| t.tensor.as_ref());
+fn shape_of<'a>(v: &'a ValueInfoProto, kind: &str) -> Result<&'a [DimensionProto], String> {
+    let tensor = v.r#type.as_ref().and_then(|t| t.tensor_type.as_ref());
     let tensor = tensor.ok_or_else(|| format!("{kind} `{}` is not a tensor", v.name))?;
     if tensor.elem_type != FLOAT {
         return Err(format!("{kind} `{}` is not f32 (ONNX type {})", v.name, tensor.elem_type));
@@ -289,10 +276,10 @@ fn shape_of<'a>(v: &'a ValueInfo, kind: &str) -> Result<&'a [Dimension], String>
 }
 
 /// A dimension as text.
-fn describe(dim: &Dimension) -> String {
-    match &dim.size {
-        Some(Size::Value(n)) => n.to_string(),
-        Some(Size::Param(name)) if !name.is_empty() => name.clone(),
+fn describe(dim: &DimensionProto) -> String {
+    match &dim.value {
+        Some(Dimension::Value(n)) => n.to_string(),
+        Some(Dimension::Param(name)) if !name.is_empty() => name.clone(),
         _ => "?".into(),
     }
 }
@@ -303,7 +290,7 @@ pub(crate) fn side(onnx: &[u8]) -> Result<Option<usize>, String> {
     let weights: Vec<String> = graph
         .initializer
         .iter()
-        .filter_map(|b| Some(Named::decode(b.clone()).ok()?.name))
+        .filter_map(|b| Some(TensorHead::decode(b.clone()).ok()?.name))
         .collect();
     let input = graph.input.iter().find(|v| !weights.contains(&v.name));
     let dims = input.map(|v| shape_of(v, "input")).transpose()?;
@@ -311,34 +298,28 @@ pub(crate) fn side(onnx: &[u8]) -> Result<Option<usize>, String> {
 }
 
 /// A size that the file fixes.
-fn stated(dim: &Dimension) -> Option<usize> {
-    match dim.size {
-        Some(Size::Value(n)) if n > 0 => usize::try_from(n).ok(),
+fn stated(dim: &DimensionProto) -> Option<usize> {
+    match dim.value {
+        Some(Dimension::Value(n)) if n > 0 => usize::try_from(n).ok(),
         _ => None,
     }
 }
 
 /// A word that the exporter of a file wrote into it.
 pub(crate) fn metadata(onnx: &[u8], key: &str) -> Option<String> {
-    #[derive(Clone, PartialEq, Message)]
-    struct Entry {
-        #[prost(string, tag = "1")]
-        key: String,
-        #[prost(string, tag = "2")]
-        value: String,
-    }
     let entries = fields(onnx).ok()?.into_iter().filter(|f| f.number == METADATA);
-    let mut entries = entries.filter_map(|f| Entry::decode(f.payload).ok());
+    let mut entries = entries.filter_map(|f| StringStringEntryProto::decode(f.payload).ok());
     entries.find(|e| e.key == key).map(|e| e.value)
 }
 
-fn number(n: i64) -> Dimension {
-    Dimension { size: Some(Size::Value(n)) }
+fn number(n: i64) -> DimensionProto {
+    DimensionProto { value: Some(Dimension::Value(n)) }
 }
 
-fn value<const N: usize>(name: &str, dim: [Dimension; N]) -> ValueInfo {
-    let tensor = Tensor { elem_type: FLOAT, shape: Some(Shape { dim: dim.to_vec() }) };
-    ValueInfo { name: name.into(), r#type: Some(Type { tensor: Some(tensor) }) }
+fn value<const N: usize>(name: &str, dim: [DimensionProto; N]) -> ValueInfoProto {
+    let tensor =
+        TensorTypeProto { elem_type: FLOAT, shape: Some(TensorShapeProto { dim: dim.to_vec() }) };
+    ValueInfoProto { name: name.into(), r#type: Some(TypeProto { tensor_type: Some(tensor) }) }
 }
 
 /// A weight as f16, and the node that makes f32 of it.
@@ -349,7 +330,7 @@ struct Halved {
 
 /// A large f32 weight as f16 with the node that casts it back; `None` for what stays.
 fn halved(bytes: &[u8]) -> Result<Option<Halved>, String> {
-    let w = Stored::decode(bytes).map_err(|e| format!("a damaged weight: {e}"))?;
+    let w = TensorProto::decode(bytes).map_err(|e| format!("a damaged weight: {e}"))?;
     if w.data_type != FLOAT || w.dims.len() < 2 {
         return Ok(None);
     }
@@ -364,14 +345,14 @@ fn halved(bytes: &[u8]) -> Result<Option<Halved>, String> {
     if half.iter().any(|v| !v.is_finite()) {
         return Ok(None);
     }
-    let stored = Stored {
+    let stored = TensorProto {
         dims: w.dims,
         data_type: HALF,
-        float_data: vec![],
         name: format!("{}_f16", w.name),
         raw_data: half.iter().flat_map(|v| v.to_le_bytes()).collect(),
+        ..TensorProto::default()
     };
-    let cast = Node::cast(&stored.name, &w.name);
+    let cast = cast(&stored.name, &w.name);
     Ok(Some(Halved { stored: stored.encode_to_vec(), cast }))
 }
 
@@ -443,21 +424,16 @@ mod tests {
     use super::super::Model;
     use super::*;
 
-    fn net(output: [Dimension; 2]) -> Vec<u8> {
-        let open = || Dimension { size: Some(Size::Param("b".into())) };
-        let weight = Stored {
+    fn net(output: [DimensionProto; 2]) -> Vec<u8> {
+        let open = || DimensionProto { value: Some(Dimension::Param("b".into())) };
+        let weight = TensorProto {
             dims: vec![2, 2],
             data_type: FLOAT,
             name: "w".into(),
             float_data: vec![1.0, -2.5, 0.1, 3.0],
-            raw_data: vec![],
+            ..TensorProto::default()
         };
-        let node = Node {
-            input: vec!["x".into(), "w".into()],
-            output: vec!["y".into()],
-            op_type: "MatMul".into(),
-            attribute: vec![],
-        };
+        let node = NodeProto::new("MatMul", vec!["x".into(), "w".into()], vec!["y".into()]);
         let graph = Graph {
             node: vec![node.encode_to_vec().into()],
             name: "g".into(),
@@ -478,7 +454,7 @@ mod tests {
 
     #[test]
     fn names_are_joined_and_the_rest_stays() {
-        let open = Dimension { size: None };
+        let open = DimensionProto { value: None };
         let made = adapt(&net([open, number(6)]), &wanted(Some(6), false)).unwrap();
         assert_eq!(made.width, Some(6));
         let (model, graph) = decode(&made.onnx).unwrap();
@@ -506,7 +482,7 @@ mod tests {
     fn weights_are_halved_with_a_cast_behind() {
         let made = adapt(&net([number(1), number(6)]), &wanted(None, true)).unwrap();
         let graph = decode(&made.onnx).unwrap().1;
-        let w = Stored::decode(graph.initializer[0].clone()).unwrap();
+        let w = TensorProto::decode(graph.initializer[0].clone()).unwrap();
         assert_eq!((w.name.as_str(), w.data_type, w.raw_data.len()), ("w_f16", HALF, 8));
         let ops: Vec<_> = nodes(&graph).unwrap().into_iter().map(|n| n.op_type).collect();
         assert_eq!(ops, ["Identity", "Cast", "MatMul", "Identity"]);
@@ -519,7 +495,7 @@ mod tests {
             Misfit::Other(reason) | Misfit::Output(reason) => reason,
         };
         assert!(e(&six(), wanted(Some(7), false)).contains("width of 6, not 7"));
-        let open = Dimension { size: None };
+        let open = DimensionProto { value: None };
         let unknown = adapt(&net([number(1), open]), &wanted(None, false)).unwrap();
         assert_eq!(unknown.width, None, "found by running it");
         let other = Wanted { output: Some("z"), ..wanted(None, false) };

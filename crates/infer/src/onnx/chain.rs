@@ -3,9 +3,10 @@
 use prost::bytes::Bytes;
 
 use super::{
-    Dimension, Graph, INPUT, MOST_VALUES, Output, Signature, Size, bounded, dims_of, fixed, gives,
+    DimensionProto, Graph, INPUT, MOST_VALUES, Output, Signature, bounded, dims_of, fixed, gives,
     shared, signature, takes, volume,
 };
+use proto::Dimension;
 
 /// What one file takes and gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,8 +123,8 @@ impl Value {
             return Err(format!("it takes {n} at once, the first file another number"));
         }
         let sizes = std::iter::once(0).chain(sides.iter().copied());
-        let symbol = |(dim, size): (&Dimension, usize)| match &dim.size {
-            Some(Size::Param(name)) if !name.is_empty() => Some((name.clone(), size)),
+        let symbol = |(dim, size): (&DimensionProto, usize)| match &dim.value {
+            Some(Dimension::Param(name)) if !name.is_empty() => Some((name.clone(), size)),
             _ => None,
         };
         let symbols = dims.iter().zip(sizes).filter_map(symbol).collect();
@@ -131,9 +132,9 @@ impl Value {
     }
 }
 
-fn stated(dim: &Dimension) -> Option<i64> {
-    match dim.size {
-        Some(Size::Value(n)) if n > 0 => Some(n),
+fn stated(dim: &DimensionProto) -> Option<i64> {
+    match dim.value {
+        Some(Dimension::Value(n)) if n > 0 => Some(n),
         _ => None,
     }
 }

@@ -2,10 +2,11 @@
 //! refused. Files without such nodes are not copied.
 
 use super::adapt::KIND_INT;
-use super::limits::{Asks, Fields, GRAPH};
+use super::limits::{Fields, GRAPH};
 use super::mean::{copied, field};
-use super::messages::{Attribute, Inner, Node};
 use prost::Message;
+use proto::parts::{Node, Subgraphs, TensorHead};
+use proto::{AttributeProto, NodeProto, OperatorSetIdProto};
 use std::borrow::Cow;
 
 const NODE: u32 = 1;
@@ -13,22 +14,6 @@ const NODE: u32 = 1;
 const KIND_INTS: i32 = 7;
 /// The version of the operators from which on `Softmax` runs over one axis; before, over all from its axis on.
 const ONE_AXIS: i64 = 13;
-
-#[derive(Clone, PartialEq, Message)]
-struct Operators {
-    #[prost(string, tag = "1")]
-    domain: String,
-    #[prost(int64, tag = "2")]
-    version: i64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Weight {
-    #[prost(int64, repeated, packed = "false", tag = "1")]
-    dims: Vec<i64>,
-    #[prost(string, tag = "8")]
-    name: String,
-}
 
 /// The file as rten reads it right.
 ///
@@ -41,7 +26,7 @@ pub(crate) fn for_rten(onnx: &[u8]) -> Result<Cow<'_, [u8]>, String> {
         match part? {
             (GRAPH, bytes) => graph = Some(bytes),
             (OPERATORS, bytes) => {
-                let set = Operators::decode(bytes).map_err(|e| format!("damaged: {e}"))?;
+                let set = OperatorSetIdProto::decode(bytes).map_err(|e| format!("damaged: {e}"))?;
                 if matches!(set.domain.as_str(), "" | "ai.onnx") {
                     version = set.version;
                 }
@@ -81,21 +66,21 @@ fn read_right(bytes: &[u8], graph: &[u8], version: i64) -> Result<Option<Vec<Vec
 }
 
 /// Refuses what cannot be written otherwise, in graphs inside nodes as well; those are not rewritten.
-fn checked(bytes: &[u8], version: i64, outer: bool) -> Result<Asks, String> {
+fn checked(bytes: &[u8], version: i64, outer: bool) -> Result<Node, String> {
     let damaged = |e: prost::DecodeError| format!("a damaged node: {e}");
-    let asks = Asks::decode(bytes).map_err(damaged)?;
+    let asks = Node::decode(bytes).map_err(damaged)?;
     let resize = asks.op_type == "Resize";
     let old = !outer && version < ONE_AXIS && asks.op_type.ends_with("Softmax");
     let mut last = false;
     for attribute in &asks.attribute {
         if resize || old {
-            let a = Attribute::decode(attribute.as_slice()).map_err(damaged)?;
+            let a = AttributeProto::decode(attribute.as_slice()).map_err(damaged)?;
             if resize && a.name == "mode" && a.s == b"cubic" {
                 return Err("its `Resize` is cubic, which this engine computes as linear".into());
             }
             last |= a.name == "axis" && a.i == -1;
         }
-        let inner = Inner::decode(attribute.as_slice()).map_err(damaged)?;
+        let inner = Subgraphs::decode(attribute.as_slice()).map_err(damaged)?;
         for graph in inner.graph.iter().chain(&inner.graphs) {
             for part in Fields(graph) {
                 if let (NODE, node) = part? {
@@ -115,19 +100,25 @@ fn checked(bytes: &[u8], version: i64, outer: bool) -> Result<Asks, String> {
 
 /// A `Softmax` of an old version: flattened from its axis on, and back.
 fn softmax(bytes: &[u8]) -> Result<Option<Vec<Vec<u8>>>, String> {
-    let mut node = Node::decode(bytes).map_err(|e| format!("a damaged node: {e}"))?;
+    let mut node = NodeProto::decode(bytes).map_err(|e| format!("a damaged node: {e}"))?;
     let axis = node.attribute.iter().find(|a| a.name == "axis").map_or(1, |a| a.i);
     let ([input], [output], false) = (&node.input[..], &node.output[..], axis == -1) else {
         return Ok(None);
     };
     let (input, output) = (input.clone(), output.clone());
     let [sides, flat, answer] = ["sides", "flat", "answer"].map(|part| format!("{output}/{part}"));
-    let made = |op: &str, input: &[&String], output: &String, attribute: Vec<Attribute>| {
+    let made = |op: &str, input: &[&String], output: &String, attribute: Vec<AttributeProto>| {
         let input = input.iter().map(ToString::to_string).collect();
-        Node { input, output: vec![output.clone()], op_type: op.into(), attribute }.encode_to_vec()
+        NodeProto { attribute, ..NodeProto::new(op, input, vec![output.clone()]) }.encode_to_vec()
     };
-    let along =
-        |i: i64| vec![Attribute { name: "axis".into(), i, kind: KIND_INT, ..Attribute::default() }];
+    let along = |i: i64| {
+        vec![AttributeProto {
+            name: "axis".into(),
+            i,
+            r#type: KIND_INT,
+            ..AttributeProto::default()
+        }]
+    };
     let op = std::mem::take(&mut node.op_type);
     Ok(Some(vec![
         made("Shape", &[&input], &sides, vec![]),
@@ -140,7 +131,7 @@ fn softmax(bytes: &[u8]) -> Result<Option<Vec<Vec<u8>>>, String> {
 /// A convolution or pooling with what it may leave out: the sides of the kernel, the steps, the dilations.
 fn steps(bytes: &[u8], graph: &[u8]) -> Result<Option<Vec<Vec<u8>>>, String> {
     const ATTRIBUTE: u32 = 5;
-    let node = Node::decode(bytes).map_err(|e| format!("a damaged node: {e}"))?;
+    let node = NodeProto::decode(bytes).map_err(|e| format!("a damaged node: {e}"))?;
     let stated = |name: &str| node.attribute.iter().find(|a| a.name == name);
     let (kernel, lacks): (_, &[&str]) = match stated("kernel_shape") {
         Some(a) if node.op_type.ends_with("Pool") && stated("strides").is_none() => {
@@ -158,7 +149,7 @@ fn steps(bytes: &[u8], graph: &[u8]) -> Result<Option<Vec<Vec<u8>>>, String> {
     for name in lacks.iter().filter(|name| stated(name).is_none()) {
         let ints = if *name == "kernel_shape" { kernel.clone() } else { vec![1; kernel.len()] };
         let (name, kind) = (name.to_string(), KIND_INTS);
-        let attribute = Attribute { name, ints, kind, ..Attribute::default() };
+        let attribute = AttributeProto { name, ints, r#type: kind, ..AttributeProto::default() };
         field(ATTRIBUTE, attribute.encode_to_vec(), &mut whole);
     }
     Ok(Some(vec![whole]))
@@ -171,15 +162,16 @@ fn kernel_sides(name: &str, graph: &[u8]) -> Result<Option<Vec<i64>>, String> {
     for part in Fields(graph) {
         match part? {
             (INITIALIZER, bytes) => {
-                let weight = Weight::decode(bytes).map_err(|e| format!("a damaged weight: {e}"))?;
+                let weight =
+                    TensorHead::decode(bytes).map_err(|e| format!("a damaged weight: {e}"))?;
                 if weight.name == name {
                     return Ok(sides(&weight.dims));
                 }
             }
             (NODE, bytes) => {
-                let node = Node::decode(bytes).map_err(|e| format!("a damaged node: {e}"))?;
+                let node = NodeProto::decode(bytes).map_err(|e| format!("a damaged node: {e}"))?;
                 if node.output.first().is_some_and(|o| o == name) {
-                    let value = node.attribute.iter().find_map(|a| a.tensor.as_ref());
+                    let value = node.attribute.iter().find_map(|a| a.t.as_ref());
                     return match (node.op_type.as_str(), node.input.first()) {
                         ("Constant", _) => Ok(value.and_then(|t| sides(&t.dims))),
                         ("Cast" | "Identity", Some(of)) => kernel_sides(of, graph),
@@ -195,31 +187,32 @@ fn kernel_sides(name: &str, graph: &[u8]) -> Result<Option<Vec<i64>>, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::messages::{Graph, Model, ValueInfo, Values};
     use super::super::tests::run;
     use super::super::{FLOAT, INPUT, OUTPUT};
     use super::*;
+    use proto::TensorProto;
+    use proto::parts::{Graph, Model};
     use rten::Value;
     use rten_tensor::{AsView, NdTensor};
 
-    fn word(name: &str, word: &str) -> Attribute {
-        Attribute { name: name.into(), s: word.into(), kind: 3, ..Attribute::default() }
+    fn word(name: &str, word: &str) -> AttributeProto {
+        AttributeProto { name: name.into(), s: word.into(), r#type: 3, ..AttributeProto::default() }
     }
 
-    fn number(name: &str, i: i64) -> Attribute {
-        Attribute { name: name.into(), i, kind: KIND_INT, ..Attribute::default() }
+    fn number(name: &str, i: i64) -> AttributeProto {
+        AttributeProto { name: name.into(), i, r#type: KIND_INT, ..AttributeProto::default() }
     }
 
-    fn node(op: &str, inputs: &[&str], output: &str, attribute: Vec<Attribute>) -> Vec<u8> {
+    fn node(op: &str, inputs: &[&str], output: &str, attribute: Vec<AttributeProto>) -> Vec<u8> {
         let input = inputs.iter().map(ToString::to_string).collect();
-        Node { input, output: vec![output.into()], op_type: op.into(), attribute }.encode_to_vec()
+        NodeProto { attribute, ..NodeProto::new(op, input, vec![output.into()]) }.encode_to_vec()
     }
 
     /// Weights of 2 x 2, one for each of three channels: 1, 2, 3 and 4 of each.
     fn weight() -> Vec<u8> {
         let raw = (0..12).flat_map(|i| ((i % 4 + 1) as f32).to_le_bytes()).collect::<Vec<u8>>();
         let (dims, name) = (vec![1, 3, 2, 2], "w".into());
-        Values { dims, data_type: FLOAT, name, raw_data: raw.into(), ..Values::default() }
+        TensorProto { dims, data_type: FLOAT, name, raw_data: raw.into(), ..TensorProto::default() }
             .encode_to_vec()
     }
 
@@ -228,10 +221,10 @@ mod tests {
             node: nodes.iter().map(|n| n.clone().into()).collect(),
             name: "g".into(),
             initializer: vec![weight().into()],
-            input: vec![ValueInfo::open(INPUT)],
-            output: vec![ValueInfo::open(OUTPUT)],
+            input: vec![super::super::open_value(INPUT)],
+            output: vec![super::super::open_value(OUTPUT)],
         };
-        let operators = Operators { domain: String::new(), version }.encode_to_vec();
+        let operators = OperatorSetIdProto { domain: String::new(), version }.encode_to_vec();
         Model { ir_version: 8, graph: Some(graph), opset_import: vec![operators] }.encode_to_vec()
     }
 
@@ -253,7 +246,7 @@ mod tests {
         assert!(e.contains("Resize") && e.contains("cubic"), "{e}");
         // Inside a branch of an `If`.
         let inner = Graph { node: vec![resize("cubic").into()], ..Graph::default() };
-        let branch = Inner { graph: Some(inner.encode_to_vec()), graphs: vec![] };
+        let branch = Subgraphs { graph: Some(inner.encode_to_vec()), graphs: vec![] };
         let mut outer = node("If", &["c"], OUTPUT, vec![]);
         field(5, branch.encode_to_vec(), &mut outer);
         assert!(for_rten(&file(&[outer], 17)).unwrap_err().contains("cubic"));
@@ -293,11 +286,11 @@ mod tests {
         let cast = node("Cast", &["same"], "v", vec![number("to", FLOAT.into())]);
         let conv = node("Conv", &[INPUT, "v"], OUTPUT, vec![]);
         assert_eq!(given(&file(&[same, cast, conv], 17)), [180.0]);
-        let kernel = Attribute {
+        let kernel = AttributeProto {
             name: "kernel_shape".into(),
             ints: vec![2, 2],
-            kind: KIND_INTS,
-            ..Attribute::default()
+            r#type: KIND_INTS,
+            ..AttributeProto::default()
         };
         let pool = node("MaxPool", &[INPUT], OUTPUT, vec![kernel.clone()]);
         assert_eq!(given(&file(&[pool], 17)), [3.0, 7.0, 11.0]);

@@ -2,9 +2,10 @@
 //! as it states, so what a file asks for is counted before an engine reads it.
 
 use super::growth::{Constants, Growth, Size};
-use super::messages::{Attribute, End, Function, Inner, Values};
 use prost::Message;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
+use proto::parts::{Function, Node, Subgraphs, ValueName};
+use proto::{AttributeProto, TensorProto};
 use std::collections::HashMap;
 
 /// Nodes of a file, with those of graphs inside nodes and of functions as often as they are called. The
@@ -77,7 +78,7 @@ impl Counter {
         const INPUT: u32 = 11;
         const OUTPUT: u32 = 12;
         let end = |value: &[u8]| {
-            let end = End::decode(value).map_err(|e| format!("a damaged value: {e}"))?;
+            let end = ValueName::decode(value).map_err(|e| format!("a damaged value: {e}"))?;
             Ok::<_, String>(end.name)
         };
         let mut frame = Frame::default();
@@ -90,9 +91,9 @@ impl Counter {
                 }
                 // A number is short; weights are not looked at here.
                 (INITIALIZER, weight) if weight.len() < 256 => {
-                    let values =
-                        Values::decode(weight).map_err(|e| format!("a damaged weight: {e}"))?;
-                    let numbers = values.numbers();
+                    let values = TensorProto::decode(weight)
+                        .map_err(|e| format!("a damaged weight: {e}"))?;
+                    let numbers = super::numbers(&values);
                     frame.constants.extend(numbers.map(|n| (values.name.clone(), n)));
                 }
                 (INPUT, value) => frame.input.push(end(value)?),
@@ -127,7 +128,7 @@ impl Counter {
         let mut chain = Chain::default();
         for bytes in nodes {
             let before = self.nodes;
-            let node = Asks::decode(bytes).map_err(|e| format!("a damaged node: {e}"))?;
+            let node = Node::decode(bytes).map_err(|e| format!("a damaged node: {e}"))?;
             self.room(1)?;
             self.nodes += 1;
             self.steps = self.steps.saturating_add(turns);
@@ -140,7 +141,7 @@ impl Counter {
             let mut own = 1;
             let turns = match node.op_type.as_str() {
                 "Loop" => {
-                    own = node.turns(&frame.constants)?;
+                    own = turns_of_loop(&node, &frame.constants)?;
                     turns.saturating_mul(own)
                 }
                 "Scan" => {
@@ -149,14 +150,14 @@ impl Counter {
                         .into());
                 }
                 "Constant" => {
-                    let value = node.constant()?;
+                    let value = constant(&node)?;
                     frame.constants.extend(node.output.first().cloned().zip(value));
                     turns
                 }
                 _ => turns,
             };
             for attribute in &node.attribute {
-                let inner = Inner::decode(attribute.as_slice())
+                let inner = Subgraphs::decode(attribute.as_slice())
                     .map_err(|e| format!("a damaged node: {e}"))?;
                 for graph in inner.graph.iter().chain(&inner.graphs) {
                     let factor = self.graph(graph, depth + 1, turns)?;
@@ -205,7 +206,7 @@ struct Chain {
 }
 
 impl Chain {
-    fn add(&mut self, node: Asks, weight: u64, growth: Growth) {
+    fn add(&mut self, node: Node, weight: u64, growth: Growth) {
         let (number, outputs) = (self.takes.len(), node.output.into_iter());
         let gives: Vec<String> = outputs.filter(|o| !o.is_empty()).collect();
         self.made_by.extend(gives.iter().map(|o| (o.clone(), number)));
@@ -258,51 +259,34 @@ impl Chain {
     }
 }
 
-/// What a node asks for. Attributes are read one by one, so that weights are not copied.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Asks {
-    #[prost(string, repeated, tag = "1")]
-    input: Vec<String>,
-    #[prost(string, repeated, tag = "2")]
-    output: Vec<String>,
-    #[prost(string, tag = "4")]
-    pub(super) op_type: String,
-    #[prost(bytes = "vec", repeated, tag = "5")]
-    pub(super) attribute: Vec<Vec<u8>>,
-    #[prost(string, tag = "7")]
-    pub(super) domain: String,
+/// How often a loop turns, at most.
+fn turns_of_loop(node: &Node, constants: &Constants) -> Result<u64, String> {
+    let stated = node.input.first().and_then(|name| constants.get(name)?.first());
+    // A number that a float cannot hold is far above every limit.
+    let turns = stated.filter(|n| **n >= 0.0).map(|n| *n as u64);
+    turns.ok_or_else(|| {
+        "it holds a `Loop` whose number of turns it does not state; export the network with its \
+         loops unrolled"
+            .into()
+    })
 }
 
-impl Asks {
-    /// How often a loop turns, at most.
-    fn turns(&self, constants: &Constants) -> Result<u64, String> {
-        let stated = self.input.first().and_then(|name| constants.get(name)?.first());
-        // A number that a float cannot hold is far above every limit.
-        let turns = stated.filter(|n| **n >= 0.0).map(|n| *n as u64);
-        turns.ok_or_else(|| {
-            "it holds a `Loop` whose number of turns it does not state; export the network with its \
-             loops unrolled"
-                .into()
-        })
-    }
-
-    /// The numbers of a `Constant`.
-    fn constant(&self) -> Result<Option<Vec<f64>>, String> {
-        for bytes in self.attribute.iter().filter(|a| a.len() < 256) {
-            let a =
-                Attribute::decode(bytes.as_slice()).map_err(|e| format!("a damaged node: {e}"))?;
-            let value = match a.name.as_str() {
-                "value" => a.tensor.and_then(|t| t.numbers()),
-                "value_int" => Some(vec![a.i as f64]),
-                "value_ints" => Some(a.ints.iter().map(|n| *n as f64).collect()),
-                _ => None,
-            };
-            if value.is_some() {
-                return Ok(value);
-            }
+/// The numbers of a `Constant`.
+fn constant(node: &Node) -> Result<Option<Vec<f64>>, String> {
+    for bytes in node.attribute.iter().filter(|a| a.len() < 256) {
+        let a =
+            AttributeProto::decode(bytes.as_slice()).map_err(|e| format!("a damaged node: {e}"))?;
+        let value = match a.name.as_str() {
+            "value" => a.t.and_then(|t| super::numbers(&t)),
+            "value_int" => Some(vec![a.i as f64]),
+            "value_ints" => Some(a.ints.iter().map(|n| *n as f64).collect()),
+            _ => None,
+        };
+        if value.is_some() {
+            return Ok(value);
         }
-        Ok(None)
     }
+    Ok(None)
 }
 
 /// The fields of a message that have a length: number and content, nothing copied.
@@ -334,13 +318,14 @@ impl<'a> Iterator for Fields<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::messages::{Graph, Model, Node, ValueInfo};
     use super::*;
+    use proto::NodeProto;
+    use proto::parts::{Graph, Model};
     use rten_tensor::AsView;
 
     fn node(op: &str, input: &str, output: &str) -> Vec<u8> {
         let (input, output) = (vec![input.into()], vec![output.into()]);
-        Node { input, output, op_type: op.into(), attribute: vec![] }.encode_to_vec()
+        NodeProto::new(op, input, output).encode_to_vec()
     }
 
     fn file(node: Vec<Vec<u8>>, initializer: Vec<Vec<u8>>) -> Vec<u8> {
@@ -354,12 +339,12 @@ mod tests {
     fn with_graph(op: &str, input: &str, nodes: Vec<Vec<u8>>) -> Vec<u8> {
         let node = nodes.into_iter().map(Into::into).collect();
         let graph = Graph { node, ..Graph::default() }.encode_to_vec();
-        let inner = Inner { graph: Some(graph), graphs: vec![] }.encode_to_vec();
-        let asks = Asks {
+        let inner = Subgraphs { graph: Some(graph), graphs: vec![] }.encode_to_vec();
+        let asks = Node {
             input: vec![input.into()],
             op_type: op.into(),
             attribute: vec![inner],
-            ..Asks::default()
+            ..Node::default()
         };
         asks.encode_to_vec()
     }
@@ -392,11 +377,11 @@ mod tests {
             assert!(refused(&file(nest(deep), vec![])).contains("are nested"), "{deep}");
         }
 
-        let turns = |n: i64| Values {
+        let turns = |n: i64| TensorProto {
             name: "m".into(),
             data_type: 7,
             int64_data: vec![n],
-            ..Values::default()
+            ..TensorProto::default()
         };
         let turning = |n: i64, inner: Vec<Vec<u8>>| {
             file(vec![with_graph("Loop", "m", inner)], vec![turns(n).encode_to_vec()])
@@ -435,8 +420,7 @@ mod tests {
     fn values_that_grow_without_end_are_refused() {
         let twice = |a: &str, b: &str| {
             let input = vec![a.into(), a.into()];
-            Node { input, output: vec![b.into()], op_type: "Concat".into(), attribute: vec![] }
-                .encode_to_vec()
+            NodeProto::new("Concat", input, vec![b.into()]).encode_to_vec()
         };
         let row = |n: u64, between: &str| {
             let one = |k: u64| {
@@ -454,12 +438,17 @@ mod tests {
         assert_eq!(limited(&file(row(60, "Conv"), vec![])), Ok(()));
 
         let values = |name: &str, ints: Vec<i64>| {
-            Values { name: name.into(), data_type: 7, int64_data: ints, ..Values::default() }
-                .encode_to_vec()
+            TensorProto {
+                name: name.into(),
+                data_type: 7,
+                int64_data: ints,
+                ..TensorProto::default()
+            }
+            .encode_to_vec()
         };
         let tile = |repeats: Vec<i64>| {
             let (input, output) = (vec!["x".into(), "r".into()], vec!["y".into()]);
-            let tile = Node { input, output, op_type: "Tile".into(), attribute: vec![] };
+            let tile = NodeProto::new("Tile", input, output);
             file(vec![tile.encode_to_vec()], vec![values("r", repeats)])
         };
         assert_eq!(limited(&tile(vec![1, 1, 1 << 10, 1 << 10])), Ok(()));
@@ -468,13 +457,8 @@ mod tests {
 
         // A loop whose value doubles with each turn, and one that adds the same to it.
         let turning = |turns: i64, added: &str| {
-            let end = |name: &str| ValueInfo::open(name);
-            let join = Node {
-                input: vec!["x".into(), added.into()],
-                output: vec!["y".into()],
-                op_type: "Concat".into(),
-                attribute: vec![],
-            };
+            let end = |name: &str| super::super::open_value(name);
+            let join = NodeProto::new("Concat", vec!["x".into(), added.into()], vec!["y".into()]);
             let body = Graph {
                 node: vec![join.encode_to_vec().into()],
                 initializer: vec![values("c", vec![1, 2]).into()],
@@ -482,13 +466,13 @@ mod tests {
                 output: ["go", "y"].map(end).into(),
                 ..Graph::default()
             };
-            let inner = Inner { graph: Some(body.encode_to_vec()), graphs: vec![] };
-            let asks = Asks {
+            let inner = Subgraphs { graph: Some(body.encode_to_vec()), graphs: vec![] };
+            let asks = Node {
                 input: vec!["m".into(), String::new(), "image".into()],
                 output: vec!["z".into()],
                 op_type: "Loop".into(),
                 attribute: vec![inner.encode_to_vec()],
-                ..Asks::default()
+                ..Node::default()
             };
             file(vec![asks.encode_to_vec()], vec![values("m", vec![turns])])
         };
@@ -508,7 +492,7 @@ mod tests {
     /// What is allowed, an engine loads: it follows a graph by recursion.
     #[test]
     fn the_longest_chain_is_loaded_and_run() {
-        let value = |name: &str| ValueInfo::open(name);
+        let value = |name: &str| super::super::open_value(name);
         let name = |k: u64| if k == 0 { "image".into() } else { format!("v{k}") };
         let node = (0..LONGEST).map(|k| node("Relu", &name(k), &name(k + 1)).into()).collect();
         let (input, output) = (vec![value("image")], vec![value(&name(LONGEST))]);

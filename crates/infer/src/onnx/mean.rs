@@ -2,23 +2,11 @@
 //!
 //! Nodes and weights stay the bytes they are but for their names, which get a prefix per member.
 
-use super::messages::{Graph, Inner, Node, Values};
 use super::{FLOAT, INPUT, OUTPUT, decode};
 use prost::Message;
 use prost::encoding::{DecodeContext, WireType, decode_key, encode_key, skip_field};
-
-/// The names of a node; all else of it is copied unread.
-#[derive(Clone, PartialEq, Message)]
-struct Names {
-    #[prost(string, repeated, tag = "1")]
-    input: Vec<String>,
-    #[prost(string, repeated, tag = "2")]
-    output: Vec<String>,
-    #[prost(string, tag = "3")]
-    name: String,
-    #[prost(message, repeated, tag = "5")]
-    attribute: Vec<Inner>,
-}
+use proto::parts::{Graph, NodeNames};
+use proto::{NodeProto, TensorProto};
 
 /// A message without the fields `without`.
 pub(super) fn copied(message: &[u8], without: &[u32]) -> Result<Vec<u8>, String> {
@@ -61,7 +49,7 @@ pub(crate) fn mean(members: &[&[u8]]) -> Result<Vec<u8>, String> {
         };
         let mut nodes = vec![];
         for bytes in &graph.node {
-            let names = Names::decode(bytes.clone()).map_err(|e| at(e.to_string()))?;
+            let names = NodeNames::decode(bytes.clone()).map_err(|e| at(e.to_string()))?;
             if names.attribute.iter().any(|a| a.graph.is_some() || !a.graphs.is_empty()) {
                 return Err(at("it holds graphs inside nodes, which cannot be renamed".into()));
             }
@@ -74,7 +62,7 @@ pub(crate) fn mean(members: &[&[u8]]) -> Result<Vec<u8>, String> {
         }
         let mut weights = vec![];
         for bytes in &graph.initializer {
-            let values = Values::decode(bytes.clone()).map_err(|e| at(e.to_string()))?;
+            let values = TensorProto::decode(bytes.clone()).map_err(|e| at(e.to_string()))?;
             let mut weight = copied(bytes, &[8]).map_err(at)?;
             field(8, named(&values.name), &mut weight);
             weights.push(weight.into());
@@ -84,12 +72,7 @@ pub(crate) fn mean(members: &[&[u8]]) -> Result<Vec<u8>, String> {
             None => own,
             Some(before) => {
                 let (both, after) = (vec![before, own], format!("sum/{k}"));
-                let op_type = "Add".into();
-                sums.push(
-                    Node { input: both, output: vec![after.clone()], op_type, attribute: vec![] }
-                        .encode_to_vec()
-                        .into(),
-                );
+                sums.push(NodeProto::new("Add", both, vec![after.clone()]).encode_to_vec().into());
                 after
             }
         });
@@ -107,17 +90,15 @@ pub(crate) fn mean(members: &[&[u8]]) -> Result<Vec<u8>, String> {
     let (Some((model, mut graph)), Some(sum)) = (whole, sum) else {
         return Err("no members".into());
     };
-    let share = Values {
+    let share = TensorProto {
         data_type: FLOAT,
         name: "share".into(),
         raw_data: (1.0 / members.len() as f32).to_le_bytes().to_vec().into(),
-        ..Values::default()
+        ..TensorProto::default()
     };
     graph.initializer.push(share.encode_to_vec().into());
     let (input, output) = (vec![sum, "share".into()], vec![OUTPUT.into()]);
-    sums.push(
-        Node { input, output, op_type: "Mul".into(), attribute: vec![] }.encode_to_vec().into(),
-    );
+    sums.push(NodeProto::new("Mul", input, output).encode_to_vec().into());
     graph.node.extend(sums);
     Ok(super::Model { graph: Some(graph), ..model }.encode_to_vec())
 }

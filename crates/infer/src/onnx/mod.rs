@@ -1,6 +1,6 @@
 //! The few fields of an ONNX file that are checked before an engine sees it, and that cut it in two.
 //!
-//! Nodes and weights stay the bytes they are, with a [`Node`] or [`Named`] read out of them.
+//! Nodes and weights stay the bytes they are, with a [`NodeProto`] or [`TensorHead`] read out of them.
 
 mod adapt;
 mod chain;
@@ -8,7 +8,6 @@ mod embedded;
 mod growth;
 mod limits;
 mod mean;
-mod messages;
 
 pub(crate) use adapt::{Gives, Misfit, Wanted, adapt, metadata, side};
 pub(crate) use chain::{Link, chain};
@@ -16,11 +15,13 @@ pub(crate) use embedded::for_rten;
 pub(crate) use limits::has_functions;
 pub(crate) use mean::mean;
 
-use messages::{
-    Dimension, Graph, Model, Named, Node, Shape, Size, Tensor, Type, ValueInfo, Values,
-};
 use prost::Message;
 use prost::bytes::Bytes;
+use proto::parts::{Graph, Model, TensorHead};
+use proto::{
+    Dimension, DimensionProto, NodeProto, TensorProto, TensorShapeProto, TensorTypeProto,
+    TypeProto, ValueInfoProto,
+};
 use std::collections::{HashMap, HashSet};
 
 const FLOAT: i32 = 1;
@@ -77,11 +78,11 @@ fn takes(graph: &Graph, side: usize) -> Result<Signature, String> {
     fixed(&dims[1..], &[3, side, side], "input", INPUT)?;
     let mut signature = Signature::default();
     for (dim, want) in dims.iter().zip([0, 3, side, side]) {
-        match &dim.size {
-            Some(Size::Param(name)) if !name.is_empty() => {
+        match &dim.value {
+            Some(Dimension::Param(name)) if !name.is_empty() => {
                 signature.symbols.push((name.clone(), want));
             }
-            Some(Size::Value(n)) if want == 0 => {
+            Some(Dimension::Value(n)) if want == 0 => {
                 if *n > MOST_BATCH {
                     return Err(format!("it takes {n} images at once, more than {MOST_BATCH}"));
                 }
@@ -108,7 +109,7 @@ fn gives(graph: &Graph, output: Output<'_>) -> Result<(), String> {
 
 /// Images that a file may ask for at once.
 const MOST_BATCH: i64 = 1024;
-/// Values that one tensor may have where the file itself states how many.
+/// TensorProto that one tensor may have where the file itself states how many.
 const MOST_VALUES: u64 = 1 << 28;
 /// `TensorProto.DataType.INT64`.
 const INT64: i32 = 7;
@@ -118,17 +119,18 @@ const INT64: i32 = 7;
 fn bounded(graph: &Graph, len: usize) -> Result<(), String> {
     let mut constants: HashMap<String, Vec<i64>> = HashMap::new();
     for bytes in &graph.initializer {
-        let values = Values::decode(bytes.clone()).map_err(|e| format!("a damaged weight: {e}"))?;
+        let values =
+            TensorProto::decode(bytes.clone()).map_err(|e| format!("a damaged weight: {e}"))?;
         stored(&values, len)?;
-        constants.insert(values.name.clone(), values.ints());
+        constants.insert(values.name.clone(), ints(&values));
     }
     let nodes = nodes(graph)?;
     for node in &nodes {
         for a in &node.attribute {
-            let Some(values) = &a.tensor else { continue };
+            let Some(values) = &a.t else { continue };
             stored(values, len)?;
             if node.op_type == "Constant" {
-                constants.extend(node.output.first().map(|o| (o.clone(), values.ints())));
+                constants.extend(node.output.first().map(|o| (o.clone(), ints(values))));
             }
         }
         if node.op_type == "Constant"
@@ -164,8 +166,8 @@ fn volume<'a>(sides: impl IntoIterator<Item = &'a i64>) -> Option<u64> {
 }
 
 /// Refuses a tensor that is elsewhere, or is larger than the file.
-fn stored(values: &Values, len: usize) -> Result<(), String> {
-    let Values { name, dims, .. } = values;
+fn stored(values: &TensorProto, len: usize) -> Result<(), String> {
+    let TensorProto { name, dims, .. } = values;
     if values.data_location != 0 || !values.external_data.is_empty() {
         return Err(format!(
             "the values of `{name}` are in another file; export them into this one"
@@ -178,27 +180,23 @@ fn stored(values: &Values, len: usize) -> Result<(), String> {
     Ok(())
 }
 
-impl Values {
-    /// Its whole numbers, if it is a short list of such.
-    fn ints(&self) -> Vec<i64> {
-        const LONGEST: usize = 64;
-        if self.data_type != INT64 {
-            return Vec::new();
-        }
-        let raw = self.raw_data.as_chunks::<8>().0.iter().map(|b| i64::from_le_bytes(*b));
-        self.int64_data.iter().copied().chain(raw).take(LONGEST).collect()
+/// A tensor's whole numbers, if it is a short list of such.
+fn ints(tensor: &TensorProto) -> Vec<i64> {
+    const LONGEST: usize = 64;
+    if tensor.data_type != INT64 {
+        return Vec::new();
     }
+    let raw = tensor.raw_data.as_chunks::<8>().0.iter().map(|b| i64::from_le_bytes(*b));
+    tensor.int64_data.iter().copied().chain(raw).take(LONGEST).collect()
 }
 
-impl Values {
-    /// Its numbers, if it is a short list of whole ones or of f32.
-    fn numbers(&self) -> Option<Vec<f64>> {
-        if self.data_type == FLOAT {
-            let raw = self.raw_data.as_chunks::<4>().0.iter();
-            return Some(raw.map(|b| f32::from_le_bytes(*b).into()).collect());
-        }
-        (self.data_type == INT64).then(|| self.ints().into_iter().map(|n| n as f64).collect())
+/// A tensor's numbers, if it is a short list of whole ones or of f32.
+fn numbers(tensor: &TensorProto) -> Option<Vec<f64>> {
+    if tensor.data_type == FLOAT {
+        let raw = tensor.raw_data.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b));
+        return Some(tensor.float_data.iter().copied().chain(raw).map(f64::from).collect());
     }
+    (tensor.data_type == INT64).then(|| ints(tensor).into_iter().map(|n| n as f64).collect())
 }
 
 fn decode(onnx: &[u8]) -> Result<(Model, Graph), String> {
@@ -213,8 +211,8 @@ fn shared(onnx: &Bytes) -> Result<(Model, Graph), String> {
     Ok((model, graph))
 }
 
-fn nodes(graph: &Graph) -> Result<Vec<Node>, String> {
-    let read = |b: &Bytes| Node::decode(b.clone()).map_err(|e| format!("a damaged node: {e}"));
+fn nodes(graph: &Graph) -> Result<Vec<NodeProto>, String> {
+    let read = |b: &Bytes| NodeProto::decode(b.clone()).map_err(|e| format!("a damaged node: {e}"));
     graph.node.iter().map(read).collect()
 }
 
@@ -235,7 +233,7 @@ pub(crate) struct Halves {
     pub first: Vec<u8>,
     /// From the values in `between` to [`OUTPUT`].
     pub second: Vec<u8>,
-    /// Values of four dimensions that the first half hands on.
+    /// TensorProto of four dimensions that the first half hands on.
     pub between: Vec<String>,
 }
 
@@ -265,7 +263,7 @@ pub(crate) fn cut(onnx: &[u8], from: &str) -> Result<Halves, String> {
             between.push(name.clone());
         }
     }
-    let whole = |names: &[&str]| -> Vec<ValueInfo> {
+    let whole = |names: &[&str]| -> Vec<ValueInfoProto> {
         graph
             .input
             .iter()
@@ -274,31 +272,32 @@ pub(crate) fn cut(onnx: &[u8], from: &str) -> Result<Halves, String> {
             .cloned()
             .collect()
     };
-    let open: Vec<ValueInfo> = between.iter().map(|name| ValueInfo::open(name)).collect();
-    let half = |input: Vec<ValueInfo>, output: Vec<ValueInfo>| -> Result<Vec<u8>, String> {
-        let mut wanted: HashSet<&str> = output.iter().map(|v| v.name.as_str()).collect();
-        let given: HashSet<&str> = input.iter().map(|v| v.name.as_str()).collect();
-        let mut keep = Vec::new();
-        for (node, bytes) in nodes.iter().zip(&graph.node).rev() {
-            let made = |o: &String| wanted.contains(o.as_str()) && !given.contains(o.as_str());
-            if node.output.iter().any(made) {
-                wanted.extend(node.input.iter().map(String::as_str));
-                keep.push(bytes.clone());
+    let open: Vec<ValueInfoProto> = between.iter().map(|name| open_value(name)).collect();
+    let half =
+        |input: Vec<ValueInfoProto>, output: Vec<ValueInfoProto>| -> Result<Vec<u8>, String> {
+            let mut wanted: HashSet<&str> = output.iter().map(|v| v.name.as_str()).collect();
+            let given: HashSet<&str> = input.iter().map(|v| v.name.as_str()).collect();
+            let mut keep = Vec::new();
+            for (node, bytes) in nodes.iter().zip(&graph.node).rev() {
+                let made = |o: &String| wanted.contains(o.as_str()) && !given.contains(o.as_str());
+                if node.output.iter().any(made) {
+                    wanted.extend(node.input.iter().map(String::as_str));
+                    keep.push(bytes.clone());
+                }
             }
-        }
-        keep.reverse();
-        let mut weights = Vec::new();
-        for bytes in &graph.initializer {
-            let named =
-                Named::decode(bytes.clone()).map_err(|e| format!("a damaged weight: {e}"))?;
-            if wanted.contains(named.name.as_str()) {
-                weights.push(bytes.clone());
+            keep.reverse();
+            let mut weights = Vec::new();
+            for bytes in &graph.initializer {
+                let named = TensorHead::decode(bytes.clone())
+                    .map_err(|e| format!("a damaged weight: {e}"))?;
+                if wanted.contains(named.name.as_str()) {
+                    weights.push(bytes.clone());
+                }
             }
-        }
-        let graph =
-            Graph { node: keep, name: graph.name.clone(), initializer: weights, input, output };
-        Ok(Model { graph: Some(graph), ..model.clone() }.encode_to_vec())
-    };
+            let graph =
+                Graph { node: keep, name: graph.name.clone(), initializer: weights, input, output };
+            Ok(Model { graph: Some(graph), ..model.clone() }.encode_to_vec())
+        };
     Ok(Halves {
         first: half(whole(&[INPUT]), open.clone())?,
         second: half(open, whole(&[OUTPUT]))?,
@@ -306,16 +305,18 @@ pub(crate) fn cut(onnx: &[u8], from: &str) -> Result<Halves, String> {
     })
 }
 
-impl ValueInfo {
-    /// An f32 value of four dimensions of any size.
-    fn open(name: &str) -> Self {
-        let shape = Shape { dim: vec![Dimension { size: None }; 4] };
-        let tensor = Tensor { elem_type: FLOAT, shape: Some(shape) };
-        Self { name: name.into(), r#type: Some(Type { tensor: Some(tensor) }) }
-    }
+/// An f32 value of four dimensions of any size.
+fn open_value(name: &str) -> ValueInfoProto {
+    let shape = TensorShapeProto { dim: vec![DimensionProto { value: None }; 4] };
+    let tensor = TensorTypeProto { elem_type: FLOAT, shape: Some(shape) };
+    ValueInfoProto { name: name.into(), r#type: Some(TypeProto { tensor_type: Some(tensor) }) }
 }
 
-fn dims_of<'a>(values: &'a [ValueInfo], kind: &str, name: &str) -> Result<&'a [Dimension], String> {
+fn dims_of<'a>(
+    values: &'a [ValueInfoProto],
+    kind: &str,
+    name: &str,
+) -> Result<&'a [DimensionProto], String> {
     let value = values.iter().find(|v| v.name == name).ok_or_else(|| {
         let names: Vec<_> = values.iter().map(|v| v.name.as_str()).collect();
         format!("no {kind} named `{name}`; there is {names:?}")
@@ -323,7 +324,7 @@ fn dims_of<'a>(values: &'a [ValueInfo], kind: &str, name: &str) -> Result<&'a [D
     let tensor = value
         .r#type
         .as_ref()
-        .and_then(|t| t.tensor.as_ref())
+        .and_then(|t| t.tensor_type.as_ref())
         .ok_or_else(|| format!("{kind} `{name}` is not a tensor"))?;
     if tensor.elem_type != FLOAT {
         return Err(format!("{kind} `{name}` is not f32 (ONNX type {})", tensor.elem_type));
@@ -331,9 +332,9 @@ fn dims_of<'a>(values: &'a [ValueInfo], kind: &str, name: &str) -> Result<&'a [D
     Ok(tensor.shape.as_ref().map_or(&[], |s| s.dim.as_slice()))
 }
 
-fn fixed(dims: &[Dimension], want: &[usize], kind: &str, name: &str) -> Result<(), String> {
+fn fixed(dims: &[DimensionProto], want: &[usize], kind: &str, name: &str) -> Result<(), String> {
     for (dim, want) in dims.iter().zip(want) {
-        if let Some(Size::Value(n)) = dim.size
+        if let Some(Dimension::Value(n)) = dim.value
             && usize::try_from(n) != Ok(*want)
         {
             return Err(format!("{kind} `{name}` has a side of {n}, the card states {want}"));
@@ -405,24 +406,24 @@ mod tests {
     }
 
     /// A graph of one node on a weight `w`.
-    fn graph(op: &str, at: usize, w: Values) -> Graph {
+    fn graph(op: &str, at: usize, w: TensorProto) -> Graph {
         let mut input = vec!["image".to_owned(); at];
         input.push("w".into());
-        let node = Node { input, output: vec!["o".into()], op_type: op.into(), attribute: vec![] };
+        let node = NodeProto::new(op, input, vec!["o".into()]);
         Graph {
             node: vec![node.encode_to_vec().into()],
-            initializer: vec![Values { name: "w".into(), ..w }.encode_to_vec().into()],
+            initializer: vec![TensorProto { name: "w".into(), ..w }.encode_to_vec().into()],
             ..Graph::default()
         }
     }
 
     #[test]
     fn weights_are_in_the_file_and_shapes_are_possible() {
-        let ints = |v: &[i64]| Values {
+        let ints = |v: &[i64]| TensorProto {
             dims: vec![v.len() as i64],
             data_type: INT64,
             int64_data: v.to_vec(),
-            ..Values::default()
+            ..TensorProto::default()
         };
         let check = |g: &Graph| bounded(g, 1000);
         assert_eq!(check(&graph("Reshape", 1, ints(&[0, -1, 64]))), Ok(()));
@@ -433,10 +434,10 @@ mod tests {
             assert!(check(&graph(op, at, ints(&[i64::MAX, i64::MAX]))).is_err());
         }
         for dims in [vec![1 << 40], vec![i64::MAX, 2], vec![-1]] {
-            let w = Values { dims, data_type: FLOAT, ..Values::default() };
+            let w = TensorProto { dims, data_type: FLOAT, ..TensorProto::default() };
             assert!(check(&graph("Add", 1, w)).unwrap_err().contains("cannot hold"));
         }
-        let elsewhere = Values { data_location: 1, ..Values::default() };
+        let elsewhere = TensorProto { data_location: 1, ..TensorProto::default() };
         assert!(check(&graph("Add", 1, elsewhere)).unwrap_err().contains("another file"));
     }
 
