@@ -11,6 +11,9 @@ logs=$target/checks
 mkdir -p "$logs"
 # Mostly run once, on a machine that has built nothing.
 export CARGO_INCREMENTAL=0
+# Clippy's driver is the compiler, and looks for lints on the way: a pass of its own would read every crate once more.
+export RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings
+cores=$(getconf _NPROCESSORS_ONLN)
 
 # Seconds since the start, so that a log shows what the time goes into.
 step() { printf '\n== %s (%s s)\n' "$*" "$SECONDS"; }
@@ -51,18 +54,14 @@ ended setup
 venv=$(tail -n 1 "$logs/setup.log")
 export VIRTUAL_ENV=$venv PATH="$venv/bin:$PATH" LIBTORCH_USE_PYTORCH=1
 unset PYTHONHOME
-# Tests run side by side, one to a core; libtorch's threads would spin for the same cores (three times
-# as long in all).
-export OMP_NUM_THREADS=1
+# Tests run side by side; libtorch's threads would spin for the same cores (three times as long in all).
+export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
 # The same state gives the same answer. Without it property tests draw other cases in every run.
 export PROPTEST_RNG_SEED=1
 
 # They need that program alone, and use the cores that compilers leave idle.
 in_background attack scripts/attack.sh --minutes 1 --binary "$MITHRAS_TEST_PROGRAM"
 in_background "odd files" "$venv/bin/python" scripts/oddities.py check --binary "$MITHRAS_TEST_PROGRAM"
-
-step "lints"
-cargo clippy --workspace --all-targets --features mithras-cli/train --locked -- -D warnings
 
 # While the tests run, which leave a tenth of the cores to it; cargo is free then.
 documents() {
@@ -71,11 +70,14 @@ documents() {
         cargo test --workspace --doc --features mithras-cli/train --locked
 }
 
+step "lints, and tests are built"
+cargo build --workspace --all-targets --features mithras-cli/train --locked
+
 step "tests"
 if cargo nextest --version >/dev/null 2>&1; then
-    cargo nextest run --workspace --features mithras-cli/train --locked --no-run
     in_background "documentation and doctests" documents
-    cargo nextest run --workspace --features mithras-cli/train --locked --no-fail-fast
+    # One more than cores: many wait for a browser or a disk.
+    cargo nextest run --workspace --features mithras-cli/train --locked --no-fail-fast --test-threads $((cores + 1))
 else
     cargo test --workspace --lib --bins --tests --features mithras-cli/train --locked --no-fail-fast
     in_background "documentation and doctests" documents
