@@ -18,7 +18,7 @@ export OMP_NUM_THREADS=1
 mkdir "$work/bin" && ln -s "$mithras" "$work/bin/mithras"
 PATH=$work/bin:$PATH python3 docs/tutorials/midog_layout.py "$work/drawn" --images 4 --side 1024 --figures 5 >/dev/null
 "$mithras" corpus import --format midog-json "$work/drawn/MIDOG++.json" --images "$work/drawn/images" --out "$work/crops" >/dev/null
-python3 deploy/snakemake/discs.py "$work/data"
+python3 deploy/slurm/discs.py "$work/data"
 sed 's/^epochs = .*/epochs = 40/; s/^log_every = .*/log_every = 3/' presets/pretrain-smoke.toml >"$work/pretrain.toml"
 cp presets/finetune-ami-br-vit-tiny.toml "$work/finetune.toml"
 discs=(--fold 0 --set task=folder --set positive=marked --set model.image=32 --set model.drop_path=0.0 --set data.crop=21 --set data.folds=2

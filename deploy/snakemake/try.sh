@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
 # Tries the Snakefile by Snakemake itself on drawn slides: shards, one of them killed at first, tables, a corpus,
-# features; and experiments, one fold killed at first. The table must equal that of one process.
+# features. The table must equal that of one process. (Experiments have a workflow of their own: `mithras experiment
+# export --snakemake`.)
 #
 #   MITHRAS=target/debug/mithras SNAKEMAKE=snakemake deploy/snakemake/try.sh [SLIDES]
 #
-# Makes a throwaway environment by pip without a Snakemake; states SKIPPED and ends with 77 where it cannot. Experiments
-# need the training build (TRAINER, by default MITHRAS); without it they are skipped, and a line states it.
+# Makes a throwaway environment by pip without a Snakemake; states SKIPPED and ends with 77 where it cannot.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 mithras=$(realpath "${MITHRAS:-target/debug/mithras}")
-trainer=$(realpath "${TRAINER:-$mithras}")
 model=$(realpath "${MODEL:-crates/infer/tests/golden/tiny}")
 slides=${1:-6}
 work=$(mktemp -d)
@@ -61,46 +60,4 @@ run corpus --config "${config[@]}" "corpus_flags=--preset tcga-mf-pseudo --no-tu
 run embed --config "${config[@]}" encoder="$work/tiny" || { tail -n 30 "$work/log"; fail "no features"; }
 [ "$(find "$work/out/features" -name '*.h5' | wc -l)" = "$slides" ] || fail "not a file of features per slide"
 echo "== a corpus, and a file of features per slide"
-
-if ! "$trainer" train finetune --help >/dev/null 2>&1; then
-    echo "SKIPPED: experiments need the training build; they were not tried" >&2
-    echo "== all but experiments held"
-    exit 0
-fi
-# Coloured discs in two classes, four sources each, and one to test on; and a regions dataset of drawn images.
-python3 deploy/snakemake/discs.py "$work/data"
-PATH=$work:$PATH python3 docs/tutorials/midog_layout.py "$work/midog" >/dev/null
-"$mithras" corpus import --kind regions --format midog-json "$work/midog/MIDOG++.json" --images "$work/midog/images" --out "$work/set" >/dev/null
-cp presets/finetune-ami-br-vit-tiny.toml presets/probe-ami-br-vit-tiny.toml presets/detector-smoke.toml "$work"
-small="--set task=folder --set positive=marked --set model.image=32 --set data.crop=21 --set data.folds=2 --set train.batch=4"
-tuned="$small --set train.epochs=2 --set train.warmup_epochs=1.0 --set train.precision=f32"
-cat >"$work/experiments.csv" <<C
-name,kind,preset,data,folds,init,test,flags
-discs,finetune,finetune-ami-br-vit-tiny.toml,data,2,,yes,$tuned
-probed,probe,probe-ami-br-vit-tiny.toml,data,2,out/experiments/discs/fold-0/model.safetensors,yes,$small --set init=checkpoint --set model.pool=mean --set train.epochs=2 --set train.warmup_epochs=0.0
-whole,detector,detector-smoke.toml,set,2,,,
-C
-# The first start of a fold is killed; the probe waits for the weights that it looks at.
-cat >"$work/trainer" <<S
-#!/bin/bash
-case " \$* " in *"/discs --fold 1 "*) [ -e "$work/fold-killed" ] || { touch "$work/fold-killed"; kill -9 \$\$; };; esac
-exec "$trainer" "\$@"
-S
-chmod +x "$work/trainer"
-config=(experiments="$work/experiments.csv" out="$work/out" threads=1 device=cpu trainer="$work/trainer")
-run "$work/out/.snakemake/experiments/discs.done" --config "${config[@]}" ||
-    { tail -n 40 "$work/log"; cat "$work"/out/.snakemake/experiments/discs/*.log "$work"/out/.snakemake/experiments/*.log; fail "no fine-tuning"; }
-[ -e "$work/fold-killed" ] || fail "no fold was killed"
-run experiments --config "${config[@]}" ||
-    { tail -n 40 "$work/log"; tail -n 5 "$work"/out/.snakemake/experiments/*/*.log "$work"/out/.snakemake/experiments/*.log; fail "no experiments"; }
-cat "$work/out/experiments.csv"
-for row in "discs,finetune,held out,macro_f1" "discs,finetune,test part,macro_f1" "probed,probe,held out,macro_f1" "whole,detector,"; do
-    grep -q "^$row" "$work/out/experiments.csv" || fail "the table has no row '$row'"
-done
-[ -e "$work/out/experiments/whole/package/card.toml" ] || fail "no package of the detector"
-# As one process does it, without Snakemake.
-"$trainer" train finetune --preset presets/finetune-ami-br-vit-tiny.toml --data "$work/data" --out "$work/alone" --device cpu --threads 1 \
-    $tuned >/dev/null 2>&1
-cmp "$work/alone/predictions.csv" "$work/out/experiments/discs/predictions.csv" || fail "predictions of the folds differ from those of one process"
-echo "== experiments over folds after a killed one: predictions are those of one process"
 echo "== all held"
