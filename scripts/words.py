@@ -120,6 +120,16 @@ def long_comments(text, mark):
     return faults
 
 
+def long_strings(text):
+    """`(line, columns)` of a TOML file's texts of several lines over COLUMNS."""
+    faults, inside = [], False
+    for number, line in enumerate(text.splitlines(), 1):
+        if (inside or line.endswith('"""')) and len(line) > COLUMNS and "{" not in line:
+            faults.append((number, len(line)))
+        inside ^= line.count('"""') % 2 == 1
+    return faults
+
+
 def public_names(sources):
     """`(types, functions)` of `{file name: text}`: names that occur twice in a crate, and vague function names."""
     places, functions = {}, []
@@ -220,6 +230,8 @@ def main():
         elif Path(name).suffix in COMMENTS:
             long = long_comments(text, COMMENTS[Path(name).suffix])
             faults += [f"{name}:{n}: a comment of {c} columns, more than {COLUMNS}" for n, c in long]
+        if name.endswith(".toml"):
+            faults += [f"{name}:{n}: a text of {c} columns, more than {COLUMNS}" for n, c in long_strings(text)]
     if not a.list:
         head = f"{'':28}" + "".join(f"{word:>9}" for word in WORDS) + f"{'all':>9}"
         print(head)

@@ -163,6 +163,13 @@ pub fn select<'j>(json: &'j Json, path: &str) -> Option<&'j Json> {
     Some(at)
 }
 
+/// How what a path leads to is to be had: the `remedy` of the innermost part of the path that states one.
+#[must_use]
+pub fn remedy<'j>(json: &'j Json, path: &str) -> Option<&'j str> {
+    let ends = path.match_indices(['.', '[']).map(|(at, _)| at).rev();
+    ends.filter_map(|end| select(json, &path[..end])?.get("remedy")?.as_str()).next()
+}
+
 fn scalar_text(json: &Json) -> Option<String> {
     match json {
         Json::String(s) => Some(s.clone()),
@@ -211,5 +218,11 @@ mod tests {
         assert_eq!(at("a[k=3].v").unwrap().folds, Some(3));
         assert_eq!(at("a[0].v"), Some(Value::between(1.0, 2.0)));
         assert_eq!(at("a[k=y].v"), None);
+        let json: Json = serde_json::from_str(
+            r#"{"sets": [{"name": "A", "pieces": [], "remedy": "ask the authors"}, {"name": "B"}]}"#,
+        )
+        .unwrap();
+        assert_eq!(remedy(&json, "sets[name=A].pieces[id=x].n"), Some("ask the authors"));
+        assert_eq!(remedy(&json, "sets[name=B].pieces[id=x].n"), None);
     }
 }

@@ -12,10 +12,22 @@ use std::path::Path;
 /// A figure of the report.
 pub(super) struct Drawn {
     pub(super) title: String,
-    /// Files next to the page; the first is shown.
+    /// Files next to the page.
     pub(super) files: Vec<String>,
     /// Why it is missing.
     pub(super) missing: Option<String>,
+}
+
+impl Drawn {
+    /// Files that the page shows, side by side: every SVG, or the first file where none is.
+    pub(super) fn shown(&self) -> Vec<&str> {
+        let svg = |f: &&str| Path::new(f).extension().is_some_and(|e| e == "svg");
+        let all = || self.files.iter().map(String::as_str);
+        match all().any(|f| svg(&f)) {
+            true => all().filter(svg).collect(),
+            false => all().take(1).collect(),
+        }
+    }
 }
 
 pub(super) fn write(

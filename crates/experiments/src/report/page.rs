@@ -25,10 +25,14 @@ pub(super) fn experiment(e: &Experiment, r: &Results, figures: &[Drawn]) -> Stri
     r.tables.iter().for_each(|t| table(&mut b, t));
     for f in figures {
         let _ = write!(b, "<section class=\"card\"><h2>{}</h2>", escape(&f.title));
-        match (&f.missing, f.files.first()) {
-            (None, Some(first)) => {
-                let (file, title) = (escape(first), escape(&f.title));
-                let _ = write!(b, "<figure><img src=\"{file}\" alt=\"{title}\"></figure>");
+        match (&f.missing, f.shown().as_slice()) {
+            (None, shown @ [_, ..]) => {
+                b.push_str("<figure>");
+                for file in shown {
+                    let (file, title) = (escape(file), escape(&f.title));
+                    let _ = write!(b, "<img src=\"{file}\" alt=\"{title}\">");
+                }
+                b.push_str("</figure>");
                 let links = f.files.iter().map(|n| format!("<a href=\"{0}\">{0}</a>", escape(n)));
                 b.push_str(&links.collect::<Vec<_>>().join(" "));
             }

@@ -4,7 +4,7 @@ use super::StepOutputs;
 use crate::error::Result;
 use crate::graph::{Dims, envs, has_row};
 use crate::spec::{ColumnSpec, Env, Source, TableSpec, expand};
-use crate::value::{Value, select};
+use crate::value::{Value, remedy, select};
 use serde::Serialize;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -154,7 +154,10 @@ fn read(
             Err(reason) => return Ok(Cell { missing: Some(reason), ..Cell::default() }),
         };
         let Some(value) = select(json, &path).and_then(Value::of_json) else {
-            let reason = format!("{} of step {step} has no number at {path}", source.file);
+            let reason = match remedy(json, &path) {
+                Some(remedy) => format!("not among the data: {remedy}"),
+                None => format!("{} of step {step} has no number at {path}", source.file),
+            };
             return Ok(Cell { missing: Some(reason), ..Cell::default() });
         };
         if let Some(at) = &source.items {

@@ -78,11 +78,18 @@ fn missing(step: &Step, folder: &Path) -> End {
     }
 }
 
-/// The error that a process printed, or else its last line.
+/// The error that a process printed, with the lines that belong to it, or else its last line.
 fn reason(log: &Path, status: std::process::ExitStatus) -> String {
     let text = base::file::read_whole(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
-    let last = |prefix: &str| text.lines().rev().find(|l| l.starts_with(prefix)).map(str::to_owned);
+    let lines: Vec<&str> = text.lines().collect();
+    // A line of its own begins another part.
+    let last = |prefix: &str| {
+        let at = lines.iter().rposition(|l| l.starts_with(prefix))?;
+        let more = lines[at + 1..].iter().take_while(|l| l.starts_with(' '));
+        let whole: Vec<&str> = [lines[at]].into_iter().chain(more.map(|l| l.trim())).collect();
+        Some(whole.join(" "))
+    };
     let lines: Vec<String> = [last("error:"), last("hint:")].into_iter().flatten().collect();
     if lines.is_empty() {
         let line = text.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or("no output");

@@ -12,6 +12,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+/// Tumour filters below the folder of encoders: packages that `encoders convert` makes of published files.
+const FILTERS: [(&str, &str); 2] = [
+    ("filters/impash", "https://github.com/trinhvg/IMPash, made a package (docs/corpus.md)"),
+    ("filters/conch", "https://huggingface.co/MahmoodLab/CONCH, made a package (docs/corpus.md)"),
+];
+
 /// Whether a command is given the whole data folder.
 fn reads_all_data(step: &Step) -> bool {
     step.words.iter().any(|w| w.contains("{data}"))
@@ -116,8 +122,10 @@ impl Places {
         }
         for file in &step.weights {
             if self.weights(file).is_none() {
-                let page = self.rows.iter().find(|r| r.weights.as_deref() == Some(file));
-                let page = page.map_or("", |r| r.page.as_str());
+                let row = self.rows.iter().find(|r| r.weights.as_deref() == Some(file));
+                let filter = FILTERS.iter().find(|(name, _)| name == file);
+                let page = row.map(|r| r.page.as_str()).or(filter.map(|(_, page)| *page));
+                let page = page.unwrap_or("docs/encoders.md lists sources");
                 reasons.push(format!(
                     "weights {file} are missing: put the file into the folder of encoders; {page}"
                 ));
