@@ -12,6 +12,7 @@ unsafe extern "C" {
     fn mithras_net_error() -> *const c_char;
     fn mithras_net_version() -> *const c_char;
     fn mithras_net_keep_freed_memory();
+    // As many arguments as the function of libtorch that it hands them to.
     fn mithras_net_fused_adamw(
         params: *const Raw,
         grads: *const Raw,

@@ -71,6 +71,7 @@ fn check(b: &Builder, shape: [usize; 3], output: &str) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
+    // Each argument is a range that the cases are drawn from.
     #[test]
     fn dense_convolutions(
         (cin, cout) in (1..40_usize, 1..70_usize), (h, w) in (1..30_usize, 1..40_usize),
@@ -190,6 +191,7 @@ proptest! {
         check(&b, shape, &y);
     }
 
+    // Each argument is a range that the cases are drawn from.
     #[test]
     fn pools_and_resizes(
         c in 1..20_usize, (h, w) in (3..20_usize, 3..20_usize), (k, s, p) in (2..4_usize, 1..3_usize, 0..2_usize),

@@ -20,6 +20,7 @@ struct Handle {
 
 unsafe extern "C" {
     fn mithras_dist_error() -> *const c_char;
+    // What the C++ side cannot take as one: a struct would have to be kept the same on both sides.
     fn mithras_dist_open(
         host: *const c_char,
         port: u16,
