@@ -412,7 +412,7 @@ fn servers_answer_though_their_output_is_full() {
             if let Some(code) = server.try_wait().unwrap() {
                 panic!("{line} ends: {code}: {}", output_text(&server.wait_with_output().unwrap()));
             }
-            if let Some(answer) = asked(port) {
+            if let Some(answer) = answer_at(port) {
                 break answer;
             }
             assert!(begun.elapsed() < LONGEST, "{line} does not answer");
@@ -426,7 +426,7 @@ fn servers_answer_though_their_output_is_full() {
 }
 
 /// What a server on this port answers, if one is there.
-fn asked(port: u16) -> Option<String> {
+fn answer_at(port: u16) -> Option<String> {
     use std::io::{Read, Write};
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.set_read_timeout(Some(LONGEST)).ok()?;

@@ -61,7 +61,7 @@ impl Pickle {
 }
 
 /// A state dict of one tensor `w` in the storage `0`.
-fn one(size: &[i64], stride: &[i64]) -> Vec<u8> {
+fn one_tensor(size: &[i64], stride: &[i64]) -> Vec<u8> {
     Pickle::new().op(b"}(").text("w").tensor("0", size, stride).op(b"u").end()
 }
 
@@ -96,7 +96,7 @@ const GIB: usize = 1 << 30;
 #[test]
 fn a_gigabyte_of_deflated_zeros_is_not_unpacked() {
     let values: Vec<u8> = [1.0_f32, 2.0, 3.0, 4.0].iter().flat_map(|v| v.to_le_bytes()).collect();
-    let (small, large) = (one(&[4], &[1]), one(&[(GIB / 4) as i64], &[1]));
+    let (small, large) = (one_tensor(&[4], &[1]), one_tensor(&[(GIB / 4) as i64], &[1]));
     // Behind four values, which are all that the tensor has.
     let mut made = file(&[("data.pkl", &small, Stored, 0), ("data/0", &values, Deflated, GIB)]);
     let length = std::fs::metadata(&made.path).expect("there").len();
@@ -130,7 +130,7 @@ fn a_gigabyte_of_deflated_zeros_is_not_unpacked() {
 fn tensors_have_no_more_values_than_the_file() {
     let four = [0; 16];
     let read = |size: &[i64], stride: &[i64]| {
-        file(&[("data.pkl", &one(size, stride), Stored, 0), ("data/0", &four, Stored, 0)])
+        file(&[("data.pkl", &one_tensor(size, stride), Stored, 0), ("data/0", &four, Stored, 0)])
     };
     assert!(read_weights(&read(&[2, 2], &[1, 2]).path, None).is_ok());
     refused(&read(&[1 << 40], &[0]), "values of the 1 that it has");

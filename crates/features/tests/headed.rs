@@ -21,7 +21,7 @@ const ENCODER: &str = "conch_v1_projected";
 /// Images of 32 px: the network is whole, its tokens are few.
 const SIDE: usize = 32;
 
-fn one() -> EngineOptions {
+fn one_thread() -> EngineOptions {
     EngineOptions { threads: 1, ..EngineOptions::default() }
 }
 
@@ -38,7 +38,7 @@ fn parts(encoder: &str, image: usize, classes: i64) -> BTreeMap<String, Vec<i64>
 /// Probabilities of the probes by a package.
 fn answers(package: &Path, side: usize) -> Vec<Vec<f32>> {
     let package = ModelPackage::open(package).unwrap();
-    let mut models = infer::open(&package, &one()).unwrap();
+    let mut models = infer::open(&package, &one_thread()).unwrap();
     let all = models.classifier.as_mut().unwrap().classes(&probes(side)).unwrap();
     all.into_iter().map(|p| p.0).collect()
 }
@@ -58,8 +58,9 @@ fn a_layer_in_the_file_makes_an_encoder_a_classifier() {
         classes: classes.to_vec(),
         positive: positive.into(),
     };
-    let make =
-        |head: &Head, out: &Path| classifier(&weights, "impash", head, out, &draft(64), &one());
+    let make = |head: &Head, out: &Path| {
+        classifier(&weights, "impash", head, out, &draft(64), &one_thread())
+    };
     let out = dir.path().join("out");
     let made = make(&head(&classes, "b"), &out).unwrap();
     assert!(made.parity.engines.len() > 1, "native, too: {made}");
@@ -82,7 +83,7 @@ fn a_layer_in_the_file_makes_an_encoder_a_classifier() {
     refused(head(&classes, "TUM"), &no, &["TUM"]);
     refused(head(&classes, "b"), &made.folder, &["there is a package already"]);
     let weights = dir.path().join("none.pth");
-    let e = classifier(&weights, "impash", &head(&classes, "b"), &no, &draft(64), &one());
+    let e = classifier(&weights, "impash", &head(&classes, "b"), &no, &draft(64), &one_thread());
     assert!(e.unwrap_err().to_string().contains("none.pth") && !no.exists());
 }
 
@@ -97,7 +98,7 @@ fn embed(tower: &TextTower, texts: &[Vec<i64>]) -> Result<Vec<f32>, EncoderError
         bf16_from: None,
         symbols: &[("N".into(), 0)],
     };
-    Ok(vectors(&network, &input.values, &one()).unwrap())
+    Ok(vectors(&network, &input.values, &one_thread()).unwrap())
 }
 
 #[derive(Deserialize)]
@@ -166,7 +167,7 @@ fn texts_make_the_head_of_an_encoder() {
     std::fs::write(at("prompts.toml"), PROMPTS).unwrap();
     let read = |file: &str, encoder: &str, tokens: &str| {
         let head = Head::Texts { prompts: at("prompts.toml"), tokenizer: at(tokens) };
-        Headed::read(&at(file), encoder, &head, &draft(SIDE), &one())
+        Headed::read(&at(file), encoder, &head, &draft(SIDE), &one_thread())
     };
     let made = read("conch.safetensors", ENCODER, "tokenizer.json").unwrap();
     let file = encoders::weights::read(&at("conch.safetensors"), None).unwrap();

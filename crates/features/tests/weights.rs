@@ -28,7 +28,7 @@ fn drawn(dir: &Path) -> PathBuf {
     path
 }
 
-fn one() -> EngineOptions {
+fn one_thread() -> EngineOptions {
     EngineOptions { threads: 1, ..EngineOptions::default() }
 }
 
@@ -40,8 +40,8 @@ fn a_file_of_weights_becomes_a_package_that_engines_agree_on() {
         let out = dir.path().join(name);
         let conversion = Conversion::new(NAME);
         let conversion = Conversion { most: most.unwrap_or(conversion.most), ..conversion };
-        let package = convert(&weights, conversion, &out, draft(half), &one()).unwrap();
-        let mut frozen = Frozen::open(&out, &one()).unwrap();
+        let package = convert(&weights, conversion, &out, draft(half), &one_thread()).unwrap();
+        let mut frozen = Frozen::open(&out, &one_thread()).unwrap();
         (package, frozen.network.features(&probes(SIDE)).unwrap())
     };
     let (whole, features) = made(false, None, "whole");
@@ -73,7 +73,7 @@ fn what_is_not_the_encoders_is_refused_and_nothing_is_written() {
     let (out, weights) = (dir.path().join("out"), drawn(dir.path()));
     let refused = |weights: &Path, name: &str, image: usize| {
         let draft = Draft { image, ..draft(false) };
-        let e = convert(weights, Conversion::new(name), &out, draft, &one()).unwrap_err();
+        let e = convert(weights, Conversion::new(name), &out, draft, &one_thread()).unwrap_err();
         assert!(!out.exists(), "{e}");
         e
     };
@@ -103,6 +103,7 @@ fn what_is_not_the_encoders_is_refused_and_nothing_is_written() {
     // A package that is there stays.
     std::fs::create_dir(&out).unwrap();
     std::fs::write(out.join("card.toml"), "").unwrap();
-    let e = convert(&weights, Conversion::new(NAME), &out, draft(false), &one()).unwrap_err();
+    let e =
+        convert(&weights, Conversion::new(NAME), &out, draft(false), &one_thread()).unwrap_err();
     assert!(matches!(e, FeatureError::Exists(_)), "{e}");
 }

@@ -225,27 +225,27 @@ pub fn percent_decoded(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> Result<Option<Address>, AddressError> {
+    fn parsed(text: &str) -> Result<Option<Address>, AddressError> {
         Address::parse(text)
     }
 
     #[test]
     fn paths_are_not_addresses() {
         for path in ["a.svs", "/b/a.svs", "C://a.svs", "a:b", "", "http:/a.svs"] {
-            assert_eq!(of(path), Ok(None), "{path}");
+            assert_eq!(parsed(path), Ok(None), "{path}");
         }
     }
 
     #[test]
     fn a_query_serves_and_is_not_shown() {
-        let a = of("https://h:1/d/My%20slide.svs?X-Amz-Signature=hush#f").unwrap().unwrap();
+        let a = parsed("https://h:1/d/My%20slide.svs?X-Amz-Signature=hush#f").unwrap().unwrap();
         assert_eq!(a.query.as_deref(), Some("X-Amz-Signature=hush"));
         assert_eq!(a.to_string(), "https://h:1/d/My%20slide.svs");
         assert_eq!(a.file_name(), Path::new("My slide.svs"));
         assert!(!format!("{a:?}").contains("hush"));
         // The address without it serves as well from now on.
-        assert_eq!(of("https://h:1/d/My%20slide.svs"), Ok(Some(a)));
-        let other = of("https://h:1/d/My%20slide.svs?X-Amz-Signature=hush2").unwrap_err();
+        assert_eq!(parsed("https://h:1/d/My%20slide.svs"), Ok(Some(a)));
+        let other = parsed("https://h:1/d/My%20slide.svs?X-Amz-Signature=hush2").unwrap_err();
         assert!(!other.to_string().contains("hush2"), "{other}");
     }
 
@@ -256,7 +256,7 @@ mod tests {
             ("s3://bucket/*.svs", Some(Remedy::ListSlides)),
             ("s3://bucket/a?versionId=1", None),
         ] {
-            let e = of(text).unwrap_err();
+            let e = parsed(text).unwrap_err();
             assert_eq!((e.remedy(), crate::RemoteError::from(e).remedy()), (remedy, remedy));
         }
     }
@@ -273,7 +273,7 @@ mod tests {
             ("https:///a.svs", "host"),
             ("https://me:hush@h/a.svs?hush", "take it out"),
         ] {
-            let e = of(text).unwrap_err().to_string();
+            let e = parsed(text).unwrap_err().to_string();
             assert!(e.contains(word) && !e.contains("hush"), "{text}: {e}");
         }
     }
@@ -293,8 +293,8 @@ mod tests {
 
     #[test]
     fn an_encoded_slash_leads_nowhere() {
-        let a = of("https://h/..%2F..%2Fetc").unwrap().unwrap();
+        let a = parsed("https://h/..%2F..%2Fetc").unwrap().unwrap();
         assert_eq!(a.file_name(), Path::new(".._.._etc"));
-        assert_eq!(of("https://h/a%zz%C3").unwrap().unwrap().file_name(), Path::new("a%zz%C3"));
+        assert_eq!(parsed("https://h/a%zz%C3").unwrap().unwrap().file_name(), Path::new("a%zz%C3"));
     }
 }

@@ -64,9 +64,10 @@ impl S3 {
             (Some(id), Some(secret)) => Some(Keys { id, secret, token: env("AWS_SESSION_TOKEN") }),
             (None, None) => {
                 let found = [&credentials, &config].into_iter().flatten().find_map(|s| {
-                    let of = |name: &str| s.get(name).cloned();
-                    let (id, secret) = (of("aws_access_key_id")?, of("aws_secret_access_key")?);
-                    Some(Keys { id, secret, token: of("aws_session_token") })
+                    let value = |name: &str| s.get(name).cloned();
+                    let (id, secret) =
+                        (value("aws_access_key_id")?, value("aws_secret_access_key")?);
+                    Some(Keys { id, secret, token: value("aws_session_token") })
                 });
                 let elsewhere = ["sso_session", "sso_start_url", "role_arn", "credential_process"];
                 let both = [&credentials, &config];
@@ -136,7 +137,7 @@ fn section(file: Option<&Path>, profile: &str) -> Option<Section> {
 mod tests {
     use super::*;
 
-    fn of(set: &[(&str, &str)]) -> Result<S3, String> {
+    fn from_variables(set: &[(&str, &str)]) -> Result<S3, String> {
         let get = |n: &str| set.iter().find(|(k, _)| *k == n).map(|(_, v)| (*v).to_owned());
         S3::from_env(&get).map_err(|e| e.to_string())
     }
@@ -152,23 +153,31 @@ mod tests {
                       endpoint_url = http://h:9000/\nsso_session = x\n";
         std::fs::write(aws.join("config"), config).unwrap();
         let home = home.path().to_str().unwrap();
-        let found = of(&[("HOME", home)]).unwrap();
+        let found = from_variables(&[("HOME", home)]).unwrap();
         let keys = found.keys.clone().unwrap();
         assert_eq!((&*keys.id, &*keys.secret, &*found.region), ("A", "S/=+", "eu-west-1"));
         assert!(!format!("{found:?}").contains("S/"), "{found:?}");
 
         let env = [("HOME", home), ("AWS_ACCESS_KEY_ID", "B"), ("AWS_SECRET_ACCESS_KEY", "T")];
         let more = [("AWS_ENDPOINT_URL", "http://e/"), ("AWS_REGION", "r")];
-        let found = of(&[&env[..], &more].concat()).unwrap();
+        let found = from_variables(&[&env[..], &more].concat()).unwrap();
         assert_eq!(found.keys.unwrap().id, "B");
         assert_eq!((found.region.as_str(), found.endpoint.as_deref()), ("r", Some("http://e")));
 
-        assert!(of(&[("HOME", home), ("AWS_PROFILE", "lab")]).unwrap_err().contains("sso_session"));
         assert!(
-            of(&[("HOME", home), ("AWS_PROFILE", "none")]).unwrap_err().contains("is missing in")
+            from_variables(&[("HOME", home), ("AWS_PROFILE", "lab")])
+                .unwrap_err()
+                .contains("sso_session")
         );
-        assert!(of(&env[..2]).unwrap_err().contains("go together"));
-        assert!(of(&[("AWS_ENDPOINT_URL", "h:9000")]).unwrap_err().contains("https://"));
-        assert_eq!(of(&[]).unwrap().keys, None);
+        assert!(
+            from_variables(&[("HOME", home), ("AWS_PROFILE", "none")])
+                .unwrap_err()
+                .contains("is missing in")
+        );
+        assert!(from_variables(&env[..2]).unwrap_err().contains("go together"));
+        assert!(
+            from_variables(&[("AWS_ENDPOINT_URL", "h:9000")]).unwrap_err().contains("https://")
+        );
+        assert_eq!(from_variables(&[]).unwrap().keys, None);
     }
 }

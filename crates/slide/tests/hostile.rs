@@ -103,6 +103,8 @@ fn exercise(path: &Path) -> Result<(), SlideError> {
 
 /// Writes one variant and reads it under watch; gives whether it was read without any error.
 fn variant(path: &Path, bytes: &[u8], what: &dyn Fn() -> String) -> bool {
+    // Overwritten, a file is flushed to the disk (ext4); a new one is not.
+    let _ = std::fs::remove_file(path);
     std::fs::write(path, bytes).unwrap();
     LARGEST.store(0, Ordering::Relaxed);
     let start = Instant::now();
@@ -211,7 +213,7 @@ impl Layout_ {
         }
     }
 
-    fn of(b: &[u8]) -> Option<Self> {
+    fn read(b: &[u8]) -> Option<Self> {
         if !matches!(b.get(..4)?, b"II*\0" | b"MM\0*" | b"II+\0") {
             return None;
         }
@@ -236,7 +238,7 @@ fn fields_of_false_size() {
     let mut cases = 0;
     for original in victims() {
         let bytes = std::fs::read(&original).unwrap();
-        let Some(l) = Layout_::of(&bytes) else { continue };
+        let Some(l) = Layout_::read(&bytes) else { continue };
         let (_dir, path) = workplace(&original);
         let (head, entry, word) = l.sizes();
         let most = if l.big { u64::MAX } else { u64::from(u32::MAX) };

@@ -174,7 +174,7 @@ mod tests {
         }
     }
 
-    fn of(plan: &Plan) -> Result<String, SlurmError> {
+    fn script_for(plan: &Plan) -> Result<String, SlurmError> {
         let shards = NonZeroU32::new(plan.shards).unwrap();
         text(plan, &plan.list, &plan.out, Path::new("/study"), shards)
     }
@@ -184,7 +184,7 @@ mod tests {
         for (gpu, name) in [(false, "detect.sbatch"), (true, "detect-gpu.sbatch")] {
             let path = testkit::workspace().join("deploy/slurm").join(name);
             let there = std::fs::read_to_string(&path).unwrap();
-            assert_eq!(of(&plan(gpu)).unwrap(), there, "{}", path.display());
+            assert_eq!(script_for(&plan(gpu)).unwrap(), there, "{}", path.display());
         }
     }
 
@@ -200,20 +200,20 @@ mod tests {
         let mut odd = plan(false);
         odd.list = "/a b/it's $HOME.csv".into();
         odd.out = "/a b/100%".into();
-        let text = of(&odd).unwrap();
+        let text = script_for(&odd).unwrap();
         assert!(text.contains(r"--list '/a b/it'\''s $HOME.csv' --out '/a b/100%'"), "{text}");
         assert!(text.contains("#SBATCH \"--output=/a b/100%%/.slurm/%A-%a.log\"\n"), "{text}");
         odd.split = true;
-        let text = of(&odd).unwrap();
+        let text = script_for(&odd).unwrap();
         let part =
             r#"--out '/a b/100%'/part-"$SLURM_ARRAY_TASK_ID" --shard "$SLURM_ARRAY_TASK_ID/16""#;
         assert!(text.contains(part), "{text}");
         for bad in ["--a\nrm -rf", "--comment=\"x\""] {
             odd.options = vec![bad.into()];
-            assert!(matches!(of(&odd), Err(SlurmError::Words(_))), "{bad}");
+            assert!(matches!(script_for(&odd), Err(SlurmError::Words(_))), "{bad}");
         }
         odd.options.clear();
         odd.detect = vec!["a\nb".into()];
-        assert!(of(&odd).is_err());
+        assert!(script_for(&odd).is_err());
     }
 }
