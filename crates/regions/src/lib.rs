@@ -11,6 +11,7 @@
 //! | [`scene`], [`augment`] | a labelled image in memory, and what is drawn from it |
 //! | [`task`] | labelled crops of a classification task, training and test as two types, folds |
 //! | [`labelled`] | a corpus of the labelled figures |
+//! | [`units`] | what a table states both in px and in um |
 //! | [`shortcuts`] | whether a source or scanner betrays the class |
 
 #![forbid(unsafe_code)]
@@ -29,6 +30,7 @@ pub mod scene;
 pub mod sheets;
 pub mod shortcuts;
 pub mod task;
+pub mod units;
 pub mod yolo;
 
 pub use crops::slide_name;

@@ -1204,6 +1204,25 @@ fn jpeg_of_two(kind: u32, second: &[u8]) -> Vec<u8> {
     [jpeg_with(0xE2, &list(length - 10)), second.to_vec()].concat()
 }
 
+/// flat.png states 0.25 um/px as pixels per metre.
+#[test]
+fn a_png_with_two_resolutions_is_refused_with_both() {
+    let drawn = Drawn::new();
+    let open = |scale: &[u8], last: bool| {
+        let slide = Slide::open(drawn.file("scale.png", &png_with(b"sCAL", scale, last))).unwrap();
+        slide.resolution().map(|r| r.x.get()).map_err(|e| e.to_string())
+    };
+    let stated = Slide::open(golden("flat.png")).unwrap().resolution().unwrap().x.get();
+    for last in [false, true] {
+        let same = format!("\u{1}{:e}\0{:e}", stated / 1e6, stated / 1e6);
+        assert!(open(same.as_bytes(), last).is_ok_and(|mpp| (mpp - stated).abs() < 1e-3));
+        let refused = open(b"\x011e-6\x001e-6", last).unwrap_err();
+        assert!(refused.contains("png.sCAL = 1 um/px"), "{refused}");
+        assert!(refused.contains(&format!("png.pHYs = {stated} um/px")), "{refused}");
+    }
+    assert!(open(b"\x021e-6\x001e-6", false).is_ok(), "radians");
+}
+
 #[test]
 fn further_pictures_of_png_and_jpeg_are_refused_or_named() {
     let drawn = Drawn::new();

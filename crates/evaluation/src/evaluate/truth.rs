@@ -2,19 +2,20 @@
 
 use super::EvaluateError;
 use super::label::{Labels, Meaning};
-use super::position::{Columns, Conflict, InBoth, Place};
+use super::position::{Columns, Place};
 use base::table::{Format, Table, Unmatched};
 use mithras::input::stem;
 use mithras::record::SlideEntry;
 use mitosis::{Physical, Point, Resolution};
+use regions::units::{Conflict, Units};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Ground truth of one slide.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TruthCase {
-    /// Rows to compare as soon as the slide's resolution is known.
-    in_both: Vec<InBoth>,
+    /// What is compared as soon as the slide's resolution is known.
+    units: Units,
     pub(super) points: Vec<Place>,
     /// Places where the truth is unknown.
     pub(super) ignored: Vec<Place>,
@@ -22,15 +23,12 @@ pub struct TruthCase {
 }
 
 impl TruthCase {
-    /// Checks that rows with px and um name one place.
+    /// Checks that rows with px and um name one place, and that the um/px of a column are those of the slide.
     ///
     /// # Errors
     /// The first row that does not, as a [`Conflict`].
     pub fn check_units(&self, resolution: &Resolution) -> Result<(), Conflict> {
-        match self.in_both.iter().find(|both| !both.agrees(resolution)) {
-            Some(both) => Err(both.conflict(resolution)),
-            None => Ok(()),
-        }
+        self.units.check([resolution.x.get(), resolution.y.get()])
     }
 
     /// Its figures in micrometres.
@@ -125,6 +123,7 @@ pub fn read_truth(path: &Path, options: &TruthOptions) -> Result<Truth, Evaluate
             }
             case.tumour = Some(t.to_owned());
         }
+        columns.mpp(&table, row)?.into_iter().for_each(|stated| case.units.push_mpp(stated));
         if columns.filled(&table, row).next().is_none() {
             continue;
         }
@@ -141,7 +140,7 @@ pub fn read_truth(path: &Path, options: &TruthOptions) -> Result<Truth, Evaluate
             continue;
         }
         let (place, both) = columns.read(&table, row)?;
-        case.in_both.extend(both);
+        both.into_iter().for_each(|both| case.units.push(both));
         if meaning == Meaning::Figure && others.contains(&place) {
             return Err(table.wrong(row, columns.first(), TWO_LABELS).into());
         }
@@ -255,6 +254,11 @@ mod tests {
                 assert!(text.contains(words), "{words}: {text}");
             }
         }
+        // um/px in a column of their own.
+        let text = "slide,x,y,mpp_x,mpp_y\na,1,2,0.25,0.5\na,3,4,0.5,0.5\n";
+        let truth = read(text, &TruthOptions::default()).unwrap();
+        let conflict = truth["a"].check_units(&resolution).unwrap_err().to_string();
+        assert!(conflict.contains("row 2 (line 3): 0.5 x 0.5 um/px, but 0.25 x 0.5"), "{conflict}");
         // The upper left corner of a box, and its centre.
         let text = "slide,x,y,cx,cy\na,100,100,125,125\n";
         let error = read(text, &TruthOptions::default()).unwrap_err().to_string();

@@ -46,6 +46,15 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
                 None if c.meaning(own).is_some() => Category::Named(own.to_owned()),
                 None => Category::Fixed(Class::Unresolved, own.to_owned()),
             };
+            if let Category::Named(name) = &category
+                && let Some([first, other]) = c.opposed(&[name, own])
+            {
+                c.problem(
+                    record,
+                    format!("it is called `{other}` in the group `{first}`; correct one of them"),
+                );
+                continue;
+            }
             let mut points = Vec::new();
             let mut bad = None;
             for (k, p) in a.descendants().filter(|n| n.has_tag_name("Coordinate")).enumerate() {

@@ -5,6 +5,7 @@ use super::collect::{Category, Collector, Place, Raw, broken, read_json};
 use super::columns::SLIDE;
 use super::sheet::pixels;
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions, LabelSource};
+use crate::units::{MPP, StatedMpp};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -64,7 +65,7 @@ fn entry(v: &Value) -> Result<ImageEntry, String> {
         slide: text(v, SLIDE)?,
         patient: text(v, &["patient", "patient_id", "case", "case_id"])?,
         scanner: text(v, &["scanner", "scanner_name"])?,
-        split: None,
+        ..ImageEntry::default()
     })
 }
 
@@ -86,7 +87,12 @@ fn read(
     let mut images = HashMap::new();
     for (i, v) in list(file, &root, "images")?.iter().enumerate() {
         let id = key(&v["id"]).ok_or_else(|| broken(file, format!("images[{i}] has no `id`")))?;
-        let entry = entry(v).map_err(|why| broken(file, format!("images[{i}]: {why}")))?;
+        let mut entry = entry(v).map_err(|why| broken(file, format!("images[{i}]: {why}")))?;
+        let stated = MPP.iter().find_map(|name| v[*name].as_f64()).filter(|mpp| *mpp > 0.0);
+        let row = || format!("{}: images[{i}]", file.display());
+        stated
+            .into_iter()
+            .for_each(|m| entry.units.push_mpp(StatedMpp { mpp: [m; 2], row: row() }));
         let number = c.image(entry);
         if images.insert(id.clone(), number).is_some() {
             return Err(broken(file, format!("two images have the id {id}")));
@@ -183,15 +189,35 @@ fn place(v: &Value, outlines: bool) -> Result<Shape, String> {
     let (bbox, outline) = (&v["bbox"], &v["segmentation"]);
     let missing = bbox.is_null() || bbox.as_array().is_some_and(Vec::is_empty);
     if !missing || !outlines || outline.is_null() {
-        return four(bbox).map(Shape::Numbers).ok_or_else(|| {
+        let four = four(bbox).ok_or_else(|| {
             let note =
                 if bbox.to_string().contains("null") { " (null, NaN or infinity)" } else { "" };
             format!("its bbox is {bbox}, not four numbers{note}")
-        });
+        })?;
+        return match outline.as_array().map(|rings| around(rings)) {
+            Some(Ok(b)) if outlines && is_elsewhere(four, b) => Err(format!(
+                "its bbox is {bbox}, but its segmentation reaches from {}, {} to {}, {}; correct one of them",
+                b[0], b[1], b[2], b[3]
+            )),
+            _ => Ok(Shape::Numbers(four)),
+        };
     }
     let Some(rings) = outline.as_array() else {
         return Err("it has no bbox, and a run-length mask is not read; export boxes".into());
     };
+    around(rings).map(Shape::Outline)
+}
+
+/// Whether a box of COCO and an outline do not touch, in either order of the box.
+fn is_elsewhere(four: [f64; 4], [x0, y0, x1, y1]: [f64; 4]) -> bool {
+    [BoxOrder::Xywh, BoxOrder::Xyxy].iter().all(|order| {
+        let b = order.corners(four);
+        b[2] < x0 || b[0] > x1 || b[3] < y0 || b[1] > y1
+    })
+}
+
+/// The box around the rings of an outline.
+fn around(rings: &[Value]) -> Result<[f64; 4], String> {
     let mut b = [f64::INFINITY, f64::INFINITY, f64::NEG_INFINITY, f64::NEG_INFINITY];
     for (i, n) in rings.iter().filter_map(Value::as_array).flat_map(|r| r.iter().enumerate()) {
         let n = n.as_f64().ok_or_else(|| format!("its segmentation holds {n}, not a number"))?;
@@ -201,7 +227,7 @@ fn place(v: &Value, outlines: bool) -> Result<Shape, String> {
     if b[2] < b[0] || b[3] < b[1] {
         return Err("it has neither a bbox nor an outline".into());
     }
-    Ok(Shape::Outline(b))
+    Ok(b)
 }
 
 fn four(v: &Value) -> Option<[f64; 4]> {

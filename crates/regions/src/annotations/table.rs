@@ -7,9 +7,10 @@ use super::boxes::{BoxOrder, StatedBox, check_order};
 use super::collect::{Category, Collector, Place, Raw};
 use super::columns::{FLAG, H, LABEL, W, X0, X1, Y0, Y1};
 use super::sheet::{Sheet, cell, filled, pixels};
+use super::twice::Twice;
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions, LabelSource, Mapping};
 use base::table::yes_no;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 const IMAGE: &[&str] = &[
@@ -52,7 +53,7 @@ const CY: &[&str] = &[
 ];
 
 enum Where {
-    Centre(usize, usize),
+    Centre([usize; 2]),
     Corners([usize; 4]),
     /// Left, top, width, height.
     Sized([usize; 4]),
@@ -78,8 +79,78 @@ impl Where {
                 "ambiguous boxes: x, y with width, height may be a corner or a centre; state \
                  that they are xywh if it is the corner, or rename x, y to cx, cy if it is the centre",
             )),
-            _ => Ok(Self::Centre(x, y)),
+            _ => Ok(Self::Centre([x, y])),
         }
+    }
+
+    fn columns(&self) -> &[usize] {
+        match self {
+            Self::Corners(all) | Self::Sized(all) => all,
+            Self::Centre(pair) => pair,
+        }
+    }
+
+    /// The columns `width` and `height` where they are those of images, as TensorFlow's tables of corners have them:
+    /// each box is within, and some are smaller.
+    fn image_sides(&self, sheet: &Sheet) -> Option<[usize; 2]> {
+        let Self::Corners([x0, y0, x1, y1]) = *self else { return None };
+        let [w, h] = [sheet.find(&["width"])?, sheet.find(&["height"])?];
+        let table = sheet.table();
+        let number = |row: usize, column: usize| table.number(row, column).ok();
+        let mut is_smaller = false;
+        for row in 0..table.len() {
+            for [low, high, side] in [[x0, x1, w], [y0, y1, h]] {
+                let (low, high) = (number(row, low)?, number(row, high)?);
+                let side = number(row, side)?;
+                // Boxes reach over an edge.
+                if f64::midpoint(low, high) > side {
+                    return None;
+                }
+                is_smaller |= (high - low).abs() + 2.0 < side;
+            }
+        }
+        is_smaller.then_some([w, h])
+    }
+}
+
+/// Columns that name the person of a row.
+const PERSON: &[&str] =
+    &["annotator", "annotator_id", "annotator_name", "rater", "reader", "reviewer"];
+/// Distance of centres below which two people mean one cell, level-0 px: 6 um at 0.25 um/px.
+const ONE_CELL_PX: f64 = 25.0;
+
+/// Places of a table with one row for each person, by image and square of the size of [`ONE_CELL_PX`].
+#[derive(Default)]
+struct People(HashMap<(usize, i64, i64), Vec<([f64; 2], u64, String)>>);
+
+impl People {
+    /// Why a row is of the same object as one of another person above: each would count.
+    fn same_place(
+        &mut self,
+        image: usize,
+        place: Place,
+        (line, who): (u64, String),
+    ) -> Option<String> {
+        let [x0, y0, x1, y1] = place.corners();
+        let at = [f64::midpoint(x0, x1), f64::midpoint(y0, y1)];
+        #[expect(clippy::cast_possible_truncation, reason = "squares of an image")]
+        let [column, row] = at.map(|v| (v / ONE_CELL_PX) as i64);
+        let is_near = |other: &[f64; 2]| (at[0] - other[0]).hypot(at[1] - other[1]) < ONE_CELL_PX;
+        let around = (-1..=1).flat_map(|i| {
+            (-1..=1).map(move |k| (image, column.saturating_add(i), row.saturating_add(k)))
+        });
+        let other = around
+            .filter_map(|square| self.0.get(&square))
+            .flatten()
+            .find(|(other, _, person)| *person != who && is_near(other));
+        let why = other.map(|(_, first, person)| {
+            format!(
+                "`{who}` has labelled the same place as `{person}` in line {first}, and each would count; keep the \
+                 rows of one person, or of the agreement"
+            )
+        });
+        self.0.entry((image, column, row)).or_default().push((at, line, who));
+        why
     }
 }
 
@@ -146,21 +217,35 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
     let split = sheet.find(&["split"]);
     let patch = sheet.find(&["patch"]);
     let id = sheet.find(&["id", "uid", "annotation_id"]);
-    let width = sheet.find(&["image_width", "img_width"]);
-    let height = sheet.find(&["image_height", "img_height"]);
+    let sides = place.image_sides(&sheet);
+    let width = sheet.find(&["image_width", "img_width"]).or(sides.map(|s| s[0]));
+    let height = sheet.find(&["image_height", "img_height"]).or(sides.map(|s| s[1]));
+    let twice = Twice::find(sheet.table(), place.columns());
+    let twice = if sides.is_some() { twice.of_images() } else { twice };
+    let left_out = ["deleted", "is_deleted", "ignore", "ignored", "excluded"];
+    let left_out: Vec<usize> = left_out.iter().filter_map(|name| sheet.find(&[name])).collect();
+    let person = sheet.find(PERSON);
+    let mut people = People::default();
     let experts: Vec<usize> = [sheet.family("expert", ""), sheet.family("annotator", "")].concat();
 
     let others = further(&sheet, label.or(flag));
     let mut c = Collector::new("csv", file, options);
     let assumed = if agreed && label.or(flag).is_none() { c.assume() } else { None };
     let (mut boxes, mut raws) = (Vec::new(), Vec::new());
-    for (line, row) in &sheet.rows {
+    for (number, (line, row)) in sheet.rows.iter().enumerate() {
         let record = match filled(row, id) {
             Some(id) => format!("line {line}, id {id}"),
             None => format!("line {line}"),
         };
         for word in label.iter().chain(&experts).filter_map(|&column| filled(row, Some(column))) {
             c.category(&word);
+        }
+        let set = |column: &&usize| {
+            filled(row, Some(**column)).is_some_and(|word| yes_no(&word) == Some(true))
+        };
+        if let Some(column) = left_out.iter().find(set) {
+            c.ignore(format!("(marked as `{}`)", sheet.headers[*column]));
+            continue;
         }
         let name = cell(row, image).to_owned();
         if name.is_empty() {
@@ -174,7 +259,7 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
             continue;
         }
         let at = match place {
-            Where::Centre(x, y) => sheet
+            Where::Centre([x, y]) => sheet
                 .number(row, x, "x")
                 .and_then(|x| Ok(Place::Point(x, sheet.number(row, y, "y")?))),
             Where::Corners([a, b, c, d]) => (|| {
@@ -238,7 +323,7 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
             slide: filled(row, slide),
             patient: filled(row, patient),
             scanner: filled(row, scanner),
-            split: None,
+            ..ImageEntry::default()
         };
         let image = c.image_named(&name, entry);
         if let Err(e) = c.origin(image, entry()) {
@@ -249,16 +334,23 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
             let e = c.image_entry(image);
             boxes.push(StatedBox { numbers: b, image: e.size() });
         }
-        raws.push(Raw {
+        if let Some(why) =
+            filled(row, person).and_then(|who| people.same_place(image, at, (*line, who)))
+        {
+            c.problem(record, why);
+            continue;
+        }
+        let raw = Raw {
             subtype: filled(row, subtype),
             votes,
             patch: filled(row, patch),
             split,
             ..Raw::new(image, record, category, at)
-        });
+        };
+        raws.push((number, raw));
     }
     let relative = |v: f64| (0.0..=1.0).contains(&v);
-    let fractions = raws.iter().all(|r| match r.place {
+    let fractions = raws.iter().all(|(_, r)| match r.place {
         Place::Point(x, y) => relative(x) && relative(y),
         Place::Box(b) => b.into_iter().all(relative),
     });
@@ -288,11 +380,11 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
         Where::Sized(_) => BoxOrder::Xyxy,
         _ => options.boxes.unwrap_or(BoxOrder::Xyxy),
     };
-    for mut raw in raws {
+    for (row, mut raw) in raws {
         if let Place::Box(b) = raw.place {
             raw.place = Place::Box(order.corners(b));
         }
-        c.take(raw);
+        twice.take(&mut c, sheet.table(), row, raw);
     }
     c.finish()
 }
