@@ -125,12 +125,7 @@ struct People(HashMap<(usize, i64, i64), Vec<([f64; 2], u64, String)>>);
 
 impl People {
     /// Why a row is of the same object as one of another person above: each would count.
-    fn same_place(
-        &mut self,
-        image: usize,
-        place: Place,
-        (line, who): (u64, String),
-    ) -> Option<String> {
+    fn same_place(&mut self, image: usize, place: Place, line: u64, who: String) -> Option<String> {
         let [x0, y0, x1, y1] = place.corners();
         let at = [f64::midpoint(x0, x1), f64::midpoint(y0, y1)];
         #[expect(clippy::cast_possible_truncation, reason = "squares of an image")]
@@ -335,7 +330,7 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
             boxes.push(StatedBox { numbers: b, image: e.size() });
         }
         if let Some(why) =
-            filled(row, person).and_then(|who| people.same_place(image, at, (*line, who)))
+            filled(row, person).and_then(|who| people.same_place(image, at, *line, who))
         {
             c.problem(record, why);
             continue;
