@@ -7,7 +7,7 @@ use super::preset::{Preset, Tiles};
 use base::digest::sha256;
 use crops::Label;
 use infer::{EngineOptions, ModelPackage};
-use mithras::batch::state::RESULTS_VERSION;
+use mithras::batch::state::{RESULTS_VERSION, State};
 use mithras::input::{Input, InputDigest};
 use mitosis::{Classifier, Level0, Point, RgbTile};
 use serde::{Deserialize, Serialize};
@@ -115,6 +115,12 @@ struct Count {
     tiles: usize,
 }
 
+/// What the state of a finished part has: parts of earlier versions lack [`COUNT`].
+#[derive(Default, Serialize, Deserialize)]
+struct Finished {
+    funnel: Funnel,
+}
+
 /// How many tiles of a slide touch tissue: counted, or as its part has it for the same file, or for one that cannot be
 /// read now; `None` without either.
 pub(super) fn count(input: &Input, tiles: &Tiles, folder: &Path) -> Option<usize> {
@@ -127,7 +133,10 @@ pub(super) fn count(input: &Input, tiles: &Tiles, folder: &Path) -> Option<usize
     if let Some(known) = known.filter(|c| c.config == config && same(c)) {
         return Some(known.tiles);
     }
-    let tiles = searched(input, tiles)?;
+    let Some(tiles) = searched(input, tiles) else {
+        let done = State::<Finished>::load(folder).filter(State::is_done);
+        return done.and_then(|s| s.work.funnel.tissue_tiles.try_into().ok());
+    };
     let count = Count { schema: COUNT_SCHEMA.into(), config, input: now?, tiles };
     // Where it cannot be written, the part cannot be either, and that is reported.
     let _ = std::fs::create_dir_all(folder).map(|()| base::json::write(&path, &count));
@@ -297,6 +306,13 @@ mod tests {
         assert_eq!(counted(&tiles), Some(3), "the slide is gone");
         std::fs::write(&file, "{").unwrap();
         assert_eq!(counted(&tiles), None);
+        let mut state = State::<Finished>::running("", InputDigest::from_file(&file).unwrap());
+        state.work.funnel.tissue_tiles = 3;
+        state.save(&part).unwrap();
+        assert_eq!(counted(&tiles), None, "its part is not done");
+        state.status = mithras::batch::state::Status::Finished;
+        state.save(&part).unwrap();
+        assert_eq!(counted(&tiles), Some(3), "of a part without a count");
     }
 
     #[test]

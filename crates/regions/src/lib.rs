@@ -11,6 +11,7 @@
 //! | [`scene`], [`augment`] | a labelled image in memory, and what is drawn from it |
 //! | [`task`] | labelled crops of a classification task, training and test as two types, folds |
 //! | [`labelled`] | a corpus of the labelled figures |
+//! | [`rows`] | rows of a table that are not one object each |
 //! | [`units`] | what a table states both in px and in um |
 //! | [`shortcuts`] | whether a source or scanner betrays the class |
 
@@ -26,6 +27,7 @@ pub mod folds;
 mod image_index;
 pub mod labelled;
 pub mod overlap;
+pub mod rows;
 pub mod scene;
 pub mod sheets;
 pub mod shortcuts;

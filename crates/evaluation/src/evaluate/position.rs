@@ -3,6 +3,7 @@
 use super::boxes::Boxes;
 use base::table::{Table, TableError};
 use mitosis::{Level0, Physical, Point, Resolution};
+use regions::rows::{ONE_CELL_PX, ONE_CELL_UM, Rows};
 use regions::units::{self, InBoth, StatedMpp, step};
 
 /// A coordinate as the truth gives it.
@@ -13,6 +14,21 @@ pub(super) enum Place {
 }
 
 impl Place {
+    /// Why a row with this place is of the same object as one of another person above.
+    pub(super) fn same_object(
+        self,
+        rows: &mut Rows,
+        table: &Table,
+        row: usize,
+        slide: &str,
+    ) -> Option<String> {
+        let (at, near) = match self {
+            Self::Level0(x, y) => ([x, y], ONE_CELL_PX),
+            Self::Physical(x, y) => ([x, y], ONE_CELL_UM),
+        };
+        rows.same_object(table, row, slide, at, near)
+    }
+
     pub(super) fn physical(self, resolution: &Resolution) -> Point<Physical> {
         match self {
             Self::Level0(x, y) => resolution.to_physical(Point::<Level0>::new(x, y)),

@@ -7,6 +7,7 @@ use base::table::{Format, Table, Unmatched};
 use mithras::input::stem;
 use mithras::record::SlideEntry;
 use mitosis::{Physical, Point, Resolution};
+use regions::rows::Rows;
 use regions::units::{Conflict, Units};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -94,6 +95,7 @@ pub fn read_truth(path: &Path, options: &TruthOptions) -> Result<Truth, Evaluate
     let slide = table.need(&["slide", "file", "filename", "case", "image"])?;
     let columns = Columns::find(&table)?;
     let labels = Labels::find(&table, options.column.as_deref(), &options.figures)?;
+    let mut rows = Rows::find(&table);
     let tumour = table.find(&["tumour", "tumor", "tumour_type", "tumor_type"]);
     let mut truth = Truth::new();
     let mut spelled: BTreeMap<String, usize> = BTreeMap::new();
@@ -127,8 +129,12 @@ pub fn read_truth(path: &Path, options: &TruthOptions) -> Result<Truth, Evaluate
         if columns.filled(&table, row).next().is_none() {
             continue;
         }
+        if let Some(mark) = rows.left_out(&table, row) {
+            let reason = format!("the row is marked as `{mark}`, and would count");
+            return Err(table.wrong(row, columns.first(), reason).into());
+        }
         let meaning = labels.meaning(&table, row)?;
-        let others = others.entry(name).or_default();
+        let others = others.entry(name.clone()).or_default();
         if meaning == Meaning::Other {
             // A mimicker is not counted, and no other row may call it a figure.
             if let Ok((place, _)) = columns.read(&table, row) {
@@ -140,6 +146,9 @@ pub fn read_truth(path: &Path, options: &TruthOptions) -> Result<Truth, Evaluate
             continue;
         }
         let (place, both) = columns.read(&table, row)?;
+        if let Some(why) = place.same_object(&mut rows, &table, row, &name) {
+            return Err(table.wrong(row, columns.first(), why).into());
+        }
         both.into_iter().for_each(|both| case.units.push(both));
         if meaning == Meaning::Figure && others.contains(&place) {
             return Err(table.wrong(row, columns.first(), TWO_LABELS).into());
@@ -254,6 +263,26 @@ mod tests {
                 assert!(text.contains(words), "{words}: {text}");
             }
         }
+        // Rows that are left out, and several people.
+        for (text, words) in [
+            (
+                "slide,x,y,deleted\na,1,2,0\na,9,9,1\n",
+                "row 2 (line 3): the row is marked as `deleted`",
+            ),
+            (
+                "slide,x,y,rater\na,100,2,A\na,90,9,B\n",
+                "`B` has labelled the same place as `A` in line 2",
+            ),
+            (
+                "slide,x_um,y_um,rater\na,100,2,A\na,97,3,B\n",
+                "`B` has labelled the same place as `A` in line 2",
+            ),
+        ] {
+            let error = read(text, &TruthOptions::default()).unwrap_err().to_string();
+            assert!(error.contains(words), "{words}: {error}");
+        }
+        let apart = "slide,x,y,rater\na,100,2,A\na,90,90,B\nb,100,2,B\n";
+        assert_eq!(read(apart, &TruthOptions::default()).unwrap()["a"].points.len(), 2);
         // um/px in a column of their own.
         let text = "slide,x,y,mpp_x,mpp_y\na,1,2,0.25,0.5\na,3,4,0.5,0.5\n";
         let truth = read(text, &TruthOptions::default()).unwrap();

@@ -90,7 +90,7 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
             match places(geometry) {
                 Err(reason) => c.problem(record, reason),
                 Ok(list) if is_labelled && are_several(geometry, &list) => {
-                    c.problem(record, "its parts are too far from each other for one cell; divide it into objects");
+                    c.problem(record, "its parts are too far from each other for one cell: they are several objects");
                 }
                 Ok(list) => {
                     for place in list {

@@ -122,6 +122,10 @@ fn read(
             c.problem(record, format!("its image_id {} is not among the images", v["image_id"]));
             continue;
         };
+        if let Some(id) = strange_vote(v, &categories) {
+            c.problem(record, format!("its labels hold {id}, which is not among the categories"));
+            continue;
+        }
         let (category, votes) = label(v, &categories, options);
         if let Some(flag) = ["iscrowd", "ignore"].iter().find(|flag| is_set(v, flag)) {
             let name = key(&v["category_id"]).and_then(|id| categories.get(&id).cloned());
@@ -234,6 +238,14 @@ fn four(v: &Value) -> Option<[f64; 4]> {
     let list = v.as_array()?;
     let numbers: Option<Vec<f64>> = list.iter().map(Value::as_f64).collect();
     numbers?.try_into().ok()
+}
+
+/// A vote (MIDOG++ `labels`) for a category that the file lacks; 0 and null are none.
+fn strange_vote<'v>(v: &'v Value, categories: &HashMap<String, String>) -> Option<&'v Value> {
+    let is_known = |id: &Value| {
+        id.is_null() || key(id).is_some_and(|id| id == "0" || categories.contains_key(&id))
+    };
+    v["labels"].as_array()?.iter().find(|id| !is_known(id))
 }
 
 /// The category, by consensus or by one annotator, and everyone's vote (MIDOG++ `labels`).

@@ -9,8 +9,9 @@ use super::columns::{FLAG, H, LABEL, W, X0, X1, Y0, Y1};
 use super::sheet::{Sheet, cell, filled, pixels};
 use super::twice::Twice;
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions, LabelSource, Mapping};
+use crate::rows::{ONE_CELL_PX, Rows};
 use base::table::yes_no;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 const IMAGE: &[&str] = &[
@@ -113,42 +114,6 @@ impl Where {
     }
 }
 
-/// Columns that name the person of a row.
-const PERSON: &[&str] =
-    &["annotator", "annotator_id", "annotator_name", "rater", "reader", "reviewer"];
-/// Distance of centres below which two people mean one cell, level-0 px: 6 um at 0.25 um/px.
-const ONE_CELL_PX: f64 = 25.0;
-
-/// Places of a table with one row for each person, by image and square of the size of [`ONE_CELL_PX`].
-#[derive(Default)]
-struct People(HashMap<(usize, i64, i64), Vec<([f64; 2], u64, String)>>);
-
-impl People {
-    /// Why a row is of the same object as one of another person above: each would count.
-    fn same_place(&mut self, image: usize, place: Place, line: u64, who: String) -> Option<String> {
-        let [x0, y0, x1, y1] = place.corners();
-        let at = [f64::midpoint(x0, x1), f64::midpoint(y0, y1)];
-        #[expect(clippy::cast_possible_truncation, reason = "squares of an image")]
-        let [column, row] = at.map(|v| (v / ONE_CELL_PX) as i64);
-        let is_near = |other: &[f64; 2]| (at[0] - other[0]).hypot(at[1] - other[1]) < ONE_CELL_PX;
-        let around = (-1..=1).flat_map(|i| {
-            (-1..=1).map(move |k| (image, column.saturating_add(i), row.saturating_add(k)))
-        });
-        let other = around
-            .filter_map(|square| self.0.get(&square))
-            .flatten()
-            .find(|(other, _, person)| *person != who && is_near(other));
-        let why = other.map(|(_, first, person)| {
-            format!(
-                "`{who}` has labelled the same place as `{person}` in line {first}, and each would count; keep the \
-                 rows of one person, or of the agreement"
-            )
-        });
-        self.0.entry((image, column, row)).or_default().push((at, line, who));
-        why
-    }
-}
-
 /// Other columns than the one of the labels that may state the class, too.
 fn further(sheet: &Sheet, label: Option<usize>) -> Vec<usize> {
     let names = LABEL.iter().chain(FLAG);
@@ -217,10 +182,7 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
     let height = sheet.find(&["image_height", "img_height"]).or(sides.map(|s| s[1]));
     let twice = Twice::find(sheet.table(), place.columns());
     let twice = if sides.is_some() { twice.of_images() } else { twice };
-    let left_out = ["deleted", "is_deleted", "ignore", "ignored", "excluded"];
-    let left_out: Vec<usize> = left_out.iter().filter_map(|name| sheet.find(&[name])).collect();
-    let person = sheet.find(PERSON);
-    let mut people = People::default();
+    let mut people = Rows::find(sheet.table());
     let experts: Vec<usize> = [sheet.family("expert", ""), sheet.family("annotator", "")].concat();
 
     let others = further(&sheet, label.or(flag));
@@ -235,11 +197,8 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
         for word in label.iter().chain(&experts).filter_map(|&column| filled(row, Some(column))) {
             c.category(&word);
         }
-        let set = |column: &&usize| {
-            filled(row, Some(**column)).is_some_and(|word| yes_no(&word) == Some(true))
-        };
-        if let Some(column) = left_out.iter().find(set) {
-            c.ignore(format!("(marked as `{}`)", sheet.headers[*column]));
+        if let Some(column) = people.left_out(sheet.table(), number) {
+            c.ignore(format!("(marked as `{column}`)"));
             continue;
         }
         let name = cell(row, image).to_owned();
@@ -329,9 +288,9 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
             let e = c.image_entry(image);
             boxes.push(StatedBox { numbers: b, image: e.size() });
         }
-        if let Some(why) =
-            filled(row, person).and_then(|who| people.same_place(image, at, *line, who))
-        {
+        let [x0, y0, x1, y1] = at.corners();
+        let centre = [f64::midpoint(x0, x1), f64::midpoint(y0, y1)];
+        if let Some(why) = people.same_object(sheet.table(), number, &name, centre, ONE_CELL_PX) {
             c.problem(record, why);
             continue;
         }
