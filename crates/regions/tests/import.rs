@@ -182,6 +182,24 @@ fn a_place_in_several_columns_is_compared_and_never_chosen() {
     assert_eq!(s.cohorts.keys().collect::<Vec<_>>(), ["B"], "the file's word comes first");
 }
 
+#[test]
+fn places_in_parts_of_an_image_are_refused_in_every_format() {
+    let points = r#"{"type": "Feature", "geometry": {"type": "MultiPoint", "coordinates": [[0.1, 0.2], [0.5, 1]]},
+        "properties": {"classification": {"name": "Mitotic figure"}}}"#;
+    for (format, name, content) in [
+        ("csv", "a.csv", "image,x,y,label\na,0.1,0.2,mf\na,0.5,0.9,mf\n"),
+        ("midog25-csv", "a.csv", "filename,x,y,majority\na,0.1,0.2,NMF\na,0.5,0.9,AMF\n"),
+        ("tupac-csv", "a.csv", "0.1,0.2\n0.5,0.9\n"),
+        ("geojson", "a.geojson", points),
+    ] {
+        let e = text(format, name, content, &plain()).unwrap_err().to_string();
+        assert!(
+            e.contains(name) && e.contains("every position is between 0 and 1"),
+            "{format}: {e}"
+        );
+    }
+}
+
 /// Tables with a row for each person have each cell several times.
 #[test]
 fn rows_of_several_people_and_rows_that_are_left_out_are_not_figures() {
@@ -202,7 +220,7 @@ fn rows_of_several_people_and_rows_that_are_left_out_are_not_figures() {
         &plain(),
     );
     let s = s.unwrap();
-    assert_eq!((s.figures, s.ignored["(marked as `deleted`)"]), (2, 1));
+    assert_eq!((s.figures, s.ignored["(marked as deleted)"]), (2, 1));
 }
 
 #[test]

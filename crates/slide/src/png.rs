@@ -2,6 +2,7 @@
 
 use crate::resolution::{CONTRADICTION, differ};
 use flate2::read::ZlibDecoder;
+use mitosis::Mpp;
 use std::io::Read;
 
 /// What every PNG begins with.
@@ -96,6 +97,24 @@ impl PngResolution {
     }
 }
 
+/// um/px of a chunk `sCAL`.
+fn scale(body: &[u8]) -> Option<[f64; 2]> {
+    // Metres; radians are 2.
+    let text = std::str::from_utf8(body.strip_prefix(&[1])?).ok()?;
+    let (across, down) = text.split_once('\0')?;
+    let um = |v: &str| v.trim().parse::<f64>().ok().map(|m| m * 1e6).filter(|um| *um > 0.0);
+    Some([um(across)?, um(down)?])
+}
+
+/// Whether a chunk `sCAL` is the resolution of a slide and nothing else: other numbers may be those of a case.
+pub(crate) fn is_scale(body: &[u8]) -> bool {
+    let is_short = body.len() <= LONGEST_SCALE;
+    is_short && scale(body).is_some_and(|mpp| mpp.iter().all(|v| Mpp::new(*v).is_ok()))
+}
+
+/// Longest such chunk: two numbers of all digits that they may have.
+const LONGEST_SCALE: usize = 32;
+
 /// What a PNG states of its resolution: pixels per metre (`pHYs`) and the scale of what it shows (`sCAL`), each as
 /// often as it does.
 #[must_use]
@@ -110,13 +129,7 @@ pub fn png_resolutions(b: &[u8]) -> Vec<PngResolution> {
             let mpp = [across, down].map(|n| 1e6 / f64::from(u32::from_be_bytes(*n)));
             (*unit == [1]).then_some(PngResolution { field: "png.pHYs", mpp })
         }
-        b"sCAL" => {
-            // Metres; radians are 2.
-            let text = std::str::from_utf8(c.body.strip_prefix(&[1])?).ok()?;
-            let (across, down) = text.split_once('\0')?;
-            let um = |v: &str| v.trim().parse::<f64>().ok().map(|m| m * 1e6).filter(|um| *um > 0.0);
-            Some(PngResolution { field: "png.sCAL", mpp: [um(across)?, um(down)?] })
-        }
+        b"sCAL" => Some(PngResolution { field: "png.sCAL", mpp: scale(c.body)? }),
         _ => None,
     };
     chunks(b).take_while(|c| c.kind != b"IEND").filter_map(stated).collect()

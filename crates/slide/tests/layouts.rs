@@ -1221,6 +1221,17 @@ fn a_png_with_two_resolutions_is_refused_with_both() {
         assert!(refused.contains(&format!("png.pHYs = {stated} um/px")), "{refused}");
     }
     assert!(open(b"\x021e-6\x001e-6", false).is_ok(), "radians");
+    // A copy without names keeps the resolution, and a number of anything else is not one.
+    let copied = |scale: &[u8]| {
+        let named = drawn.file("named.png", &png_with(b"sCAL", scale, true));
+        let copy = drawn.dir.path().join(format!("copy-{}.png", scale.len()));
+        deidentify(&named, &copy, &options()).unwrap();
+        let all = std::fs::read(copy).unwrap();
+        all.windows(4).any(|kind| kind == b"sCAL")
+    };
+    let number = format!("{:e}", stated / 1e6);
+    assert!(copied(format!("\u{1}{number}\0{number}").as_bytes()));
+    assert!(!copied(b"\x0120240131\x001234567"), "a date, a case");
 }
 
 #[test]

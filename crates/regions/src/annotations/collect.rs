@@ -326,6 +326,10 @@ impl<'a> Collector<'a> {
 
     /// The annotations, unless an error must be reported first.
     pub fn finish(mut self) -> Result<Annotations, ImportError> {
+        let is_part = |r: &Raw| r.place.corners().iter().all(|v| (0.0..=1.0).contains(v));
+        if self.raws.len() > 1 && self.raws.iter().all(is_part) {
+            return Err(broken(&self.file, FRACTIONS));
+        }
         let own = |image: &ImageEntry| Some((image.name.clone(), image.units.check_own().err()?));
         let conflicts: Vec<_> = self.out.images.iter().filter_map(own).collect();
         for (image, conflict) in conflicts {
@@ -369,6 +373,9 @@ impl<'a> Collector<'a> {
     }
 }
 
+/// Why places that are all between 0 and 1 are not read.
+const FRACTIONS: &str = "every position is between 0 and 1: parts of the image, not pixels; multiply them by \
+                         the image's width and height";
 /// What an outline without a label is counted as.
 const OUTLINE: &str = "(unclassified outline)";
 /// Longest side of an unlabelled object that may still be a cell, level-0 px: 64 um at 0.25 um/px.

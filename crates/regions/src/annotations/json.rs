@@ -122,10 +122,6 @@ fn read(
             c.problem(record, format!("its image_id {} is not among the images", v["image_id"]));
             continue;
         };
-        if let Some(id) = strange_vote(v, &categories) {
-            c.problem(record, format!("its labels hold {id}, which is not among the categories"));
-            continue;
-        }
         let (category, votes) = label(v, &categories, options);
         if let Some(flag) = ["iscrowd", "ignore"].iter().find(|flag| is_set(v, flag)) {
             let name = key(&v["category_id"]).and_then(|id| categories.get(&id).cloned());
@@ -154,6 +150,10 @@ fn read(
             }
             Shape::Outline(_) => None,
         };
+        if let Some(id) = strange_vote(v, &categories) {
+            c.problem(record, format!("its labels hold {id}, which is not among the categories"));
+            continue;
+        }
         let corners = place.corners();
         raws.push((Raw { votes, ..Raw::new(image, record, category, Place::Box(corners)) }, b));
     }

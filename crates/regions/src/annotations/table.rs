@@ -198,7 +198,7 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
             c.category(&word);
         }
         if let Some(column) = people.left_out(sheet.table(), number) {
-            c.ignore(format!("(marked as `{column}`)"));
+            c.ignore(format!("(marked as {column})"));
             continue;
         }
         let name = cell(row, image).to_owned();
@@ -302,17 +302,6 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
             ..Raw::new(image, record, category, at)
         };
         raws.push((number, raw));
-    }
-    let relative = |v: f64| (0.0..=1.0).contains(&v);
-    let fractions = raws.iter().all(|(_, r)| match r.place {
-        Place::Point(x, y) => relative(x) && relative(y),
-        Place::Box(b) => b.into_iter().all(relative),
-    });
-    if raws.len() > 1 && fractions {
-        return Err(sheet.broken(
-            "every position is between 0 and 1: parts of the image, not pixels; multiply them by \
-             the image's width and height",
-        ));
     }
     // The header names corners; widths written under such names would still give themselves away.
     let numbers = || boxes.iter().map(|b| b.numbers);
