@@ -312,19 +312,9 @@ impl Seen {
     }
 }
 
-/// Grades every slide of a table of counts.
-///
-/// # Errors
-/// When the scheme, the plan or a cell is wrong.
-pub fn grade(table: &Table, plan: &GradePlan) -> Result<Grades> {
+/// What is to be known of the thresholds.
+fn notes(scheme: &Scheme, rule: &Rule, plan: &GradePlan) -> Vec<String> {
     let area = plan.area_mm2;
-    if !(area.is_finite() && area > 0.0) {
-        return Err(Error::plan(Setting::Area, format!("{area} is not an area in mm2")));
-    }
-    let scheme = Scheme::load(&plan.scheme)?;
-    let rule = scheme.rule(plan.field_diameter)?;
-    let slide = table.column(&plan.slide_column)?;
-    let hotspot = table.column(&plan.hotspot_column)?;
     let mut notes = Vec::new();
     if (rule.area_mm2 - area).abs() > 1e-9 {
         let bound = if rule.area_mm2 > area {
@@ -341,6 +331,23 @@ pub fn grade(table: &Table, plan: &GradePlan) -> Result<Grades> {
         notes.push(format!("the field diameter is the scheme's default, {d:.2} mm"));
     }
     notes.push(format!("the mitotic part alone is not the tumour's grade; {}", scheme.title));
+    notes
+}
+
+/// Grades every slide of a table of counts.
+///
+/// # Errors
+/// When the scheme, the plan or a cell is wrong.
+pub fn grade(table: &Table, plan: &GradePlan) -> Result<Grades> {
+    let area = plan.area_mm2;
+    if !(area.is_finite() && area > 0.0) {
+        return Err(Error::plan(Setting::Area, format!("{area} is not an area in mm2")));
+    }
+    let scheme = Scheme::load(&plan.scheme)?;
+    let rule = scheme.rule(plan.field_diameter)?;
+    let slide = table.column(&plan.slide_column)?;
+    let hotspot = table.column(&plan.hotspot_column)?;
+    let mut notes = notes(&scheme, &rule, plan);
     let mut slides = Vec::new();
     let mut grades = BTreeMap::new();
     let mut seen = Seen::default();

@@ -133,7 +133,7 @@ impl Units {
     /// # Errors
     /// The first that does not.
     pub fn check(&self, mpp: [f64; 2]) -> Result<(), Conflict> {
-        let differs = |a: f64, b: f64| !(a.max(b) - a.min(b) <= CONTRADICTION * a.max(b));
+        let differs = |a: f64, b: f64| (a - b).abs() > CONTRADICTION * a.max(b);
         let other = |s: &&StatedMpp| (0..2).any(|axis| differs(s.mpp[axis], mpp[axis]));
         if let Some(StatedMpp { mpp: stated, row }) = self.mpp.iter().find(other) {
             return Err(Conflict::Resolution { row: row.clone(), stated: *stated, mpp });
@@ -209,7 +209,6 @@ impl Columns {
     }
 
     /// The numbers of two columns, the larger step of their cells, and the place of the first.
-    #[expect(clippy::type_complexity, reason = "two private callers")]
     fn numbers(
         &self,
         table: &Table,

@@ -23,6 +23,19 @@ pub(super) enum Place {
 }
 
 impl Place {
+    /// The box around points.
+    pub fn around(points: &[(f64, f64)]) -> Self {
+        let fold = |pick: fn(&(f64, f64)) -> f64, f: fn(f64, f64) -> f64, from: f64| {
+            points.iter().map(pick).fold(from, f)
+        };
+        Self::Box([
+            fold(|p| p.0, f64::min, f64::INFINITY),
+            fold(|p| p.1, f64::min, f64::INFINITY),
+            fold(|p| p.0, f64::max, f64::NEG_INFINITY),
+            fold(|p| p.1, f64::max, f64::NEG_INFINITY),
+        ])
+    }
+
     /// `[x0, y0, x1, y1]`; of a point, it twice.
     pub fn corners(self) -> [f64; 4] {
         match self {

@@ -32,25 +32,7 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
             continue;
         }
         read += 1;
-        let one;
-        let features = match (&root, root["type"].as_str()) {
-            (Value::Array(list), _) => list,
-            (_, Some("FeatureCollection")) => {
-                root["features"].as_array().ok_or_else(|| ImportError::Missing {
-                    file: file.clone(),
-                    missing: vec!["the list `features`".into()],
-                    found: root
-                        .as_object()
-                        .map(|o| o.keys().cloned().collect())
-                        .unwrap_or_default(),
-                })?
-            }
-            (_, Some("Feature")) => {
-                one = vec![root.clone()];
-                &one
-            }
-            _ => return Err(broken(file, "no GeoJSON features (QuPath: File > Export objects)")),
-        };
+        let features = features(file, &root)?;
         let default = annotated_image(file);
         // An image without figures is an image, too. If every feature names its image, the file's name is not one.
         if features.is_empty() {
@@ -106,6 +88,24 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
     Ok(Annotations { from_bounds: true, ..c.finish()? })
 }
 
+/// The features of a file.
+fn features<'v>(file: &Path, root: &'v Value) -> Result<Vec<&'v Value>, ImportError> {
+    match (root, root["type"].as_str()) {
+        (Value::Array(list), _) => Ok(list.iter().collect()),
+        (_, Some("FeatureCollection")) => {
+            let found = || root.as_object().map(|o| o.keys().cloned().collect());
+            let list = root["features"].as_array().ok_or_else(|| ImportError::Missing {
+                file: file.into(),
+                missing: vec!["the list `features`".into()],
+                found: found().unwrap_or_default(),
+            })?;
+            Ok(list.iter().collect())
+        }
+        (_, Some("Feature")) => Ok(vec![root]),
+        _ => Err(broken(file, "no GeoJSON features (QuPath: File > Export objects)")),
+    }
+}
+
 /// The file, the folder's files or, in a folder without one, those of `detect` one level below.
 fn files(path: &Path) -> Result<Vec<PathBuf>, ImportError> {
     let mut below = vec![];
@@ -158,7 +158,7 @@ fn are_several(geometry: &Value, together: &[Place]) -> bool {
     let part = |coordinates: &Value| {
         let mut points = Vec::new();
         flatten(coordinates, &mut points).ok()?;
-        Some(side(&around(&points)))
+        Some(side(&Place::around(&points)))
     };
     let Some(parts) = geometry["coordinates"]
         .as_array()
@@ -200,22 +200,11 @@ fn places(geometry: &Value) -> Result<Vec<Place>, String> {
     }
     match kind {
         "Point" | "MultiPoint" => Ok(points.iter().map(|&(x, y)| Place::Point(x, y)).collect()),
-        "Polygon" | "MultiPolygon" | "LineString" | "MultiLineString" => Ok(vec![around(&points)]),
+        "Polygon" | "MultiPolygon" | "LineString" | "MultiLineString" => {
+            Ok(vec![Place::around(&points)])
+        }
         other => Err(format!("geometry `{other}` is not supported")),
     }
-}
-
-/// The box around points.
-fn around(points: &[(f64, f64)]) -> Place {
-    let fold = |pick: fn(&(f64, f64)) -> f64, f: fn(f64, f64) -> f64, from: f64| {
-        points.iter().map(pick).fold(from, f)
-    };
-    Place::Box([
-        fold(|p| p.0, f64::min, f64::INFINITY),
-        fold(|p| p.1, f64::min, f64::INFINITY),
-        fold(|p| p.0, f64::max, f64::NEG_INFINITY),
-        fold(|p| p.1, f64::max, f64::NEG_INFINITY),
-    ])
 }
 
 fn flatten(v: &Value, out: &mut Vec<(f64, f64)>) -> Result<(), String> {

@@ -75,17 +75,14 @@ fn is_set(v: &Value, flag: &str) -> bool {
     v[flag].as_bool() == Some(true) || key(&v[flag]).is_some_and(|k| k == "1")
 }
 
-fn read(
-    format: &'static str,
-    order: BoxOrder,
+/// The numbers of the images by their identifiers.
+fn images(
+    c: &mut Collector<'_>,
     file: &Path,
-    options: &ImportOptions,
-) -> Result<Annotations, ImportError> {
-    let root = read_json(file)?;
-    let mut c = Collector::new(format, file, options);
-
+    root: &Value,
+) -> Result<HashMap<String, usize>, ImportError> {
     let mut images = HashMap::new();
-    for (i, v) in list(file, &root, "images")?.iter().enumerate() {
+    for (i, v) in list(file, root, "images")?.iter().enumerate() {
         let id = key(&v["id"]).ok_or_else(|| broken(file, format!("images[{i}] has no `id`")))?;
         let mut entry = entry(v).map_err(|why| broken(file, format!("images[{i}]: {why}")))?;
         let stated = MPP.iter().find_map(|name| v[*name].as_f64()).filter(|mpp| *mpp > 0.0);
@@ -98,8 +95,17 @@ fn read(
             return Err(broken(file, format!("two images have the id {id}")));
         }
     }
+    Ok(images)
+}
+
+/// The names of the categories by their identifiers.
+fn categories(
+    c: &mut Collector<'_>,
+    file: &Path,
+    root: &Value,
+) -> Result<HashMap<String, String>, ImportError> {
     let mut categories = HashMap::new();
-    for (i, v) in list(file, &root, "categories")?.iter().enumerate() {
+    for (i, v) in list(file, root, "categories")?.iter().enumerate() {
         let id =
             key(&v["id"]).ok_or_else(|| broken(file, format!("categories[{i}] has no `id`")))?;
         let name = v["name"]
@@ -110,7 +116,20 @@ fn read(
             return Err(broken(file, format!("two categories have the id {id}")));
         }
     }
+    Ok(categories)
+}
 
+fn read(
+    format: &'static str,
+    order: BoxOrder,
+    file: &Path,
+    options: &ImportOptions,
+) -> Result<Annotations, ImportError> {
+    let root = read_json(file)?;
+    let mut c = Collector::new(format, file, options);
+
+    let images = images(&mut c, file, &root)?;
+    let categories = categories(&mut c, file, &root)?;
     let mut boxes = Vec::new();
     let mut raws = Vec::new();
     for (i, v) in list(file, &root, "annotations")?.iter().enumerate() {
