@@ -1,5 +1,5 @@
-//! Rows of a table of places that are not one object each: those that are marked as left out, and those in which another
-//! person has labelled the same object.
+//! Rows of a table of places that are not one object each: those that are marked as left out, and those in which
+//! another person has labelled the same object.
 
 use base::table::{Table, yes_no};
 use std::collections::HashMap;

@@ -259,8 +259,8 @@ fn objects_that_contradict_themselves_or_are_several_are_refused() {
         <Coordinates><Coordinate Order="0" X="1" Y="2"/></Coordinates></Annotation></Annotations></ASAP_Annotations>"#;
     let e = text("asap", "a.xml", asap, &plain()).unwrap_err().to_string();
     assert!(e.contains("`non-mitotic` in the group `mitosis`"), "{e}");
-    let midog = r#"{"images": [{"id": 1, "file_name": "a"}], "categories": [{"id": 1, "name": "mf"}], "annotations":
-        [{"id": 7, "image_id": 1, "category_id": 1, "bbox": [10, 20, 60, 70], "labels": [1, 0, null, 9]}]}"#;
+    let midog = r#"{"images": [{"id": 1, "file_name": "a", "width": 400, "height": 500}], "categories": [{"id": 1, "name": "mf"}], "annotations":
+        [{"id": 7, "image_id": 1, "category_id": 1, "bbox": [300, 400, 350, 450], "labels": [1, 0, null, 9]}]}"#;
     let e = refused("midog-json", midog);
     assert!(e.contains("annotation 7: its labels hold 9"), "{e}");
     let coco = |x: u32| {

@@ -192,7 +192,7 @@ mod tests {
             assert_eq!(first.mpp, [0.25, 0.5]);
             assert_eq!(first.contradicts(&second), !agrees, "{second:?}");
         }
-        // Radians, numbers that are none, pixels without a unit.
+        // Radians, texts that are not numbers, pixels without a unit.
         for (kind, body) in [
             (b"sCAL", &b"\x021\x001"[..]),
             (b"sCAL", b"\x01x\x001"),

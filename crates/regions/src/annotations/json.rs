@@ -259,7 +259,7 @@ fn four(v: &Value) -> Option<[f64; 4]> {
     numbers?.try_into().ok()
 }
 
-/// A vote (MIDOG++ `labels`) for a category that the file lacks; 0 and null are none.
+/// A vote (MIDOG++ `labels`) for a category that the file lacks; 0 and null mean no vote.
 fn strange_vote<'v>(v: &'v Value, categories: &HashMap<String, String>) -> Option<&'v Value> {
     let is_known = |id: &Value| {
         id.is_null() || key(id).is_some_and(|id| id == "0" || categories.contains_key(&id))
