@@ -1,9 +1,11 @@
 //! JSON files: pretty, whole, and with a schema that is checked before the content.
 
 use crate::file::{self, WriteError};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde::de::{DeserializeOwned, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::map::Entry;
+use serde_json::{Map, Number, Value};
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// Why a JSON file cannot be read.
@@ -109,7 +111,10 @@ const MOST_MEMORY: u64 = 8 << 30;
 pub enum ValueError {
     /// It is not JSON.
     #[error("is not valid JSON: {0}")]
-    Syntax(#[from] serde_json::Error),
+    Syntax(serde_json::Error),
+    /// An object has a key twice: readers of JSON take the first, the last, or refuse.
+    #[error("{0}: which of the two counts is not defined")]
+    Doubled(serde_json::Error),
     /// It has too many values.
     #[error("its values take more than {} GiB of memory", MOST_MEMORY >> 30)]
     Large,
@@ -124,7 +129,79 @@ pub fn value(text: &[u8]) -> Result<Value, ValueError> {
     if memory(text) > MOST_MEMORY {
         return Err(ValueError::Large);
     }
-    Ok(serde_json::from_slice(text)?)
+    match serde_json::from_slice(text) {
+        Ok(Unique(value)) => Ok(value),
+        Err(e) if e.is_data() => Err(ValueError::Doubled(e)),
+        Err(e) => Err(ValueError::Syntax(e)),
+    }
+}
+
+/// A value whose objects have each key once; serde's own keeps the last of two without a trace.
+struct Unique(Value);
+
+impl<'de> Deserialize<'de> for Unique {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(UniqueVisitor).map(Self)
+    }
+}
+
+struct UniqueVisitor;
+
+impl<'de> Visitor<'de> for UniqueVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, v: bool) -> Result<Value, E> {
+        Ok(Value::Bool(v))
+    }
+
+    fn visit_i64<E>(self, v: i64) -> Result<Value, E> {
+        Ok(v.into())
+    }
+
+    fn visit_u64<E>(self, v: u64) -> Result<Value, E> {
+        Ok(v.into())
+    }
+
+    fn visit_f64<E>(self, v: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(v).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E>(self, v: &str) -> Result<Value, E> {
+        Ok(Value::String(v.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(Unique(item)) = all.next_element()? {
+            list.push(item);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut all: A) -> Result<Value, A::Error> {
+        let mut object = Map::new();
+        while let Some(key) = all.next_key::<String>()? {
+            match object.entry(key) {
+                Entry::Occupied(first) => {
+                    let key = first.key();
+                    return Err(A::Error::custom(format!("an object has the key `{key}` twice")));
+                }
+                Entry::Vacant(place) => {
+                    let Unique(value) = all.next_value()?;
+                    place.insert(value);
+                }
+            }
+        }
+        Ok(Value::Object(object))
+    }
 }
 
 /// Bytes that the values of JSON take once parsed, about: a list begins with room for four values, an object with that
@@ -152,7 +229,7 @@ fn memory(text: &[u8]) -> u64 {
 /// # Errors
 /// [`JsonError`].
 pub fn read_schema<T: DeserializeOwned>(path: &Path, wanted: &'static str) -> Result<T, JsonError> {
-    let value: Value = read(path)?;
+    let Unique(value) = read(path)?;
     if value["schema"] != wanted {
         let found = value.get("schema").map_or_else(|| "missing".into(), ToString::to_string);
         return Err(JsonError::Schema { path: path.to_owned(), found, wanted });
@@ -184,6 +261,8 @@ mod tests {
         std::fs::write(&path, "{\"m\": 1}").unwrap();
         let other = read_schema::<Count>(&path, "count/1").unwrap_err().to_string();
         assert!(other.contains("missing"), "{other}");
+        std::fs::write(&path, r#"{"schema": "count/1", "n": 3, "n": 4}"#).unwrap();
+        assert!(matches!(read_schema::<Count>(&path, "count/1"), Err(JsonError::Parse { .. })));
         std::fs::write(&path, "{").unwrap();
         assert!(matches!(read::<Count>(&path), Err(JsonError::Parse { .. })));
         assert!(matches!(read::<Count>(&dir.path().join("none")), Err(JsonError::Read { .. })));
@@ -192,6 +271,19 @@ mod tests {
     #[test]
     fn numbers_that_are_not_finite_become_null() {
         assert_eq!(pretty(&f64::NAN), b"null\n");
+    }
+
+    #[test]
+    fn an_object_with_a_key_twice_is_not_read() {
+        let same =
+            r#"{"a": [null, true, -1, 2, 0.5, "x"], "b": {"a": 1}, "c": [{"a": 1}, {"a": 2}]}"#;
+        let known: Value = serde_json::from_str(same).unwrap();
+        assert_eq!(value(same.as_bytes()).unwrap(), known, "one key in two objects");
+        for text in [r#"{"a": 1, "a": 1}"#, "[0,\n {\"b\": {\"a\": [], \"\\u0061\": 2}}]"] {
+            let e = value(text.as_bytes()).unwrap_err();
+            assert!(matches!(e, ValueError::Doubled(_)), "{e}");
+            assert!(e.to_string().contains("the key `a` twice at line "), "{e}");
+        }
     }
 
     #[test]

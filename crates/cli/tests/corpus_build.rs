@@ -384,34 +384,23 @@ fn what_a_small_slide_lacks_the_others_of_its_cohort_give() {
     let text = std::fs::read_to_string(tumour_tiles).unwrap();
     std::fs::write(&preset, text.replace("per_cohort = 10000", "per_cohort = 7")).unwrap();
     let filter = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/colour_filter");
+    let files = ["a", "b", "c"].map(|name| slides.join(format!("{name}.png")));
     let build = |out: &str| {
         let out = dir.path().join(out);
-        let report = json(&[
-            "corpus",
-            "build",
-            "--preset",
-            s(&preset),
-            "--cohort",
-            "BRCA",
-            "--mpp",
-            "0.25",
-            "--json",
-            "--tumour-filter",
-            s(&filter),
-            "--second-filter",
-            s(&filter),
-            "--workers",
-            "2",
-            "--out",
-            s(&out),
-            s(&slides),
-        ]);
-        let drawn = report["funnel"]["tiles drawn for two filters"].as_u64().unwrap();
-        (drawn, report["digest"].clone())
+        let words = ["corpus", "build", "--cohort", "BRCA", "--mpp", "0.25", "--json"];
+        let given = ["--preset", s(&preset), "--workers", "2", "--out", s(&out)];
+        let filters = ["--tumour-filter", s(&filter), "--second-filter", s(&filter)];
+        let files = files.each_ref().map(|f| s(f));
+        json(&[&words[..], &given, &filters, &files].concat())
     };
-    let (drawn, digest) = build("one");
+    let one = build("one");
+    let drawn = one["funnel"]["tiles drawn for two filters"].as_u64().unwrap();
     assert_eq!(drawn, 7, "3 + 3 + 1 and not 3 + 2 + 1");
-    assert_eq!(build("two").1, digest);
+    assert_eq!(build("two")["digest"], one["digest"]);
+    // Its share is the same although it cannot be counted any more.
+    std::fs::remove_file(&files[0]).unwrap();
+    let again = build("one");
+    assert_eq!((&again["digest"], &again["resumed"]), (&one["digest"], &3.into()));
 }
 
 #[test]

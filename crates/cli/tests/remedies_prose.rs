@@ -142,7 +142,7 @@ const PROSE: &[(&str, &str, How)] = &[
     ("choose another folder", "evaluation", Case),
     (
         "one pair of columns is of another file",
-        "evaluation",
+        "regions",
         Test("crates/cli/tests/upgrading.rs", "a_table_whose_px_and_um_are_two_places_is_refused"),
     ),
     (

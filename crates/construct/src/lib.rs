@@ -44,7 +44,7 @@ use mitosis::Mpp;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::resume_unwind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 use task::Construction;
 
@@ -138,7 +138,7 @@ pub fn construct(
     }
     let shares = plan.preset.sample.as_ref().and_then(|s| s.per_cohort);
     let shares = match (shares, &plan.preset.tiles) {
-        (Some(n), Some(tiles)) => shared(&origins, &counted(&todo, tiles, plan.workers), n),
+        (Some(n), Some(tiles)) => shared(&origins, &counted(&todo, tiles, plan.workers, &parts), n),
         _ => BTreeMap::new(),
     };
     while workers.len() < plan.workers.clamp(1, todo.len().max(1)) {
@@ -170,14 +170,17 @@ pub fn construct(
     Ok(report)
 }
 
-/// Tiles on tissue by slide, counted by so many threads; without slides that cannot be read now.
+/// Tiles on tissue by slide, counted by so many threads or as `parts` have them; without slides that cannot be read now
+/// and were not counted before.
 fn counted<E: Sync>(
     slides: &[Checked<E>],
     tiles: &Tiles,
     workers: usize,
+    parts: &Path,
 ) -> BTreeMap<String, usize> {
     let of = |part: &[Checked<E>]| -> Vec<(String, usize)> {
-        let one = |s: &Checked<E>| Some((s.input.name.clone(), tiles::count(&s.input, tiles)?));
+        let count = |i: &Input| tiles::count(i, tiles, &parts.join(&i.name));
+        let one = |s: &Checked<E>| Some((s.input.name.clone(), count(&s.input)?));
         part.iter().filter_map(one).collect()
     };
     let each = slides.len().div_ceil(workers.max(1)).max(1);

@@ -4,10 +4,13 @@ use super::error::ConstructError;
 use super::funnel::{Funnel, Seconds};
 use super::part::{CropRecord, Out, draw, encoding};
 use super::preset::{Preset, Tiles};
+use base::digest::sha256;
 use crops::Label;
 use infer::{EngineOptions, ModelPackage};
-use mithras::input::Input;
+use mithras::batch::state::{RESULTS_VERSION, State};
+use mithras::input::{Input, InputDigest};
 use mitosis::{Classifier, Level0, Point, RgbTile};
+use serde::{Deserialize, Serialize};
 use slide::{OpenOptions, PlannedWindow, Rect, Slide, TissueMask, WindowPlan};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -96,8 +99,51 @@ fn on_tissue(
     Ok(found)
 }
 
-/// How many tiles of a slide touch tissue; `None` of one that cannot be read now.
-pub(super) fn count(input: &Input, tiles: &Tiles) -> Option<usize> {
+/// The number of tiles of a slide in its part, so that a later run does not search its tissue again.
+const COUNT: &str = "tiles.json";
+const COUNT_SCHEMA: &str = "mithras.tiles/1";
+
+/// [`COUNT`].
+#[derive(Serialize, Deserialize)]
+struct Count {
+    schema: String,
+    /// Digest of all that decides it, apart from the slide's file.
+    config: String,
+    /// The slide's file.
+    input: InputDigest,
+    /// Tiles that touch tissue.
+    tiles: usize,
+}
+
+/// What the state of a finished part has: parts of earlier versions lack [`COUNT`].
+#[derive(Default, Serialize, Deserialize)]
+struct Finished {
+    funnel: Funnel,
+}
+
+/// How many tiles of a slide touch tissue: counted, or as its part has it for the same file, or for one that cannot be
+/// read now; `None` without either.
+pub(super) fn count(input: &Input, tiles: &Tiles, folder: &Path) -> Option<usize> {
+    let side = tiles.side;
+    let config = sha256(format!("{} {side} {:?} {RESULTS_VERSION}", tiles.mpp.get(), input.mpp));
+    let path = folder.join(COUNT);
+    let now = InputDigest::from_file(&input.path).ok();
+    let known = base::json::read_schema::<Count>(&path, COUNT_SCHEMA).ok();
+    let same = |c: &Count| now.as_ref().is_none_or(|now| now.same_slide(&c.input));
+    if let Some(known) = known.filter(|c| c.config == config && same(c)) {
+        return Some(known.tiles);
+    }
+    let Some(tiles) = searched(input, tiles) else {
+        let done = State::<Finished>::load(folder).filter(State::is_done);
+        return done.and_then(|s| s.work.funnel.tissue_tiles.try_into().ok());
+    };
+    let count = Count { schema: COUNT_SCHEMA.into(), config, input: now?, tiles };
+    // Where it cannot be written, the part cannot be either, and that is reported.
+    let _ = std::fs::create_dir_all(folder).map(|()| base::json::write(&path, &count));
+    Some(tiles)
+}
+
+fn searched(input: &Input, tiles: &Tiles) -> Option<usize> {
     let options = OpenOptions { mpp: input.mpp, ..OpenOptions::default() };
     let found = || -> Result<usize, ConstructError> {
         let slide = Slide::open_with(&input.path, &options)?;
@@ -229,6 +275,44 @@ mod tests {
             tiles.len()
         };
         assert_eq!([Some(0), Some(2), Some(9), None].map(left), [0, 2, 5, 5]);
+    }
+
+    /// The tissue is not searched where the part has the number, whether the slide is there or not.
+    #[test]
+    fn a_count_is_kept_for_the_same_slide_and_tiles() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, part) = (dir.path().join("a.png"), dir.path().join("part"));
+        let picture = |width| {
+            let mut all = image::RgbImage::new(width, 64);
+            all.enumerate_pixels_mut()
+                .for_each(|(x, y, p)| p.0 = [200, 40 + ((x + y) % 7) as u8, 160]);
+            all.save(&path).unwrap();
+        };
+        picture(128);
+        let (mpp, tumour_class) = (mitosis::Mpp::PAPER, String::new());
+        let tiles = Tiles { mpp, side: 64, sub: 64, tumour_class };
+        let input = Input { mpp: Some(mpp), ..Input::new(&path) };
+        let counted = |tiles: &Tiles| count(&input, tiles, &part);
+        assert_eq!(counted(&tiles), Some(2));
+        let file = part.join(COUNT);
+        let recorded = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, recorded.replace("\"tiles\": 2", "\"tiles\": 7")).unwrap();
+        assert_eq!(counted(&tiles), Some(7), "as the part has it");
+        assert_eq!(counted(&Tiles { side: 32, sub: 32, ..tiles.clone() }), Some(8), "other tiles");
+        assert_eq!(counted(&tiles), Some(2));
+        picture(192);
+        assert_eq!(counted(&tiles), Some(3), "another picture");
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(counted(&tiles), Some(3), "the slide is gone");
+        std::fs::write(&file, "{").unwrap();
+        assert_eq!(counted(&tiles), None);
+        let mut state = State::<Finished>::running("", InputDigest::from_file(&file).unwrap());
+        state.work.funnel.tissue_tiles = 3;
+        state.save(&part).unwrap();
+        assert_eq!(counted(&tiles), None, "its part is not done");
+        state.status = mithras::batch::state::Status::Finished;
+        state.save(&part).unwrap();
+        assert_eq!(counted(&tiles), Some(3), "of a part without a count");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::grade::{MEANINGLESS, NOT_COUNTED};
+use crate::status::Statuses;
 use crate::table::Table;
 use base::remedy::Setting;
 use base::table::Unmatched;
@@ -134,6 +135,7 @@ impl Cohort {
         let own = table.first_column(&["slide"]).unwrap_or(key);
         let mut seen = HashMap::new();
         let noted = table.first_column(&["notes"]);
+        let statuses = Statuses::find(table);
         let (mut unmatched, mut uncounted) = (Vec::new(), Vec::new());
         let (mut small, mut cut, mut meaningless, mut incomplete) = (0, 0, 0, 0);
         let mut by_prefix = 0;
@@ -152,6 +154,10 @@ impl Cohort {
             if no_tissue || table.cell(row, hotspot).is_none() || table.cell(row, density).is_none()
             {
                 uncounted.push(name.to_owned());
+                continue;
+            }
+            if let Some(status) = statuses.uncounted(row) {
+                uncounted.push(format!("{name}: {status}"));
                 continue;
             }
             let Some((found, prefix)) = find(name, &rows) else {
@@ -471,6 +477,15 @@ mod tests {
 
     fn joined(counts: &str) -> Cohort {
         Cohort::join(&parse("counts.csv", counts), &parse("c.csv", "id\np\nq\n"), &COLUMNS).unwrap()
+    }
+
+    #[test]
+    fn a_count_of_a_slide_that_is_not_done_is_left_out_and_named() {
+        let head = "slide,status,hotspot_count,density\n";
+        let cohort = joined(&format!("{head}p,finished,4,38\nq,failed,0,0\n"));
+        let slides: Vec<&str> = cohort.slides.iter().map(|s| s.slide.as_str()).collect();
+        assert_eq!(slides, ["p"]);
+        assert!(cohort.notes.join("; ").contains("1 slide (q: failed)"), "{:?}", cohort.notes);
     }
 
     #[test]

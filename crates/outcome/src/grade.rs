@@ -1,6 +1,7 @@
 //! Counts against the thresholds of a grading scheme.
 
 use crate::error::{Error, Result};
+use crate::status::Statuses;
 use crate::table::Table;
 use base::file::WriteError;
 use base::remedy::Setting;
@@ -257,6 +258,8 @@ const DENSEST_MM2: f64 = 2.0;
 struct Seen {
     /// Rows without a count or without tissue.
     missing: usize,
+    /// Slides with a count whose status is that of a slide without one, with it.
+    uncounted: Vec<(String, String)>,
     /// Rows whose notes state that the counts mean nothing.
     meaningless: usize,
     /// Rows with less analysed tissue than the counted area.
@@ -291,6 +294,13 @@ impl Seen {
         let incomplete =
             "have slides that were not counted (not_counted): their grades are lower bounds";
         note(self.incomplete, incomplete.into());
+        if let Some((slide, status)) = self.uncounted.first() {
+            let n = self.uncounted.len();
+            notes.push(format!(
+                "{n} of {rows} slides have no grade: their status is not that of a slide that is done, the first is \
+                 '{slide}' ({status})"
+            ));
+        }
         let twice: Vec<&String> = self.rows_of.iter().filter(|r| *r.1 > 1).map(|r| r.0).collect();
         if let Some(first) = twice.first() {
             let n = twice.len();
@@ -302,19 +312,9 @@ impl Seen {
     }
 }
 
-/// Grades every slide of a table of counts.
-///
-/// # Errors
-/// When the scheme, the plan or a cell is wrong.
-pub fn grade(table: &Table, plan: &GradePlan) -> Result<Grades> {
+/// What is to be known of the thresholds.
+fn notes(scheme: &Scheme, rule: &Rule, plan: &GradePlan) -> Vec<String> {
     let area = plan.area_mm2;
-    if !(area.is_finite() && area > 0.0) {
-        return Err(Error::plan(Setting::Area, format!("{area} is not an area in mm2")));
-    }
-    let scheme = Scheme::load(&plan.scheme)?;
-    let rule = scheme.rule(plan.field_diameter)?;
-    let slide = table.column(&plan.slide_column)?;
-    let hotspot = table.column(&plan.hotspot_column)?;
     let mut notes = Vec::new();
     if (rule.area_mm2 - area).abs() > 1e-9 {
         let bound = if rule.area_mm2 > area {
@@ -331,18 +331,42 @@ pub fn grade(table: &Table, plan: &GradePlan) -> Result<Grades> {
         notes.push(format!("the field diameter is the scheme's default, {d:.2} mm"));
     }
     notes.push(format!("the mitotic part alone is not the tumour's grade; {}", scheme.title));
+    notes
+}
+
+/// Grades every slide of a table of counts.
+///
+/// # Errors
+/// When the scheme, the plan or a cell is wrong.
+pub fn grade(table: &Table, plan: &GradePlan) -> Result<Grades> {
+    let area = plan.area_mm2;
+    if !(area.is_finite() && area > 0.0) {
+        return Err(Error::plan(Setting::Area, format!("{area} is not an area in mm2")));
+    }
+    let scheme = Scheme::load(&plan.scheme)?;
+    let rule = scheme.rule(plan.field_diameter)?;
+    let slide = table.column(&plan.slide_column)?;
+    let hotspot = table.column(&plan.hotspot_column)?;
+    let mut notes = notes(&scheme, &rule, plan);
     let mut slides = Vec::new();
     let mut grades = BTreeMap::new();
     let mut seen = Seen::default();
+    let statuses = Statuses::find(table);
     let noted = table.first_column(&["notes"]);
     let analysed = table.first_column(&["analysed_mm2"]);
     let on_slide = table.first_column(&["hotspot_mm2"]);
     let not_counted = table.first_column(&[NOT_COUNTED]);
+    // Other columns are of other areas.
+    let of_hotspot = plan.hotspot_column.ends_with("hotspot_count");
     for row in 0..table.len() {
         let name = table.cell(row, slide).unwrap_or("(unnamed)").to_owned();
         let analysed_mm2 = table.number_if_any(row, analysed)?;
         if analysed_mm2.is_some_and(|a| a <= 0.0) || table.cell(row, hotspot).is_none() {
             seen.missing += 1;
+            continue;
+        }
+        if let Some(status) = statuses.uncounted(row) {
+            seen.uncounted.push((name, status.to_owned()));
             continue;
         }
         let notes_of_row = noted.and_then(|n| table.cell(row, n));
@@ -359,7 +383,14 @@ pub fn grade(table: &Table, plan: &GradePlan) -> Result<Grades> {
         seen.missed += usize::from(notes_of_row.is_some_and(is_missed));
         seen.small += usize::from(analysed_mm2.is_some_and(|a| a < area));
         let whole = area.min(DENSEST_MM2) - 1e-9;
-        seen.cut += usize::from(table.number_if_any(row, on_slide)?.is_some_and(|mm2| mm2 < whole));
+        let mm2 = table.number_if_any(row, on_slide)?;
+        if let (true, Some(column), Some(mm2)) =
+            (of_hotspot, on_slide, mm2.filter(|m| *m > area + 1e-6))
+        {
+            let reason = format!("a hotspot of {mm2} mm2, but the counts are to be of {area} mm2");
+            return Err(table.wrong(row, column, reason));
+        }
+        seen.cut += usize::from(mm2.is_some_and(|mm2| mm2 < whole));
         seen.incomplete +=
             usize::from(table.number_if_any(row, not_counted)?.is_some_and(|n| n > 0.0));
         let (count_in_scheme_area, grade) = rule.apply(count, area);
@@ -457,6 +488,33 @@ mod tests {
         }
         let stated = GradePlan { field_diameter: Some(0.5), ..plan };
         assert!(!grade(&table, &stated).unwrap().notes.join("; ").contains("default"));
+    }
+
+    #[test]
+    fn an_area_that_contradicts_the_hotspots_of_the_table_is_refused() {
+        let text = "slide,hotspot_count,figures,hotspot_mm2\na,5,9,2\nb,7,9,1.5\n";
+        let table = Table::parse(Path::new("counts.csv"), text.as_bytes()).unwrap();
+        let plan = GradePlan { area_mm2: 1.5, ..GradePlan::default() };
+        let refused = grade(&table, &plan).unwrap_err().to_string();
+        let words = "column 'hotspot_mm2', row 1 (line 2): a hotspot of 2 mm2, but the counts are to be of 1.5 mm2";
+        assert!(refused.contains(words), "{refused}");
+        assert_eq!(grade(&table, &GradePlan::default()).unwrap().slides.len(), 2);
+        let all = GradePlan { hotspot_column: "figures".into(), ..plan };
+        assert_eq!(grade(&table, &all).unwrap().slides.len(), 2, "not of the hotspot");
+    }
+
+    #[test]
+    fn a_count_of_a_slide_that_is_not_done_gives_no_grade() {
+        let text = "slide,status,hotspot_count\na,finished,5\nb,failed,0\nc,running,30\nd,no-tissue,0\ne,failed,\n";
+        let table = Table::parse(Path::new("counts.csv"), text.as_bytes()).unwrap();
+        let graded = grade(&table, &GradePlan::default()).unwrap();
+        let names: Vec<&str> = graded.slides.iter().map(|g| g.slide.as_str()).collect();
+        assert_eq!(names, ["a"]);
+        let notes = graded.notes.join("; ");
+        for words in ["3 of 5 slides have no grade", "'b' (failed)", "1 of 5 slides have no count"]
+        {
+            assert!(notes.contains(words), "{words}: {notes}");
+        }
     }
 
     #[test]

@@ -46,6 +46,7 @@ pub mod numbers;
 #[cfg(feature = "report")]
 mod report;
 mod result;
+mod status;
 mod study;
 mod table;
 

@@ -120,6 +120,185 @@ fn plain_tables() {
 }
 
 #[test]
+fn a_place_in_several_columns_is_compared_and_never_chosen() {
+    let good = [
+        "image,cx,cy,x,y,w,h,label\na,125,225,100,200,50,50,mf\n",
+        "image,x_px,y_px,x,y,label\na,10.4,20,10,20.4,mf\n",
+        "image,xmin,ymin,xmax,ymax,x,y,label\na,100,200,150,250,125,225,mf\nb,100,200,150,250,,,mf\n",
+        "image,xmin,ymin,xmax,ymax,width,height,label\na,100,200,150,250,50,51,mf\n",
+        "image,xmin,ymin,xmax,ymax,w,h,label\na,100,200,149.5,250,50,50,mf\n",
+        // Rows and columns may be those of a grid.
+        "image,x,y,row,column,label\na,100,200,3,4,mf\n",
+        // TensorFlow's tables have the sides of images.
+        "filename,width,height,class,xmin,ymin,xmax,ymax\na,640,480,mf,100,200,150,250\na,640,480,mf,620,200,650,250\n",
+    ];
+    for content in good {
+        let s = text("csv", "a.csv", content, &plain());
+        assert!(s.as_ref().is_ok_and(|s| s.figures >= 1), "{content}: {s:?}");
+    }
+    for (content, words) in [
+        (
+            "image,cx,cy,x,y,label\na,125,225,100,200,mf\n",
+            "the centre is 125, 225 px, and the columns `x` and `y` have 100, 200",
+        ),
+        ("image,cx,cy,x,y,w,h,label\na,125,225,10,200,50,50,mf\n", "`x` and `y` have 10, 200"),
+        (
+            "image,xmin,ymin,xmax,ymax,x,y,label\na,100,200,150,250,125,225,mf\na,100,200,150,250,225,125,mf\n",
+            "line 3: the box reaches from 100, 200 to 150, 250 px, and the columns `x` and `y` have 225, 125",
+        ),
+        (
+            "image,xmin,ymin,xmax,ymax,w,h,label\na,100,200,150,250,80,50,mf\n",
+            "the box is 50 x 50 px by its corners and 80 x 50 px",
+        ),
+        (
+            "image,image_width,image_height,x,y,label\na,640,480,1,2,mf\na,800,480,9,9,mf\n",
+            "a width of 640 px in an earlier record and of 800 px here",
+        ),
+        (
+            "image,scanner,x,y,label\na,A,1,2,mf\na,B,9,9,mf\n",
+            "of the scanner `A` in an earlier record and of `B` here",
+        ),
+        (
+            "image,cohort,x,y,label\na,A,1,2,mf\na,B,9,9,mf\n",
+            "of the cohort `A` in an earlier record and of `B` here",
+        ),
+        (
+            "image,mpp,x,y,label\na,0.25,1,2,mf\na,0.5,9,9,mf\n",
+            "row 2 (line 3): 0.5 x 0.5 um/px, but 0.25 x 0.25",
+        ),
+    ] {
+        let e = refused("csv", content);
+        assert!(e.contains("a.csv") && e.contains(words), "{words}: {e}");
+    }
+    // Of the sides of images and those of the image file one check is left.
+    let sizes = text("csv", "a.csv", good[6], &plain()).unwrap();
+    assert_eq!(sizes.clipped, 1);
+    for (format, label) in [("midog25-csv", "majority"), ("ami-br", "majority")] {
+        let e = refused(format, &format!("filename,x,y,cx,cy,{label}\na,100,200,125,225,NMF\n"));
+        assert!(e.contains("`cx` and `cy` have 125, 225"), "{format}: {e}");
+    }
+    let own = ImportOptions { cohort: Some("mine".into()), ..plain() };
+    let s = text("csv", "a.csv", "image,cohort,x,y,label\na,,1,2,mf\na,B,99,9,mf\n", &own).unwrap();
+    assert_eq!(s.cohorts.keys().collect::<Vec<_>>(), ["B"], "the file's word comes first");
+}
+
+#[test]
+fn places_in_parts_of_an_image_are_refused_in_every_format() {
+    let points = r#"{"type": "Feature", "geometry": {"type": "MultiPoint", "coordinates": [[0.1, 0.2], [0.5, 1]]},
+        "properties": {"classification": {"name": "Mitotic figure"}}}"#;
+    for (format, name, content) in [
+        ("csv", "a.csv", "image,x,y,label\na,0.1,0.2,mf\na,0.5,0.9,mf\n"),
+        ("midog25-csv", "a.csv", "filename,x,y,majority\na,0.1,0.2,NMF\na,0.5,0.9,AMF\n"),
+        ("tupac-csv", "a.csv", "0.1,0.2\n0.5,0.9\n"),
+        ("geojson", "a.geojson", points),
+    ] {
+        let e = text(format, name, content, &plain()).unwrap_err().to_string();
+        assert!(
+            e.contains(name) && e.contains("every position is between 0 and 1"),
+            "{format}: {e}"
+        );
+    }
+}
+
+/// Tables with a row for each person have each cell several times.
+#[test]
+fn rows_of_several_people_and_rows_that_are_left_out_are_not_figures() {
+    let head = "image,x,y,label,annotator\na,100,200,mf,A\n";
+    let apart = text(
+        "csv",
+        "a.csv",
+        &format!("{head}a,300,200,mf,B\nb,100,200,mf,B\na,110,200,mf,A\n"),
+        &plain(),
+    );
+    assert_eq!(apart.unwrap().figures, 4, "each has labelled a place alone");
+    let e = refused("csv", &format!("{head}a,90,215,mimicker,B\n"));
+    assert!(e.contains("line 3: `B` has labelled the same place as `A` in line 2"), "{e}");
+    let s = text(
+        "csv",
+        "a.csv",
+        "image,x,y,label,deleted\na,1,2,mf,1\na,90,9,mf,0\na,9,90,mf,\n",
+        &plain(),
+    );
+    let s = s.unwrap();
+    assert_eq!((s.figures, s.ignored["(marked as deleted)"]), (2, 1));
+}
+
+#[test]
+fn objects_that_contradict_themselves_or_are_several_are_refused() {
+    let feature = |kind: &str, coordinates: &str, more: &str| {
+        format!(
+            r#"{{"type": "Feature", "geometry": {{"type": "{kind}", "coordinates": {coordinates}}},
+            "properties": {{"classification": {{"name": "Mitotic figure"}}{more}}}}}"#
+        )
+    };
+    let square = |x: u32, side: u32| {
+        let (a, b) = (x + side, 9 + side);
+        format!("[[[{x}, 9], [{a}, 9], [{a}, {b}], [{x}, {b}], [{x}, 9]]]")
+    };
+    let two = |x: u32| format!("[{}, {}]", square(10, 40), square(x, 40));
+    let read = |content: &str| {
+        text("geojson", "a.geojson", content, &plain())
+            .map(|s| s.figures)
+            .map_err(|e| e.to_string())
+    };
+    // The two plates of an anaphase are one figure.
+    assert_eq!(read(&feature("MultiPolygon", &two(90), "")), Ok(1));
+    assert_eq!(read(&feature("Polygon", &square(9, 1000), "")), Ok(1));
+    for (content, words) in [
+        (feature("MultiPolygon", &two(900), ""), "its parts are too far from each other"),
+        (feature("Polygon", &square(9, 1100), ""), "is 1100 px long, larger than any cell"),
+        (
+            feature("Point", "[9, 9]", r#", "name": "Non-mitotic figure""#),
+            "`Mitotic figure` and `Non-mitotic figure`",
+        ),
+    ] {
+        let e = read(&content).unwrap_err();
+        assert!(e.contains("a.geojson") && e.contains(words), "{words}: {e}");
+    }
+    let asap = r#"<ASAP_Annotations><Annotations><Annotation Name="non-mitotic" Type="Dot" PartOfGroup="mitosis">
+        <Coordinates><Coordinate Order="0" X="1" Y="2"/></Coordinates></Annotation></Annotations></ASAP_Annotations>"#;
+    let e = text("asap", "a.xml", asap, &plain()).unwrap_err().to_string();
+    assert!(e.contains("`non-mitotic` in the group `mitosis`"), "{e}");
+    let midog = r#"{"images": [{"id": 1, "file_name": "a", "width": 400, "height": 500}], "categories": [{"id": 1, "name": "mf"}], "annotations":
+        [{"id": 7, "image_id": 1, "category_id": 1, "bbox": [300, 400, 350, 450], "labels": [1, 0, null, 9]}]}"#;
+    let e = refused("midog-json", midog);
+    assert!(e.contains("annotation 7: its labels hold 9"), "{e}");
+    let coco = |x: u32| {
+        format!(
+            r#"{{"images": [{{"id": 1, "file_name": "a"}}], "categories": [{{"id": 1, "name": "mf"}}],
+            "annotations": [{{"id": 1, "image_id": 1, "category_id": 1, "bbox": [10, 20, 40, 60],
+            "segmentation": [[{x}, 20, 50, 20, 50, 80]]}}]}}"#
+        )
+    };
+    assert_eq!(text("coco", "a.json", &coco(10), &plain()).unwrap().figures, 1);
+    let e = refused("coco", &coco(400).replace("50, 20, 50, 80", "450, 20, 450, 80"));
+    assert!(e.contains("its segmentation reaches from 400, 20 to 450, 80"), "{e}");
+}
+
+#[test]
+fn objects_with_a_key_twice_are_refused_by_every_reader_of_json() {
+    let list = |name: &str| format!("\"{name}\": []");
+    let lists = ["images", "categories"].map(list).join(", ");
+    for (format, content) in [
+        (
+            "coco",
+            format!(
+                "{{{lists}, \"annotations\": [{{\"bbox\": [1, 2, 3, 4], \"bbox\": [9, 9, 3, 4]}}]}}"
+            ),
+        ),
+        ("midog-json", format!("{{{lists}, \"annotations\": [], \"images\": []}}")),
+        (
+            "coco",
+            format!("{{{lists}, \"annotations\": [{{\"area\": NaN, \"id\": 1, \"id\": 2}}]}}"),
+        ),
+        ("geojson", r#"{"type": "FeatureCollection", "features": [], "features": [1]}"#.into()),
+    ] {
+        let e = text(format, "a.json", &content, &plain()).unwrap_err().to_string();
+        assert!(e.contains("a.json") && e.contains("an object has the key `"), "{format}: {e}");
+    }
+}
+
+#[test]
 fn unknown_categories_are_named_and_can_be_mapped() {
     let json = r#"{"images":[{"id":1,"file_name":"a.tiff","width":1000,"height":1000}],
         "categories":[{"id":1,"name":"mitotic figure"},{"id":2,"name":"apoptotic body"},{"id":3,"name":"unused"}],

@@ -3,6 +3,7 @@
 use mitosis::Mpp;
 use regions::Given;
 use regions::annotations::{Annotations, Class, ImportOptions, Mapping, importer};
+use regions::cut::{CutOptions, cut};
 use regions::import::{Options, annotated};
 use serde_json::{Value, json};
 use std::fs;
@@ -75,6 +76,71 @@ fn sizes_that_contradict_the_image_are_refused_with_both() {
         // Nothing is left of it when it is left out.
         assert!(annotated(&all, dir.path(), &options(true)).is_err());
     }
+}
+
+/// The um/px of a table's column, and places in um, against those of the image.
+#[test]
+fn units_that_contradict_the_image_are_refused_with_both() {
+    let dir = tempfile::tempdir().unwrap();
+    let picture = image::RgbImage::from_pixel(400, 300, image::Rgb([200, 150, 190]));
+    picture.save(dir.path().join("a.png")).unwrap();
+    let given = Given { all: Some(Mpp::PAPER), ..Given::default() };
+    let options = |lenient| Options {
+        name: "units".into(),
+        program: "test".into(),
+        given: given.clone(),
+        lenient,
+        ..Options::default()
+    };
+    let cuts = |lenient| CutOptions {
+        mpp: Mpp::PAPER,
+        side: 64,
+        given: given.clone(),
+        encoding: crops::Encoding::Png,
+        lenient,
+        split: crops::Split::Train,
+        header: crops::Header::default(),
+    };
+    let table = |text: &str| {
+        let file = dir.path().join("labels.csv");
+        fs::write(&file, text).unwrap();
+        read("csv", &file, &[])
+    };
+    let head = "image,x,y,x_um,y_um,mpp,label\n";
+    let good = "a.png,60,80,15.0,20,0.25,mf\na.png,160,80,,,,mf\na.png,200,80,50.1,20,0.251,mf\n";
+    let all = table(&format!("{head}{good}")).unwrap();
+    assert_eq!(annotated(&all, dir.path(), &options(false)).unwrap().dataset.images().len(), 1);
+    let out = |name: &str| dir.path().join(name);
+    assert_eq!(cut(&all, dir.path(), &out("good"), &cuts(false)).unwrap().crops, 3);
+    for (row, words) in [
+        ("a.png,240,80,,,0.5,mf", "column 'mpp', row 4 (line 5): 0.5 x 0.5 um/px, but 0.25 x 0.25"),
+        (
+            "a.png,240,80,120.0,40.0,,mf",
+            "column 'x_um', row 4 (line 5): 240, 80 px is 60.00, 20.00 um",
+        ),
+        ("a.png,240,80,60.0,40.0,,mf", "but the row has 60, 40 um"),
+    ] {
+        // Two um/px of one image contradict each other whatever the image has.
+        let without = "a.png,60,80,,,,mf\na.png,160,80,,,,mf\na.png,200,80,,,,mf\n";
+        let all = table(&format!("{head}{without}{row}\n")).unwrap();
+        let e = annotated(&all, dir.path(), &options(false)).unwrap_err().to_string();
+        assert!(e.contains("labels.csv") && e.contains(words), "{words}: {e}");
+        assert!(annotated(&all, dir.path(), &options(true)).is_err(), "no image is left");
+        let e = cut(&all, dir.path(), &out("bad"), &cuts(false)).unwrap_err().to_string();
+        assert!(e.contains("labels.csv") && e.contains(words), "{words}: {e}");
+        let alone = table(&format!("{head}{good}{row}\n")).unwrap_err();
+        assert!(alone.contains(words), "{words}: {alone}");
+    }
+    let file = out("labels.json");
+    let text = json!({
+        "images": [{"id": 1, "file_name": "a.png", "mpp": 0.5}],
+        "categories": [{"id": 1, "name": "Mitotic figure"}],
+        "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [60, 100, 40, 40]}]
+    });
+    fs::write(&file, text.to_string()).unwrap();
+    let all = read("coco", &file, &[]).unwrap();
+    let e = annotated(&all, dir.path(), &options(false)).unwrap_err().to_string();
+    assert!(e.contains("labels.json: images[0]: 0.5 x 0.5 um/px"), "{e}");
 }
 
 #[test]

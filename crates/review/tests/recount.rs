@@ -328,6 +328,11 @@ fn slides_that_failed_or_are_under_way_are_named_by_a_recount_and_by_what_was_ju
     for (note, slide) in judged.notes.iter().zip(["failed", "open"]) {
         assert!(note.starts_with("left out: ") && note.contains(slide), "{note}");
     }
+    // A verdict on a place that is not a candidate here judges nothing.
+    judge(&run, [1.0, 1.0], false);
+    let notes = judged_slides(&run, None).unwrap().notes;
+    let note = "case: 1 verdict about candidates that this run lacks, left out";
+    assert!(notes.iter().any(|n| n == note), "{notes:?}");
 }
 
 #[test]

@@ -63,7 +63,7 @@ pub use options::{MppRule, OpenOptions};
 pub use outline::{Outlines, Polygon};
 pub use picture::{PictureError, picture_fault, read_picture};
 pub use plan::{PlannedWindow, WindowPlan};
-pub use png::png_pixels_per_metre;
+pub use png::{PngResolution, png_resolutions};
 pub use resolution::{ANISOTROPY, CONTRADICTION, MAX_DENSITY_MPP};
 pub use slide::{MAX_READ_BYTES, Slide};
 pub use source::{AssociatedImage, BACKGROUND, Disagreement, Level, TileAt};

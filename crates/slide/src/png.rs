@@ -1,6 +1,8 @@
 //! The chunks of a PNG (third edition, 5.3), and the texts in them.
 
+use crate::resolution::{CONTRADICTION, differ};
 use flate2::read::ZlibDecoder;
+use mitosis::Mpp;
 use std::io::Read;
 
 /// What every PNG begins with.
@@ -78,20 +80,59 @@ pub(crate) fn raw_profile(text: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Pixels per metre across and down, where a PNG states them (`pHYs`); `None` where it states two of them.
+/// A resolution that a PNG states.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PngResolution {
+    /// `png.pHYs` or `png.sCAL`.
+    pub field: &'static str,
+    /// um/px across and down; not finite where the field is 0.
+    pub mpp: [f64; 2],
+}
+
+impl PngResolution {
+    /// Whether two of them contradict each other.
+    #[must_use]
+    pub fn contradicts(&self, other: &Self) -> bool {
+        (0..2).any(|axis| differ(self.mpp[axis], other.mpp[axis], CONTRADICTION))
+    }
+}
+
+/// um/px of a chunk `sCAL`.
+fn scale(body: &[u8]) -> Option<[f64; 2]> {
+    // Metres; radians are 2.
+    let text = std::str::from_utf8(body.strip_prefix(&[1])?).ok()?;
+    let (across, down) = text.split_once('\0')?;
+    let um = |v: &str| v.trim().parse::<f64>().ok().map(|m| m * 1e6).filter(|um| *um > 0.0);
+    Some([um(across)?, um(down)?])
+}
+
+/// Whether a chunk `sCAL` is the resolution of a slide and nothing else: other numbers may be those of a case.
+pub(crate) fn is_scale(body: &[u8]) -> bool {
+    let is_short = body.len() <= LONGEST_SCALE;
+    is_short && scale(body).is_some_and(|mpp| mpp.iter().all(|v| Mpp::new(*v).is_ok()))
+}
+
+/// Longest such chunk: two numbers of all digits that they may have.
+const LONGEST_SCALE: usize = 32;
+
+/// What a PNG states of its resolution: pixels per metre (`pHYs`) and the scale of what it shows (`sCAL`), each as
+/// often as it does.
 #[must_use]
-pub fn png_pixels_per_metre(b: &[u8]) -> Option<[u32; 2]> {
+pub fn png_resolutions(b: &[u8]) -> Vec<PngResolution> {
     if !b.starts_with(SIGNATURE) {
-        return None;
+        return Vec::new();
     }
-    let mut stated = chunks(b).take_while(|c| c.kind != b"IEND").filter(|c| c.kind == b"pHYs");
-    let field: &[u8; 9] = stated.next()?.body.try_into().ok()?;
-    if stated.any(|other| other.body != field) {
-        return None;
-    }
-    let number =
-        |at: usize| u32::from_be_bytes([field[at], field[at + 1], field[at + 2], field[at + 3]]);
-    (field[8] == 1).then(|| [number(0), number(4)])
+    let stated = |c: Chunk<'_>| match c.kind {
+        b"pHYs" => {
+            let (numbers, unit) = c.body.split_last_chunk::<1>()?;
+            let [across, down] = numbers.as_chunks::<4>().0 else { return None };
+            let mpp = [across, down].map(|n| 1e6 / f64::from(u32::from_be_bytes(*n)));
+            (*unit == [1]).then_some(PngResolution { field: "png.pHYs", mpp })
+        }
+        b"sCAL" => Some(PngResolution { field: "png.sCAL", mpp: scale(c.body)? }),
+        _ => None,
+    };
+    chunks(b).take_while(|c| c.kind != b"IEND").filter_map(stated).collect()
 }
 
 #[cfg(test)]
@@ -121,18 +162,45 @@ mod tests {
                 .concat();
         let kinds: Vec<_> = chunks(&whole).map(|c| c.kind).collect();
         assert_eq!(kinds, [b"IHDR", b"IDAT", b"IEND"]);
-        assert_eq!(png_pixels_per_metre(&whole), None);
+        assert_eq!(png_resolutions(&whole), []);
         let stated = [SIGNATURE, &chunk(b"pHYs", &density), &chunk(b"IEND", &[])].concat();
-        assert_eq!(png_pixels_per_metre(&stated), Some([2000, 2000]));
-        let coarser = [&1000_u32.to_be_bytes()[..], &density[4..]].concat();
-        for (second, agrees) in [(&density, true), (&coarser, false)] {
-            let twice = [SIGNATURE, &chunk(b"pHYs", &density), &chunk(b"pHYs", second)].concat();
-            assert_eq!(png_pixels_per_metre(&twice).is_some(), agrees);
-        }
+        assert_eq!(
+            png_resolutions(&stated),
+            [PngResolution { field: "png.pHYs", mpp: [500.0, 500.0] }]
+        );
         // Cut in a body: as much as there is, and an end.
         let cut: Vec<_> = chunks(&whole[..50]).collect();
         assert_eq!((cut.len(), cut[1].body.len(), cut[1].whole), (2, 50 - 8 - 25 - 8, None));
         let huge = [SIGNATURE, &[255; 4], b"IDAT", &[1, 2]].concat();
         assert_eq!(chunks(&huge).map(|c| c.body.len()).collect::<Vec<_>>(), [2]);
+    }
+
+    #[test]
+    fn every_resolution_of_a_png_is_read_and_compared() {
+        let density =
+            [&4_000_000_u32.to_be_bytes()[..], &2_000_000_u32.to_be_bytes(), &[1]].concat();
+        let read = |kind: &[u8; 4], body: &[u8]| {
+            png_resolutions(&[SIGNATURE, &chunk(b"pHYs", &density), &chunk(kind, body)].concat())
+        };
+        for (kind, body, agrees) in [
+            (b"sCAL", &b"\x01 2.5e-7\x000.00000049"[..], true),
+            (b"sCAL", b"\x015e-7\x005e-7", false),
+            (b"pHYs", &density, true),
+            (b"pHYs", &[&density[4..8], &density[4..]].concat(), false),
+        ] {
+            let [first, second] = read(kind, body)[..] else { panic!("{kind:?}") };
+            assert_eq!(first.mpp, [0.25, 0.5]);
+            assert_eq!(first.contradicts(&second), !agrees, "{second:?}");
+        }
+        // Radians, texts that are not numbers, pixels without a unit.
+        for (kind, body) in [
+            (b"sCAL", &b"\x021\x001"[..]),
+            (b"sCAL", b"\x01x\x001"),
+            (b"sCAL", b"\x01-1\x001"),
+            (b"sCAL", b"\x011"),
+            (b"pHYs", &[&density[..8], &[0]].concat()),
+        ] {
+            assert_eq!(read(kind, body).len(), 1, "{body:?}");
+        }
     }
 }

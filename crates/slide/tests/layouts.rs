@@ -1204,6 +1204,36 @@ fn jpeg_of_two(kind: u32, second: &[u8]) -> Vec<u8> {
     [jpeg_with(0xE2, &list(length - 10)), second.to_vec()].concat()
 }
 
+/// flat.png states 0.25 um/px as pixels per metre.
+#[test]
+fn a_png_with_two_resolutions_is_refused_with_both() {
+    let drawn = Drawn::new();
+    let open = |scale: &[u8], last: bool| {
+        let slide = Slide::open(drawn.file("scale.png", &png_with(b"sCAL", scale, last))).unwrap();
+        slide.resolution().map(|r| r.x.get()).map_err(|e| e.to_string())
+    };
+    let stated = Slide::open(golden("flat.png")).unwrap().resolution().unwrap().x.get();
+    for last in [false, true] {
+        let same = format!("\u{1}{:e}\0{:e}", stated / 1e6, stated / 1e6);
+        assert!(open(same.as_bytes(), last).is_ok_and(|mpp| (mpp - stated).abs() < 1e-3));
+        let refused = open(b"\x011e-6\x001e-6", last).unwrap_err();
+        assert!(refused.contains("png.sCAL = 1 um/px"), "{refused}");
+        assert!(refused.contains(&format!("png.pHYs = {stated} um/px")), "{refused}");
+    }
+    assert!(open(b"\x021e-6\x001e-6", false).is_ok(), "radians");
+    // A copy without names keeps the resolution, and a number of anything else is not one.
+    let copied = |scale: &[u8]| {
+        let named = drawn.file("named.png", &png_with(b"sCAL", scale, true));
+        let copy = drawn.dir.path().join(format!("copy-{}.png", scale.len()));
+        deidentify(&named, &copy, &options()).unwrap();
+        let all = std::fs::read(copy).unwrap();
+        all.windows(4).any(|kind| kind == b"sCAL")
+    };
+    let number = format!("{:e}", stated / 1e6);
+    assert!(copied(format!("\u{1}{number}\0{number}").as_bytes()));
+    assert!(!copied(b"\x0120240131\x001234567"), "a date, a case");
+}
+
 #[test]
 fn further_pictures_of_png_and_jpeg_are_refused_or_named() {
     let drawn = Drawn::new();

@@ -2,6 +2,7 @@
 
 use base::table::{Table, TableError};
 use regions::annotations::columns::{H, W, X0, X1, Y0, Y1};
+use regions::units::step;
 
 /// Smallest side of an image, px: boxes around figures are far smaller.
 const IMAGE: f64 = 256.0;
@@ -129,10 +130,4 @@ impl Boxes {
 /// Whether a position is in columns called `x` and `y` alone.
 fn names_no_unit(table: &Table, at: [usize; 2]) -> bool {
     at.iter().all(|&c| matches!(table.names()[c].to_lowercase().as_str(), "x" | "y"))
-}
-
-/// The unit of a number's last written decimal place.
-pub(super) fn step(cell: &str) -> f64 {
-    let decimals = cell.rsplit_once(['.', ',']).map_or(0, |(_, part)| part.len());
-    0.1_f64.powi(i32::try_from(decimals).unwrap_or(i32::MAX))
 }

@@ -10,7 +10,7 @@ mod position;
 mod seen;
 mod truth;
 
-pub use position::Conflict;
+pub use regions::units::Conflict;
 pub use seen::{Listed, seen_in_training, slides_seen_in_training};
 pub use truth::{Truth, TruthCase, TruthOptions, read_truth};
 

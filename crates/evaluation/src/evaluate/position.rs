@@ -1,8 +1,10 @@
 //! Places in a table of truth: in px, in um, or in both, which are compared.
 
-use super::boxes::{Boxes, step};
+use super::boxes::Boxes;
 use base::table::{Table, TableError};
 use mitosis::{Level0, Physical, Point, Resolution};
+use regions::rows::{ONE_CELL_PX, ONE_CELL_UM, Rows};
+use regions::units::{self, InBoth, StatedMpp, step};
 
 /// A coordinate as the truth gives it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -12,64 +14,27 @@ pub(super) enum Place {
 }
 
 impl Place {
+    /// Why a row with this place is of the same object as one of another person above.
+    pub(super) fn same_object(
+        self,
+        rows: &mut Rows,
+        table: &Table,
+        row: usize,
+        slide: &str,
+    ) -> Option<String> {
+        let (at, near) = match self {
+            Self::Level0(x, y) => ([x, y], ONE_CELL_PX),
+            Self::Physical(x, y) => ([x, y], ONE_CELL_UM),
+        };
+        rows.same_object(table, row, slide, at, near)
+    }
+
     pub(super) fn physical(self, resolution: &Resolution) -> Point<Physical> {
         match self {
             Self::Level0(x, y) => resolution.to_physical(Point::<Level0>::new(x, y)),
             Self::Physical(x, y) => Point::new(x, y),
         }
     }
-}
-
-/// A row with its place both in px and in um.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct InBoth {
-    px: [f64; 2],
-    um: [f64; 2],
-    /// Steps in which the row writes px and um: the last decimal place of its cells.
-    steps: [f64; 2],
-    /// File, column, row and line.
-    row: String,
-}
-
-/// Digits of um/px by which the programs that wrote px and um may differ, as a share, and what that may
-/// amount to, um.
-const RESOLUTION_SHARE: f64 = 1e-4;
-const RESOLUTION_UM: f64 = 1.0;
-
-impl InBoth {
-    /// Whether both are one place on a slide of this resolution, rounding aside.
-    pub(super) fn agrees(&self, resolution: &Resolution) -> bool {
-        let mpp = [resolution.x.get(), resolution.y.get()];
-        let near = |axis: usize| {
-            let rounding = self.steps[0] * mpp[axis] + self.steps[1];
-            let digits = (self.um[axis].abs() * RESOLUTION_SHARE).min(RESOLUTION_UM);
-            (self.px[axis] * mpp[axis] - self.um[axis]).abs() <= rounding + digits
-        };
-        near(0) && near(1)
-    }
-
-    pub(super) fn conflict(&self, resolution: &Resolution) -> Conflict {
-        let (px, um, row) = (self.px, self.um, self.row.clone());
-        Conflict { px, um, mpp: [resolution.x.get(), resolution.y.get()], row }
-    }
-}
-
-/// A row of the truth whose px and um are two places.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error(
-    "{row}: {}, {} px is {:.2}, {:.2} um at the slide's {} x {} um/px, but the row has {}, {} um; one pair of columns \
-     is of another file, level or um/px: correct it or remove it",
-    px[0], px[1], px[0] * mpp[0], px[1] * mpp[1], mpp[0], mpp[1], um[0], um[1]
-)]
-pub struct Conflict {
-    /// File, column, row and line.
-    pub row: String,
-    /// Its place in level-0 px.
-    pub px: [f64; 2],
-    /// Its place in um.
-    pub um: [f64; 2],
-    /// um/px of the slide.
-    pub mpp: [f64; 2],
 }
 
 /// The pairs of columns with a place that a truth has: level-0 px by any of their names, and um.
@@ -79,6 +44,7 @@ pub(super) struct Columns {
     /// `cx`, `cy`: the only ones that cannot be the corner of a box.
     centre: Option<[usize; 2]>,
     boxes: Option<Boxes>,
+    units: units::Columns,
 }
 
 impl Columns {
@@ -101,7 +67,7 @@ impl Columns {
         let first = px.first().copied();
         let of_images = |b: &Boxes| first.is_some_and(|at| b.are_of_images(table, at));
         let boxes = Boxes::find(table).filter(|b| !of_images(b));
-        Ok(Self { px, um, centre, boxes })
+        Ok(Self { px, um, centre, boxes, units: units::Columns::find(table) })
     }
 
     /// The pairs that have a cell in a row, those in px first.
@@ -112,6 +78,11 @@ impl Columns {
     ) -> impl Iterator<Item = [usize; 2]> + 'a {
         let all = self.px.iter().chain(&self.um).copied();
         all.filter(move |pair| pair.iter().any(|c| !table.cell(row, *c).is_empty()))
+    }
+
+    /// um/px that a row states.
+    pub(super) fn mpp(&self, table: &Table, row: usize) -> Result<Option<StatedMpp>, TableError> {
+        self.units.mpp(table, row)
     }
 
     /// The first column, to name in an error.
@@ -162,7 +133,7 @@ impl Columns {
             (None, None) => return Err(table.wrong(row, self.first(), "is empty")),
         };
         let both = px.zip(um).map(|((in_px, px), (in_um, um))| InBoth {
-            px,
+            px: px.map(|v| [v; 2]),
             um,
             steps: [step(in_px), step(in_um)],
             row: table.place(row, in_um[0]),

@@ -2,19 +2,21 @@
 
 use super::EvaluateError;
 use super::label::{Labels, Meaning};
-use super::position::{Columns, Conflict, InBoth, Place};
+use super::position::{Columns, Place};
 use base::table::{Format, Table, Unmatched};
 use mithras::input::stem;
 use mithras::record::SlideEntry;
 use mitosis::{Physical, Point, Resolution};
+use regions::rows::Rows;
+use regions::units::{Conflict, Units};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Ground truth of one slide.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TruthCase {
-    /// Rows to compare as soon as the slide's resolution is known.
-    in_both: Vec<InBoth>,
+    /// What is compared as soon as the slide's resolution is known.
+    units: Units,
     pub(super) points: Vec<Place>,
     /// Places where the truth is unknown.
     pub(super) ignored: Vec<Place>,
@@ -22,15 +24,12 @@ pub struct TruthCase {
 }
 
 impl TruthCase {
-    /// Checks that rows with px and um name one place.
+    /// Checks that rows with px and um name one place, and that the um/px of a column are those of the slide.
     ///
     /// # Errors
     /// The first row that does not, as a [`Conflict`].
     pub fn check_units(&self, resolution: &Resolution) -> Result<(), Conflict> {
-        match self.in_both.iter().find(|both| !both.agrees(resolution)) {
-            Some(both) => Err(both.conflict(resolution)),
-            None => Ok(()),
-        }
+        self.units.check([resolution.x.get(), resolution.y.get()])
     }
 
     /// Its figures in micrometres.
@@ -96,6 +95,7 @@ pub fn read_truth(path: &Path, options: &TruthOptions) -> Result<Truth, Evaluate
     let slide = table.need(&["slide", "file", "filename", "case", "image"])?;
     let columns = Columns::find(&table)?;
     let labels = Labels::find(&table, options.column.as_deref(), &options.figures)?;
+    let mut rows = Rows::find(&table);
     let tumour = table.find(&["tumour", "tumor", "tumour_type", "tumor_type"]);
     let mut truth = Truth::new();
     let mut spelled: BTreeMap<String, usize> = BTreeMap::new();
@@ -125,11 +125,16 @@ pub fn read_truth(path: &Path, options: &TruthOptions) -> Result<Truth, Evaluate
             }
             case.tumour = Some(t.to_owned());
         }
+        columns.mpp(&table, row)?.into_iter().for_each(|stated| case.units.push_mpp(stated));
         if columns.filled(&table, row).next().is_none() {
             continue;
         }
+        if let Some(mark) = rows.left_out(&table, row) {
+            let reason = format!("the row is marked as `{mark}`, and would count");
+            return Err(table.wrong(row, columns.first(), reason).into());
+        }
         let meaning = labels.meaning(&table, row)?;
-        let others = others.entry(name).or_default();
+        let others = others.entry(name.clone()).or_default();
         if meaning == Meaning::Other {
             // A mimicker is not counted, and no other row may call it a figure.
             if let Ok((place, _)) = columns.read(&table, row) {
@@ -141,7 +146,10 @@ pub fn read_truth(path: &Path, options: &TruthOptions) -> Result<Truth, Evaluate
             continue;
         }
         let (place, both) = columns.read(&table, row)?;
-        case.in_both.extend(both);
+        if let Some(why) = place.same_object(&mut rows, &table, row, &name) {
+            return Err(table.wrong(row, columns.first(), why).into());
+        }
+        both.into_iter().for_each(|both| case.units.push(both));
         if meaning == Meaning::Figure && others.contains(&place) {
             return Err(table.wrong(row, columns.first(), TWO_LABELS).into());
         }
@@ -255,6 +263,31 @@ mod tests {
                 assert!(text.contains(words), "{words}: {text}");
             }
         }
+        // Rows that are left out, and several people.
+        for (text, words) in [
+            (
+                "slide,x,y,deleted\na,1,2,0\na,9,9,1\n",
+                "row 2 (line 3): the row is marked as `deleted`",
+            ),
+            (
+                "slide,x,y,rater\na,100,2,A\na,90,9,B\n",
+                "`B` has labelled the same place as `A` in line 2",
+            ),
+            (
+                "slide,x_um,y_um,rater\na,100,2,A\na,97,3,B\n",
+                "`B` has labelled the same place as `A` in line 2",
+            ),
+        ] {
+            let error = read(text, &TruthOptions::default()).unwrap_err().to_string();
+            assert!(error.contains(words), "{words}: {error}");
+        }
+        let apart = "slide,x,y,rater\na,100,2,A\na,90,90,B\nb,100,2,B\n";
+        assert_eq!(read(apart, &TruthOptions::default()).unwrap()["a"].points.len(), 2);
+        // um/px in a column of their own.
+        let text = "slide,x,y,mpp_x,mpp_y\na,1,2,0.25,0.5\na,3,4,0.5,0.5\n";
+        let truth = read(text, &TruthOptions::default()).unwrap();
+        let conflict = truth["a"].check_units(&resolution).unwrap_err().to_string();
+        assert!(conflict.contains("row 2 (line 3): 0.5 x 0.5 um/px, but 0.25 x 0.5"), "{conflict}");
         // The upper left corner of a box, and its centre.
         let text = "slide,x,y,cx,cy\na,100,100,125,125\n";
         let error = read(text, &TruthOptions::default()).unwrap_err().to_string();

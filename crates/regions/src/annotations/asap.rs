@@ -46,23 +46,22 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
                 None if c.meaning(own).is_some() => Category::Named(own.to_owned()),
                 None => Category::Fixed(Class::Unresolved, own.to_owned()),
             };
-            let mut points = Vec::new();
-            let mut bad = None;
-            for (k, p) in a.descendants().filter(|n| n.has_tag_name("Coordinate")).enumerate() {
-                // Some locales write a decimal comma.
-                let read = |key| {
-                    let text = p.attribute(key).unwrap_or_default().replace(',', ".");
-                    text.parse::<f64>().map_err(|_| format!("coordinate {k}: {key} is `{text}`"))
-                };
-                match (read("X"), read("Y")) {
-                    (Ok(x), Ok(y)) => points.push((x, y)),
-                    (Err(e), _) | (_, Err(e)) => bad = Some(e),
-                }
-            }
-            if let Some(reason) = bad {
-                c.problem(record, reason);
+            if let Category::Named(name) = &category
+                && let Some([first, other]) = c.opposed(&[name, own])
+            {
+                c.problem(
+                    record,
+                    format!("it is called `{other}` in the group `{first}`; correct one of them"),
+                );
                 continue;
             }
+            let points = match points(a) {
+                Ok(points) => points,
+                Err(reason) => {
+                    c.problem(record, reason);
+                    continue;
+                }
+            };
             match (a.attribute("Type").unwrap_or_default(), points.as_slice()) {
                 (_, []) => c.problem(record, "it has no coordinates"),
                 ("Dot" | "PointSet", all) => {
@@ -77,17 +76,24 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
                 }
                 (_, &[(x, y)]) => c.take(Raw::new(image, record, category, Place::Point(x, y))),
                 (_, all) => {
-                    let (mut lo, mut hi) =
-                        ((f64::INFINITY, f64::INFINITY), (f64::NEG_INFINITY, f64::NEG_INFINITY));
-                    for &(x, y) in all {
-                        lo = (lo.0.min(x), lo.1.min(y));
-                        hi = (hi.0.max(x), hi.1.max(y));
-                    }
-                    let place = Place::Box([lo.0, lo.1, hi.0, hi.1]);
-                    c.take(Raw::new(image, record, category, place));
+                    c.take(Raw::new(image, record, category, Place::around(all)));
                 }
             }
         }
     }
     c.finish()
+}
+
+/// The coordinates of an annotation.
+fn points(annotation: roxmltree::Node<'_, '_>) -> Result<Vec<(f64, f64)>, String> {
+    let all = annotation.descendants().filter(|n| n.has_tag_name("Coordinate"));
+    let point = |(k, p): (usize, roxmltree::Node<'_, '_>)| {
+        // Some locales write a decimal comma.
+        let read = |key| {
+            let text = p.attribute(key).unwrap_or_default().replace(',', ".");
+            text.parse::<f64>().map_err(|_| format!("coordinate {k}: {key} is `{text}`"))
+        };
+        Ok((read("X")?, read("Y")?))
+    };
+    all.enumerate().map(point).collect()
 }

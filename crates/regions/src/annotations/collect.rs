@@ -3,6 +3,7 @@
 use super::category::Meaning;
 use super::error::{ImportError, Problem};
 use super::{Annotation, Annotations, Class, ImageEntry, ImportOptions, LabelSource};
+use crate::units::Units;
 use crops::slide_name::bare;
 use mitosis::Point;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -19,6 +20,29 @@ pub(super) enum Place {
     Point(f64, f64),
     /// Corners `[x0, y0, x1, y1]`.
     Box([f64; 4]),
+}
+
+impl Place {
+    /// The box around points.
+    pub fn around(points: &[(f64, f64)]) -> Self {
+        let fold = |pick: fn(&(f64, f64)) -> f64, f: fn(f64, f64) -> f64, from: f64| {
+            points.iter().map(pick).fold(from, f)
+        };
+        Self::Box([
+            fold(|p| p.0, f64::min, f64::INFINITY),
+            fold(|p| p.1, f64::min, f64::INFINITY),
+            fold(|p| p.0, f64::max, f64::NEG_INFINITY),
+            fold(|p| p.1, f64::max, f64::NEG_INFINITY),
+        ])
+    }
+
+    /// `[x0, y0, x1, y1]`; of a point, it twice.
+    pub fn corners(self) -> [f64; 4] {
+        match self {
+            Self::Point(x, y) => [x, y, x, y],
+            Self::Box(b) => b,
+        }
+    }
 }
 
 /// A record as read, before its category is understood.
@@ -111,11 +135,32 @@ impl<'a> Collector<'a> {
     /// Adds what a later record states about where an image comes from.
     ///
     /// # Errors
-    /// Another slide or patient than an earlier record states.
+    /// Another slide, patient, scanner, cohort or size than an earlier record states.
     pub(super) fn origin(&mut self, image: usize, stated: ImageEntry) -> Result<(), String> {
-        let ImageEntry { name, slide, patient, .. } = &mut self.out.images[image];
-        let both = [("slide", slide, stated.slide), ("patient", patient, stated.patient)];
-        for (what, known, stated) in both {
+        let ImageEntry { name, width, height, cohort, slide, patient, scanner, .. } =
+            &mut self.out.images[image];
+        // That of the options is of images without one.
+        if stated.cohort.is_some() && *cohort == self.options.cohort {
+            *cohort = None;
+        }
+        for (what, known, stated) in
+            [("width", width, stated.width), ("height", height, stated.height)]
+        {
+            if let Some((first, other)) = known.zip(stated).filter(|(first, other)| first != other)
+            {
+                return Err(format!(
+                    "image `{name}` has a {what} of {first} px in an earlier record and of {other} px here; correct \
+                     one of them"
+                ));
+            }
+            *known = known.or(stated);
+        }
+        for (what, known, stated) in [
+            ("slide", slide, stated.slide),
+            ("patient", patient, stated.patient),
+            ("scanner", scanner, stated.scanner),
+            ("cohort", cohort, stated.cohort),
+        ] {
             match (known.as_deref(), stated) {
                 (Some(first), Some(other)) if bare(first) != bare(&other) => {
                     return Err(format!(
@@ -139,6 +184,11 @@ impl<'a> Collector<'a> {
         &self.out.images[number]
     }
 
+    /// What the records of an image state of um/px and in um.
+    pub fn units(&mut self, number: usize) -> &mut Units {
+        &mut self.out.images[number].units
+    }
+
     /// Leaves a record out by its kind, and counts it.
     pub fn ignore(&mut self, name: impl Into<String>) {
         *self.out.ignored.entry(name.into()).or_default() += 1;
@@ -148,6 +198,23 @@ impl<'a> Collector<'a> {
     pub fn meaning(&mut self, name: &str) -> Option<Meaning> {
         let mapping = &self.options.mapping;
         *self.meanings.entry(name.to_owned()).or_insert_with(|| mapping.meaning(name))
+    }
+
+    /// Whether a word means a figure or what resembles one: the two exclude each other, other classes do not.
+    pub fn is_figure(&mut self, word: &str) -> Option<bool> {
+        match self.meaning(word)?.class {
+            Class::MitoticFigure => Some(true),
+            Class::Mimicker => Some(false),
+            _ => None,
+        }
+    }
+
+    /// The first of these words that contradicts another one, and that.
+    pub fn opposed<'w>(&mut self, words: &[&'w str]) -> Option<[&'w str; 2]> {
+        let known: Vec<(&str, bool)> =
+            words.iter().filter_map(|word| Some((*word, self.is_figure(word)?))).collect();
+        let (first, is_figure) = *known.first()?;
+        known.iter().find(|(_, other)| *other != is_figure).map(|(word, _)| [first, *word])
     }
 
     /// Notes a category of the file, whether or not a record is of it.
@@ -202,6 +269,13 @@ impl<'a> Collector<'a> {
         };
         if class == Class::Ignored {
             return self.ignore(category);
+        }
+        let side = bbox.map_or(0.0, |[x0, y0, x1, y1]| (x1 - x0).max(y1 - y0));
+        if matches!(class, Class::MitoticFigure | Class::Mimicker) && side > LARGEST_OBJECT_PX {
+            let name = &self.out.images[raw.image].name;
+            let record = format!("{name}, {}", raw.record);
+            let reason = format!("`{category}` is {side} px long, larger than any cell: a region?");
+            return self.problem(record, reason);
         }
         // Evaluation data of the paper, whatever file it comes from: nobody trains on it by accident.
         let cohort = self.out.images[raw.image].cohort.as_deref().unwrap_or_default();
@@ -265,6 +339,15 @@ impl<'a> Collector<'a> {
 
     /// The annotations, unless an error must be reported first.
     pub fn finish(mut self) -> Result<Annotations, ImportError> {
+        let is_part = |r: &Raw| r.place.corners().iter().all(|v| (0.0..=1.0).contains(v));
+        if self.raws.len() > 1 && self.raws.iter().all(is_part) {
+            return Err(broken(&self.file, FRACTIONS));
+        }
+        let own = |image: &ImageEntry| Some((image.name.clone(), image.units.check_own().err()?));
+        let conflicts: Vec<_> = self.out.images.iter().filter_map(own).collect();
+        for (image, conflict) in conflicts {
+            self.problem(image, conflict.to_string());
+        }
         let raws = std::mem::take(&mut self.raws);
         for (outline, raw) in outlines(&raws).into_iter().zip(raws) {
             match outline {
@@ -303,25 +386,27 @@ impl<'a> Collector<'a> {
     }
 }
 
+/// Why places that are all between 0 and 1 are not read.
+const FRACTIONS: &str = "every position is between 0 and 1: parts of the image, not pixels; multiply them by \
+                         the image's width and height";
 /// What an outline without a label is counted as.
 const OUTLINE: &str = "(unclassified outline)";
 /// Longest side of an unlabelled object that may still be a cell, level-0 px: 64 um at 0.25 um/px.
-const LARGEST_CELL_PX: f64 = 256.0;
+pub(super) const LARGEST_CELL_PX: f64 = 256.0;
+
+/// Longest side of a labelled cell, level-0 px: 100 um at 0.1 um/px.
+const LARGEST_OBJECT_PX: f64 = 1024.0;
 
 /// Which unlabelled shapes are outlines of regions and not cells: those larger than any cell, and those that contain
 /// the centre of a smaller, labelled object.
 fn outlines(all: &[Raw]) -> Vec<bool> {
-    let corners = |r: &Raw| match r.place {
-        Place::Point(x, y) => [x, y, x, y],
-        Place::Box(b) => b,
-    };
     let area = |[x0, y0, x1, y1]: [f64; 4]| (x1 - x0) * (y1 - y0);
     let is_open = |r: &Raw| matches!(r.category, Category::Fixed(Class::Unresolved, _));
     let mut centres: Vec<(usize, [f64; 2], f64)> = all
         .iter()
         .filter(|r| !is_open(r))
         .map(|r| {
-            let b = corners(r);
+            let b = r.place.corners();
             (r.image, [f64::midpoint(b[0], b[2]), f64::midpoint(b[1], b[3])], area(b))
         })
         .collect();

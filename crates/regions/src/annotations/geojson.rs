@@ -10,7 +10,8 @@
 //! like every other object. Coordinates count from the bounds of a slide that has some.
 
 use super::collect::{
-    Category, Collector, Place, Raw, annotated_image, broken, list_files, read_json,
+    Category, Collector, LARGEST_CELL_PX, Place, Raw, annotated_image, broken, list_files,
+    read_json,
 };
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions};
 use base::file::ReadError;
@@ -31,25 +32,7 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
             continue;
         }
         read += 1;
-        let one;
-        let features = match (&root, root["type"].as_str()) {
-            (Value::Array(list), _) => list,
-            (_, Some("FeatureCollection")) => {
-                root["features"].as_array().ok_or_else(|| ImportError::Missing {
-                    file: file.clone(),
-                    missing: vec!["the list `features`".into()],
-                    found: root
-                        .as_object()
-                        .map(|o| o.keys().cloned().collect())
-                        .unwrap_or_default(),
-                })?
-            }
-            (_, Some("Feature")) => {
-                one = vec![root.clone()];
-                &one
-            }
-            _ => return Err(broken(file, "no GeoJSON features (QuPath: File > Export objects)")),
-        };
+        let features = features(file, &root)?;
         let default = annotated_image(file);
         // An image without figures is an image, too. If every feature names its image, the file's name is not one.
         if features.is_empty() {
@@ -70,14 +53,27 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
             let name = name.unwrap_or(&default).to_owned();
             let image =
                 c.image_named(&name, || ImageEntry { name: name.clone(), ..ImageEntry::default() });
+            if let Some([first, other]) = c.opposed(&words(p)) {
+                c.problem(
+                    record,
+                    format!("it is called `{first}` and `{other}`; correct one of them"),
+                );
+                continue;
+            }
             let (category, kind) = (category(&mut c, p), object_type(f));
             if is_frame(&kind) && matches!(category, Category::Fixed(..)) {
                 c.ignore(kind);
                 continue;
             }
             let nucleus = &f["nucleusGeometry"];
-            match places(if nucleus.is_object() { nucleus } else { &f["geometry"] }) {
+            let geometry = if nucleus.is_object() { nucleus } else { &f["geometry"] };
+            let is_labelled =
+                matches!(&category, Category::Named(name) if c.is_figure(name).is_some());
+            match places(geometry) {
                 Err(reason) => c.problem(record, reason),
+                Ok(list) if is_labelled && are_several(geometry, &list) => {
+                    c.problem(record, "its parts are too far from each other for one cell: they are several objects");
+                }
                 Ok(list) => {
                     for place in list {
                         c.take(Raw::new(image, record.clone(), category.clone(), place));
@@ -90,6 +86,24 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
         return Err(broken(path, "the folder holds no GeoJSON features"));
     }
     Ok(Annotations { from_bounds: true, ..c.finish()? })
+}
+
+/// The features of a file.
+fn features<'v>(file: &Path, root: &'v Value) -> Result<Vec<&'v Value>, ImportError> {
+    match (root, root["type"].as_str()) {
+        (Value::Array(list), _) => Ok(list.iter().collect()),
+        (_, Some("FeatureCollection")) => {
+            let found = || root.as_object().map(|o| o.keys().cloned().collect());
+            let list = root["features"].as_array().ok_or_else(|| ImportError::Missing {
+                file: file.into(),
+                missing: vec!["the list `features`".into()],
+                found: found().unwrap_or_default(),
+            })?;
+            Ok(list.iter().collect())
+        }
+        (_, Some("Feature")) => Ok(vec![root]),
+        _ => Err(broken(file, "no GeoJSON features (QuPath: File > Export objects)")),
+    }
 }
 
 /// The file, the folder's files or, in a folder without one, those of `detect` one level below.
@@ -128,6 +142,34 @@ fn holds_features(root: &Value) -> bool {
         || root.as_array().is_some_and(|l| l.first().is_some_and(feature))
 }
 
+/// All words for what an object is.
+fn words(properties: &Value) -> Vec<&str> {
+    let c = &properties["classification"];
+    let all = [&c["name"], c, &properties["label"], &properties["class"], &properties["name"]];
+    all.into_iter().filter_map(Value::as_str).collect()
+}
+
+/// Whether the parts of a shape are several objects: together they are longer than a cell, and none of them is.
+fn are_several(geometry: &Value, together: &[Place]) -> bool {
+    let side = |place: &Place| {
+        let [x0, y0, x1, y1] = place.corners();
+        (x1 - x0).max(y1 - y0)
+    };
+    let part = |coordinates: &Value| {
+        let mut points = Vec::new();
+        flatten(coordinates, &mut points).ok()?;
+        Some(side(&Place::around(&points)))
+    };
+    let Some(parts) = geometry["coordinates"]
+        .as_array()
+        .filter(|_| geometry["type"].as_str().is_some_and(|kind| kind.starts_with("Multi")))
+    else {
+        return false;
+    };
+    together.iter().any(|all| side(all) > LARGEST_CELL_PX)
+        && parts.iter().filter_map(part).all(|side| side <= LARGEST_CELL_PX)
+}
+
 fn category(collector: &mut Collector<'_>, properties: &Value) -> Category {
     let c = &properties["classification"];
     let names = || {
@@ -159,15 +201,7 @@ fn places(geometry: &Value) -> Result<Vec<Place>, String> {
     match kind {
         "Point" | "MultiPoint" => Ok(points.iter().map(|&(x, y)| Place::Point(x, y)).collect()),
         "Polygon" | "MultiPolygon" | "LineString" | "MultiLineString" => {
-            let fold = |pick: fn(&(f64, f64)) -> f64, f: fn(f64, f64) -> f64, from: f64| {
-                points.iter().map(pick).fold(from, f)
-            };
-            Ok(vec![Place::Box([
-                fold(|p| p.0, f64::min, f64::INFINITY),
-                fold(|p| p.1, f64::min, f64::INFINITY),
-                fold(|p| p.0, f64::max, f64::NEG_INFINITY),
-                fold(|p| p.1, f64::max, f64::NEG_INFINITY),
-            ])])
+            Ok(vec![Place::around(&points)])
         }
         other => Err(format!("geometry `{other}` is not supported")),
     }

@@ -5,6 +5,7 @@ use super::collect::{Category, Collector, Place, Raw, broken, read_json};
 use super::columns::SLIDE;
 use super::sheet::pixels;
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions, LabelSource};
+use crate::units::{MPP, StatedMpp};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -64,7 +65,7 @@ fn entry(v: &Value) -> Result<ImageEntry, String> {
         slide: text(v, SLIDE)?,
         patient: text(v, &["patient", "patient_id", "case", "case_id"])?,
         scanner: text(v, &["scanner", "scanner_name"])?,
-        split: None,
+        ..ImageEntry::default()
     })
 }
 
@@ -72,6 +73,50 @@ fn entry(v: &Value) -> Result<ImageEntry, String> {
 /// evaluation for objects that do not count (`ignore`).
 fn is_set(v: &Value, flag: &str) -> bool {
     v[flag].as_bool() == Some(true) || key(&v[flag]).is_some_and(|k| k == "1")
+}
+
+/// The numbers of the images by their identifiers.
+fn images(
+    c: &mut Collector<'_>,
+    file: &Path,
+    root: &Value,
+) -> Result<HashMap<String, usize>, ImportError> {
+    let mut images = HashMap::new();
+    for (i, v) in list(file, root, "images")?.iter().enumerate() {
+        let id = key(&v["id"]).ok_or_else(|| broken(file, format!("images[{i}] has no `id`")))?;
+        let mut entry = entry(v).map_err(|why| broken(file, format!("images[{i}]: {why}")))?;
+        let stated = MPP.iter().find_map(|name| v[*name].as_f64()).filter(|mpp| *mpp > 0.0);
+        let row = || format!("{}: images[{i}]", file.display());
+        stated
+            .into_iter()
+            .for_each(|m| entry.units.push_mpp(StatedMpp { mpp: [m; 2], row: row() }));
+        let number = c.image(entry);
+        if images.insert(id.clone(), number).is_some() {
+            return Err(broken(file, format!("two images have the id {id}")));
+        }
+    }
+    Ok(images)
+}
+
+/// The names of the categories by their identifiers.
+fn categories(
+    c: &mut Collector<'_>,
+    file: &Path,
+    root: &Value,
+) -> Result<HashMap<String, String>, ImportError> {
+    let mut categories = HashMap::new();
+    for (i, v) in list(file, root, "categories")?.iter().enumerate() {
+        let id =
+            key(&v["id"]).ok_or_else(|| broken(file, format!("categories[{i}] has no `id`")))?;
+        let name = v["name"]
+            .as_str()
+            .ok_or_else(|| broken(file, format!("categories[{i}] has no `name`")))?;
+        c.category(name);
+        if categories.insert(id.clone(), name.to_owned()).is_some() {
+            return Err(broken(file, format!("two categories have the id {id}")));
+        }
+    }
+    Ok(categories)
 }
 
 fn read(
@@ -83,28 +128,8 @@ fn read(
     let root = read_json(file)?;
     let mut c = Collector::new(format, file, options);
 
-    let mut images = HashMap::new();
-    for (i, v) in list(file, &root, "images")?.iter().enumerate() {
-        let id = key(&v["id"]).ok_or_else(|| broken(file, format!("images[{i}] has no `id`")))?;
-        let entry = entry(v).map_err(|why| broken(file, format!("images[{i}]: {why}")))?;
-        let number = c.image(entry);
-        if images.insert(id.clone(), number).is_some() {
-            return Err(broken(file, format!("two images have the id {id}")));
-        }
-    }
-    let mut categories = HashMap::new();
-    for (i, v) in list(file, &root, "categories")?.iter().enumerate() {
-        let id =
-            key(&v["id"]).ok_or_else(|| broken(file, format!("categories[{i}] has no `id`")))?;
-        let name = v["name"]
-            .as_str()
-            .ok_or_else(|| broken(file, format!("categories[{i}] has no `name`")))?;
-        c.category(name);
-        if categories.insert(id.clone(), name.to_owned()).is_some() {
-            return Err(broken(file, format!("two categories have the id {id}")));
-        }
-    }
-
+    let images = images(&mut c, file, &root)?;
+    let categories = categories(&mut c, file, &root)?;
     let mut boxes = Vec::new();
     let mut raws = Vec::new();
     for (i, v) in list(file, &root, "annotations")?.iter().enumerate() {
@@ -144,6 +169,10 @@ fn read(
             }
             Shape::Outline(_) => None,
         };
+        if let Some(id) = strange_vote(v, &categories) {
+            c.problem(record, format!("its labels hold {id}, which is not among the categories"));
+            continue;
+        }
         let corners = place.corners();
         raws.push((Raw { votes, ..Raw::new(image, record, category, Place::Box(corners)) }, b));
     }
@@ -183,15 +212,35 @@ fn place(v: &Value, outlines: bool) -> Result<Shape, String> {
     let (bbox, outline) = (&v["bbox"], &v["segmentation"]);
     let missing = bbox.is_null() || bbox.as_array().is_some_and(Vec::is_empty);
     if !missing || !outlines || outline.is_null() {
-        return four(bbox).map(Shape::Numbers).ok_or_else(|| {
+        let four = four(bbox).ok_or_else(|| {
             let note =
                 if bbox.to_string().contains("null") { " (null, NaN or infinity)" } else { "" };
             format!("its bbox is {bbox}, not four numbers{note}")
-        });
+        })?;
+        return match outline.as_array().map(|rings| around(rings)) {
+            Some(Ok(b)) if outlines && is_elsewhere(four, b) => Err(format!(
+                "its bbox is {bbox}, but its segmentation reaches from {}, {} to {}, {}; correct one of them",
+                b[0], b[1], b[2], b[3]
+            )),
+            _ => Ok(Shape::Numbers(four)),
+        };
     }
     let Some(rings) = outline.as_array() else {
         return Err("it has no bbox, and a run-length mask is not read; export boxes".into());
     };
+    around(rings).map(Shape::Outline)
+}
+
+/// Whether a box of COCO and an outline do not touch, in either order of the box.
+fn is_elsewhere(four: [f64; 4], [x0, y0, x1, y1]: [f64; 4]) -> bool {
+    [BoxOrder::Xywh, BoxOrder::Xyxy].iter().all(|order| {
+        let b = order.corners(four);
+        b[2] < x0 || b[0] > x1 || b[3] < y0 || b[1] > y1
+    })
+}
+
+/// The box around the rings of an outline.
+fn around(rings: &[Value]) -> Result<[f64; 4], String> {
     let mut b = [f64::INFINITY, f64::INFINITY, f64::NEG_INFINITY, f64::NEG_INFINITY];
     for (i, n) in rings.iter().filter_map(Value::as_array).flat_map(|r| r.iter().enumerate()) {
         let n = n.as_f64().ok_or_else(|| format!("its segmentation holds {n}, not a number"))?;
@@ -201,13 +250,21 @@ fn place(v: &Value, outlines: bool) -> Result<Shape, String> {
     if b[2] < b[0] || b[3] < b[1] {
         return Err("it has neither a bbox nor an outline".into());
     }
-    Ok(Shape::Outline(b))
+    Ok(b)
 }
 
 fn four(v: &Value) -> Option<[f64; 4]> {
     let list = v.as_array()?;
     let numbers: Option<Vec<f64>> = list.iter().map(Value::as_f64).collect();
     numbers?.try_into().ok()
+}
+
+/// A vote (MIDOG++ `labels`) for a category that the file lacks; 0 and null mean no vote.
+fn strange_vote<'v>(v: &'v Value, categories: &HashMap<String, String>) -> Option<&'v Value> {
+    let is_known = |id: &Value| {
+        id.is_null() || key(id).is_some_and(|id| id == "0" || categories.contains_key(&id))
+    };
+    v["labels"].as_array()?.iter().find(|id| !is_known(id))
 }
 
 /// The category, by consensus or by one annotator, and everyone's vote (MIDOG++ `labels`).

@@ -50,6 +50,7 @@ mod sliderunner;
 mod summary;
 mod table;
 mod tupac;
+mod twice;
 
 pub use boxes::BoxOrder;
 pub use category::{COUNTED, Class, Mapping, MappingError, Meaning};
@@ -57,6 +58,7 @@ pub use error::{ImportError, Problem};
 pub use select::{Selection, SplitTable};
 pub use summary::{Contradiction, Summary};
 
+use crate::units::Units;
 use crops::schema::Split;
 use mitosis::{Level0, Point};
 use std::collections::{BTreeMap, BTreeSet};
@@ -199,7 +201,7 @@ impl Default for ImportOptions {
 }
 
 /// An image that the source lists, labelled or not.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct ImageEntry {
     /// Unique name: the file name, with its folder where file names repeat.
     pub name: String,
@@ -219,6 +221,9 @@ pub struct ImageEntry {
     /// Evaluation side, when a table fixes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub split: Option<Split>,
+    /// What its records state of um/px and in um.
+    #[serde(skip)]
+    pub units: Units,
 }
 
 impl ImageEntry {

@@ -4,6 +4,7 @@
 
 use super::collect::{Category, Collector, Place, Raw};
 use super::sheet::{Sheet, cell, filled};
+use super::twice::Twice;
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions, LabelSource};
 use base::table::yes_no;
 use crops::schema::Split;
@@ -57,7 +58,8 @@ pub(super) fn midog25(file: &Path, options: &ImportOptions) -> Result<Annotation
     let patch = sheet.find(&["image_id", "patch"]);
     let cohort = sheet.find(&["Tumor", "tumor_type", "tumour", "dataset"]);
     let mut c = Collector::new("midog25-csv", file, options);
-    for (line, row) in &sheet.rows {
+    let twice = Twice::find(sheet.table(), &[x, y]);
+    for (number, (line, row)) in sheet.rows.iter().enumerate() {
         let record = format!("line {line}");
         let name = cell(row, image).to_owned();
         if name.is_empty() {
@@ -99,12 +101,13 @@ pub(super) fn midog25(file: &Path, options: &ImportOptions) -> Result<Annotation
             continue;
         }
         let category = Category::Fixed(Class::MitoticFigure, word.unwrap_or_default());
-        c.take(Raw {
+        let raw = Raw {
             subtype,
             votes,
             patch: filled(row, patch),
             ..Raw::new(image, record, category, Place::Point(px, py))
-        });
+        };
+        twice.take(&mut c, sheet.table(), number, raw);
     }
     c.finish()
 }
@@ -136,7 +139,8 @@ pub(super) fn ami_br(file: &Path, options: &ImportOptions) -> Result<Annotations
     }
     let experts: Vec<usize> = sheet.family("expert", "");
     let mut c = Collector::new("ami-br", file, options);
-    for (line, row) in &sheet.rows {
+    let twice = Twice::find(sheet.table(), &[x, y]);
+    for (number, (line, row)) in sheet.rows.iter().enumerate() {
         let record = format!("line {line}");
         let slide = cell(row, image);
         if slide.is_empty() {
@@ -192,13 +196,14 @@ pub(super) fn ami_br(file: &Path, options: &ImportOptions) -> Result<Annotations
             || ImageEntry { name: name.clone(), cohort: cohort.clone(), ..ImageEntry::default() };
         let image = c.image_named(&name, entry);
         let category = Category::Fixed(Class::MitoticFigure, word.unwrap_or_default());
-        c.take(Raw {
+        let raw = Raw {
             subtype,
             votes,
             patch,
             split,
             ..Raw::new(image, record, category, Place::Point(px, py))
-        });
+        };
+        twice.take(&mut c, sheet.table(), number, raw);
     }
     c.finish()
 }

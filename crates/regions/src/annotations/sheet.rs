@@ -59,6 +59,11 @@ impl Sheet {
         Ok(Self { file: file.into(), table, headers, rows })
     }
 
+    /// The table itself, row by row as in `rows`.
+    pub const fn table(&self) -> &Table {
+        &self.table
+    }
+
     /// A refusal of the whole table.
     pub fn broken(&self, reason: &str) -> ImportError {
         broken(&self.file, reason)

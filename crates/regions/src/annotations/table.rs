@@ -7,7 +7,9 @@ use super::boxes::{BoxOrder, StatedBox, check_order};
 use super::collect::{Category, Collector, Place, Raw};
 use super::columns::{FLAG, H, LABEL, W, X0, X1, Y0, Y1};
 use super::sheet::{Sheet, cell, filled, pixels};
+use super::twice::Twice;
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions, LabelSource, Mapping};
+use crate::rows::{ONE_CELL_PX, Rows};
 use base::table::yes_no;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -52,7 +54,7 @@ const CY: &[&str] = &[
 ];
 
 enum Where {
-    Centre(usize, usize),
+    Centre([usize; 2]),
     Corners([usize; 4]),
     /// Left, top, width, height.
     Sized([usize; 4]),
@@ -78,8 +80,37 @@ impl Where {
                 "ambiguous boxes: x, y with width, height may be a corner or a centre; state \
                  that they are xywh if it is the corner, or rename x, y to cx, cy if it is the centre",
             )),
-            _ => Ok(Self::Centre(x, y)),
+            _ => Ok(Self::Centre([x, y])),
         }
+    }
+
+    fn columns(&self) -> &[usize] {
+        match self {
+            Self::Corners(all) | Self::Sized(all) => all,
+            Self::Centre(pair) => pair,
+        }
+    }
+
+    /// The columns `width` and `height` where they are those of images, as TensorFlow's tables of corners have them:
+    /// each box is within, and some are smaller.
+    fn image_sides(&self, sheet: &Sheet) -> Option<[usize; 2]> {
+        let Self::Corners([x0, y0, x1, y1]) = *self else { return None };
+        let [w, h] = [sheet.find(&["width"])?, sheet.find(&["height"])?];
+        let table = sheet.table();
+        let number = |row: usize, column: usize| table.number(row, column).ok();
+        let mut is_smaller = false;
+        for row in 0..table.len() {
+            for [low, high, side] in [[x0, x1, w], [y0, y1, h]] {
+                let (low, high) = (number(row, low)?, number(row, high)?);
+                let side = number(row, side)?;
+                // Boxes reach over an edge.
+                if f64::midpoint(low, high) > side {
+                    return None;
+                }
+                is_smaller |= (high - low).abs() + 2.0 < side;
+            }
+        }
+        is_smaller.then_some([w, h])
     }
 }
 
@@ -146,21 +177,29 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
     let split = sheet.find(&["split"]);
     let patch = sheet.find(&["patch"]);
     let id = sheet.find(&["id", "uid", "annotation_id"]);
-    let width = sheet.find(&["image_width", "img_width"]);
-    let height = sheet.find(&["image_height", "img_height"]);
+    let sides = place.image_sides(&sheet);
+    let width = sheet.find(&["image_width", "img_width"]).or(sides.map(|s| s[0]));
+    let height = sheet.find(&["image_height", "img_height"]).or(sides.map(|s| s[1]));
+    let twice = Twice::find(sheet.table(), place.columns());
+    let twice = if sides.is_some() { twice.of_images() } else { twice };
+    let mut people = Rows::find(sheet.table());
     let experts: Vec<usize> = [sheet.family("expert", ""), sheet.family("annotator", "")].concat();
 
     let others = further(&sheet, label.or(flag));
     let mut c = Collector::new("csv", file, options);
     let assumed = if agreed && label.or(flag).is_none() { c.assume() } else { None };
     let (mut boxes, mut raws) = (Vec::new(), Vec::new());
-    for (line, row) in &sheet.rows {
+    for (number, (line, row)) in sheet.rows.iter().enumerate() {
         let record = match filled(row, id) {
             Some(id) => format!("line {line}, id {id}"),
             None => format!("line {line}"),
         };
         for word in label.iter().chain(&experts).filter_map(|&column| filled(row, Some(column))) {
             c.category(&word);
+        }
+        if let Some(column) = people.left_out(sheet.table(), number) {
+            c.ignore(format!("(marked as {column})"));
+            continue;
         }
         let name = cell(row, image).to_owned();
         if name.is_empty() {
@@ -174,7 +213,7 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
             continue;
         }
         let at = match place {
-            Where::Centre(x, y) => sheet
+            Where::Centre([x, y]) => sheet
                 .number(row, x, "x")
                 .and_then(|x| Ok(Place::Point(x, sheet.number(row, y, "y")?))),
             Where::Corners([a, b, c, d]) => (|| {
@@ -238,7 +277,7 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
             slide: filled(row, slide),
             patient: filled(row, patient),
             scanner: filled(row, scanner),
-            split: None,
+            ..ImageEntry::default()
         };
         let image = c.image_named(&name, entry);
         if let Err(e) = c.origin(image, entry()) {
@@ -249,24 +288,20 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
             let e = c.image_entry(image);
             boxes.push(StatedBox { numbers: b, image: e.size() });
         }
-        raws.push(Raw {
+        let [x0, y0, x1, y1] = at.corners();
+        let centre = [f64::midpoint(x0, x1), f64::midpoint(y0, y1)];
+        if let Some(why) = people.same_object(sheet.table(), number, &name, centre, ONE_CELL_PX) {
+            c.problem(record, why);
+            continue;
+        }
+        let raw = Raw {
             subtype: filled(row, subtype),
             votes,
             patch: filled(row, patch),
             split,
             ..Raw::new(image, record, category, at)
-        });
-    }
-    let relative = |v: f64| (0.0..=1.0).contains(&v);
-    let fractions = raws.iter().all(|r| match r.place {
-        Place::Point(x, y) => relative(x) && relative(y),
-        Place::Box(b) => b.into_iter().all(relative),
-    });
-    if raws.len() > 1 && fractions {
-        return Err(sheet.broken(
-            "every position is between 0 and 1: parts of the image, not pixels; multiply them by \
-             the image's width and height",
-        ));
+        };
+        raws.push((number, raw));
     }
     // The header names corners; widths written under such names would still give themselves away.
     let numbers = || boxes.iter().map(|b| b.numbers);
@@ -288,11 +323,11 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
         Where::Sized(_) => BoxOrder::Xyxy,
         _ => options.boxes.unwrap_or(BoxOrder::Xyxy),
     };
-    for mut raw in raws {
+    for (row, mut raw) in raws {
         if let Place::Box(b) = raw.place {
             raw.place = Place::Box(order.corners(b));
         }
-        c.take(raw);
+        twice.take(&mut c, sheet.table(), row, raw);
     }
     c.finish()
 }

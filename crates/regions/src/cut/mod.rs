@@ -227,7 +227,8 @@ fn open(file: &Path, entry: &ImageEntry, o: &CutOptions) -> Result<Slide, String
     let given = o.given.lookup(&entry.names_of(file)).map(|g| g.mpp);
     let options = OpenOptions { mpp: given, ..OpenOptions::default() };
     let slide = Slide::open_with(file, &options).map_err(|e| e.to_string())?;
-    slide.resolution().map_err(|e| e.to_string())?;
+    let mpp = slide.resolution().map(|r| [r.x.get(), r.y.get()]).map_err(|e| e.to_string())?;
+    entry.units.check(mpp).map_err(|e| e.to_string())?;
     Ok(slide)
 }
 

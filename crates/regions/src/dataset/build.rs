@@ -87,7 +87,7 @@ impl Given {
         let fail = |e: TableError| RegionsError::file(path, e);
         let rows = Table::read(path, &Format::default()).map_err(fail)?;
         let key = rows.need(&["image", "slide", "scanner", "name", "file"]).map_err(fail)?;
-        let value = rows.need(&["mpp", "um_per_px", "um/px"]).map_err(fail)?;
+        let value = rows.need(crate::units::MPP).map_err(fail)?;
         let mut table = HashMap::new();
         for row in 0..rows.len() {
             let wrong = |reason: String| fail(rows.wrong(row, value, reason));

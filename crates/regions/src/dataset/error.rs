@@ -1,5 +1,6 @@
 //! What can go wrong with a regions dataset, always with the file or image.
 
+use crate::units::Conflict;
 use base::file::FileError;
 use base::remedy::{Remedied, Remedy};
 use slide::SlideError;
@@ -56,6 +57,14 @@ pub enum RegionsError {
     /// The request itself cannot be met.
     #[error("{0}")]
     Invalid(String),
+    /// A table of annotations contradicts the um/px of their image, or itself.
+    #[error("image `{image}`: {source}")]
+    Units {
+        /// Its name in the dataset.
+        image: String,
+        /// The row, and both values.
+        source: Conflict,
+    },
     /// Annotations cannot be imported.
     #[error(transparent)]
     Import(#[from] crate::annotations::ImportError),

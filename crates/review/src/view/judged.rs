@@ -7,6 +7,7 @@ use super::qupath::is_objects;
 use super::review::{Entry, ReviewError, Verdict, VerdictLog};
 use super::reviews::Reviews;
 use base::remedy::{Remedied, Remedy};
+use base::text::Many;
 use mithras::export::CountsFile;
 use mithras::record::DetectionRow;
 use mithras::report::{Results, ResultsError, results};
@@ -115,6 +116,14 @@ pub fn judged_slides(run: &Path, reviewer: Option<&str>) -> Result<JudgedRun, Ju
         let key = |r: &DetectionRow| Entry::place_key(r.x_px, r.y_px);
         let keys: BTreeSet<String> = rows.iter().map(key).collect();
         notes.extend(on_slide.notes());
+        let (others, gone) = reviews.left_out(slide, |e| e.added || keys.contains(&e.key));
+        for (n, what) in
+            [(others, "another file of this name"), (gone, "candidates that this run lacks")]
+        {
+            notes.extend(
+                (n > 0).then(|| format!("{name}: {} about {what}, left out", Many(n, "verdict"))),
+            );
+        }
         notes.extend(reviews.model_note(slide, &counts.model, |k| keys.contains(k)));
         let verdict = |r: &DetectionRow| verdicts.get(&key(r))?.verdict.and_then(Verdict::counts);
         let candidates = rows.into_iter().map(|r| (verdict(&r), r)).map(|(v, r)| (r, v)).collect();

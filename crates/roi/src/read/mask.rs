@@ -4,6 +4,7 @@ use super::{Drawn, DrawnFile, Frame, broken};
 use crate::area::Area;
 use crate::error::RegionError;
 use image::{ImageFormat, ImageReader, Limits, LumaA};
+use slide::PngResolution;
 use std::collections::BTreeMap;
 use std::io::Cursor;
 
@@ -19,7 +20,8 @@ pub(super) fn read(
 ) -> Result<(), RegionError> {
     file.format = "mask";
     let path = file.path.clone();
-    let Some(mpp) = mpp.or_else(|| stated(bytes)) else {
+    let stated = || stated(bytes).map_err(|e| broken(&path, e));
+    let Some(mpp) = mpp.map_or_else(stated, |mpp| Ok(Some(mpp)))? else {
         return Err(RegionError::NoMpp { path });
     };
     if let Some(what) = slide::picture_fault(bytes) {
@@ -95,10 +97,16 @@ pub(super) fn read(
     Ok(())
 }
 
-/// um/px that a PNG states (`pHYs`, pixels per metre). TIFF tags of masks are screen resolutions as a rule.
-fn stated(bytes: &[u8]) -> Option<f64> {
-    let [across, down] = slide::png_pixels_per_metre(bytes)?;
+/// um/px that a PNG states. TIFF tags of masks are screen resolutions as a rule.
+fn stated(bytes: &[u8]) -> Result<Option<f64>, String> {
     // Screens have some 72 to 600 pixels per inch, which is never the scale of a slide.
-    let mpp = 1e6 / f64::from(across);
-    (across == down && (0.05..=40.0).contains(&mpp)).then_some(mpp)
+    let is_scale = |r: &PngResolution| r.mpp[0] == r.mpp[1] && (0.05..=40.0).contains(&r.mpp[0]);
+    let all: Vec<PngResolution> =
+        slide::png_resolutions(bytes).into_iter().filter(is_scale).collect();
+    let Some(first) = all.first() else { return Ok(None) };
+    let um = |r: &PngResolution| format!("{} um/px ({})", r.mpp[0], r.field);
+    match all.iter().find(|r| r.contradicts(first)) {
+        Some(other) => Err(format!("states {} and {}", um(first), um(other))),
+        None => Ok(Some(first.mpp[0])),
+    }
 }

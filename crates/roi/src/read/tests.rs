@@ -149,6 +149,45 @@ fn a_mask_has_a_region_per_value_and_covers_the_slide() {
     );
 }
 
+#[test]
+fn a_mask_that_states_two_resolutions_is_refused() {
+    let plain = png(2, &[0, 1, 1, 0]);
+    let with = |chunks: &[(&[u8; 4], &[u8])]| {
+        let crc = |parts: [&[u8]; 2]| {
+            let step = |c: u32, b: &u8| {
+                (0..8).fold(c ^ u32::from(*b), |c, _| {
+                    c >> 1 ^ if c & 1 == 1 { 0xEDB8_8320 } else { 0 }
+                })
+            };
+            !parts.concat().iter().fold(!0, step)
+        };
+        let chunk = |(kind, body): &(&[u8; 4], &[u8])| {
+            let (length, sum) = ((body.len() as u32).to_be_bytes(), crc([&kind[..], body]));
+            [&length[..], &kind[..], body, &sum.to_be_bytes()].concat()
+        };
+        [&plain[..33], &chunks.iter().flat_map(chunk).collect::<Vec<u8>>(), &plain[33..]].concat()
+    };
+    let density = [125_000_u32.to_be_bytes(), 125_000_u32.to_be_bytes()].concat();
+    let density = [&density[..], &[1]].concat();
+    let masks = |scale: &[u8]| with(&[(b"pHYs", &density), (b"sCAL", scale)]);
+    let file = read("a.png", &masks(b"\x018e-6\x008e-6"), None).unwrap();
+    assert_eq!(file.frame, Frame::Mask { width: 2, height: 2, mpp: 8.0 });
+    let refused = refused("a.png", &masks(b"\x014e-6\x004e-6"));
+    assert!(refused.contains("states 8 um/px (png.pHYs) and 4 um/px (png.sCAL)"), "{refused}");
+}
+
+#[test]
+fn an_object_with_a_key_twice_is_not_read() {
+    let text =
+        br#"{"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [], "coordinates":
+        [[[0, 0], [9, 0], [9, 9]]]}, "properties": {}}"#;
+    let refused = refused("a.geojson", text);
+    assert!(
+        refused.contains("a.geojson") && refused.contains("the key `coordinates` twice"),
+        "{refused}"
+    );
+}
+
 /// A grey TIFF of pages: side in px, and whether the page states that it is a shrunk copy. All of it is class 1.
 fn pages(all: &[(u16, bool)]) -> Vec<u8> {
     let mut b = b"II*\0\x08\0\0\0".to_vec();

@@ -4,7 +4,7 @@ use super::{DeidentifyError, Written, disk};
 use crate::file::SlideFile;
 use crate::inventory::{PNG_PIXELS, without_texts};
 use crate::limits::Fault;
-use crate::png::SIGNATURE;
+use crate::png::{SIGNATURE, is_scale};
 use crate::privacy::holds_words;
 use crate::{Limits, Slide, SlideError};
 use sha2::{Digest, Sha256};
@@ -13,9 +13,9 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 /// Chunks of PNG that are copied: pixels, colours, resolution.
-const KEPT: [&[u8; 4]; 14] = [
+const KEPT: [&[u8; 4]; 15] = [
     b"IHDR", b"PLTE", b"IDAT", b"IEND", b"tRNS", b"cHRM", b"gAMA", b"sBIT", b"sRGB", b"bKGD",
-    b"pHYs", b"cICP", b"mDCV", b"cLLI",
+    b"pHYs", b"sCAL", b"cICP", b"mDCV", b"cLLI",
 ];
 /// Bytes of a chunk next to its body: length, kind, checksum.
 const FRAME: u64 = 12;
@@ -97,7 +97,7 @@ fn each_kept_chunk(
         }
         let is_kept = KEPT.contains(&&kind)
             && (PNG_PIXELS.contains(&&kind)
-                || (length <= SHORT && !holds_words(&read(at + 8, length)?)));
+                || (length <= SHORT && is_number(&kind, &read(at + 8, length)?)));
         while is_kept && at < end {
             let n = PIECE.min(end - at);
             sink(&kind, &read(at, n)?)?;
@@ -109,6 +109,11 @@ fn each_kept_chunk(
         }
     }
     Ok(())
+}
+
+/// Whether the body of a chunk is numbers alone.
+fn is_number(kind: &[u8; 4], body: &[u8]) -> bool {
+    if kind == b"sCAL" { is_scale(body) } else { !holds_words(body) }
 }
 
 fn fault(path: &Path, fault: Fault) -> DeidentifyError {

@@ -50,8 +50,8 @@ struct Header {
     grey: bool,
     /// EXIF's orientation: 1 is upright.
     orientation: u64,
-    /// Field and pixels per metre, horizontally and vertically.
-    density: Option<(&'static str, f64, f64)>,
+    /// Fields of resolutions with um/px, horizontally and vertically; not finite where they are 0.
+    resolutions: Vec<(&'static str, [f64; 2])>,
 }
 
 struct Flat {
@@ -105,10 +105,11 @@ fn open(probe: &Probe, kind: Kind, limits: &Limits) -> Result<Opened, SlideError
     }
     let mut properties = BTreeMap::new();
     let mut claims = Vec::new();
-    if let Some((field, x, y)) = header.density {
-        properties.insert(field.to_string(), format!("{x} x {y} px/m"));
-        if x > 0.0 && y > 0.0 {
-            claims.push(Claim::density(field, 1e6 / x, 1e6 / y));
+    for &(field, [x, y]) in &header.resolutions {
+        let per_metre = |um: f64| (1e9 / um).round() / 1e3;
+        properties.insert(field.to_string(), format!("{} x {} px/m", per_metre(x), per_metre(y)));
+        if x.is_finite() && y.is_finite() {
+            claims.push(Claim::density(field, x, y));
         }
     }
     let level = Level {
@@ -280,10 +281,8 @@ fn png_header(b: &[u8]) -> Result<Header, String> {
         unread: None,
         grey: matches!(ihdr[17], 0 | 4),
         orientation: 1,
-        density: None,
+        resolutions: png::png_resolutions(b).iter().map(|r| (r.field, r.mpp)).collect(),
     };
-    header.density =
-        png::png_pixels_per_metre(b).map(|[x, y]| ("png.pHYs", f64::from(x), f64::from(y)));
     let (mut block, mut raw, mut packet) = (None, None, None);
     for chunk in png::chunks(b).take_while(|c| c.kind != b"IEND") {
         if chunk.whole.is_none() {
@@ -344,7 +343,8 @@ fn around_pixels(probe: &Probe) -> Result<Option<Vec<u8>>, SlideError> {
 }
 
 fn jpeg_header(b: &[u8]) -> Result<Header, String> {
-    let (mut frame, mut density, mut block, mut packet) = (None, None, None, None);
+    let (mut frame, mut resolutions) = (None, Vec::new());
+    let (mut block, mut packet) = (None, None);
     for segment in jpeg::Segments::before_scans(b) {
         let (marker, body) = (segment.marker, &b[segment.body]);
         match marker {
@@ -369,8 +369,8 @@ fn jpeg_header(b: &[u8]) -> Result<Header, String> {
                     2 => 100.0,
                     _ => 0.0,
                 };
-                let of = |i: usize| be32(&body[i..i + 2]) as f64 * per_metre;
-                density = (per_metre > 0.0).then(|| ("jfif.density", of(8), of(10)));
+                let um = |i: usize| 1e6 / (be32(&body[i..i + 2]) as f64 * per_metre);
+                resolutions.extend((per_metre > 0.0).then(|| ("jfif.density", [um(8), um(10)])));
             }
             0xE1 if body.starts_with(exif::SEGMENT) => {
                 block = exif::orientation(exif_block(body)).or(block);
@@ -384,5 +384,5 @@ fn jpeg_header(b: &[u8]) -> Result<Header, String> {
     let none = "JPEG without a whole frame header before its image data";
     let (height, width, unread, grey) = frame.ok_or(none)?;
     let orientation = block.or(packet).unwrap_or(1);
-    Ok(Header { height, width, unread, grey, orientation, density })
+    Ok(Header { height, width, unread, grey, orientation, resolutions })
 }

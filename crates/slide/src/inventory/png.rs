@@ -82,6 +82,7 @@ fn texts(kind: &[u8; 4], body: &[u8]) -> Vec<FileText> {
             }
             all
         }
+        b"sCAL" if png::is_scale(body) => Vec::new(),
         _ if holds_words(body) => {
             vec![FileText::text(format!("png.{}", String::from_utf8_lossy(kind)), body)]
         }

@@ -146,15 +146,16 @@ fn pick_truth(table: &Table, named: Option<&str>) -> Result<Option<usize>> {
     let cells = |column: usize| {
         (0..table.len()).map(move |row| table.cell(row, column).map(bare).unwrap_or_default())
     };
-    let classes: BTreeSet<String> = cells(column).collect();
+    let words =
+        |column: usize| cells(column).filter(|c| !c.is_empty()).collect::<BTreeSet<String>>();
+    let classes = words(column);
     let usual = TRUTH.iter().filter_map(|name| table.first_column(&[name]));
     for other in usual.filter(|&other| named.is_none() && other != column) {
         let differs = cells(column).zip(cells(other)).position(|(a, b)| !b.is_empty() && a != b);
-        let Some(row) =
-            differs.filter(|_| cells(other).all(|c| c.is_empty() || classes.contains(&c)))
-        else {
-            continue;
-        };
+        // A column of one class alone is a truth, too.
+        let others = words(other);
+        let are_same = others.is_subset(&classes) || classes.is_subset(&others);
+        let Some(row) = differs.filter(|_| are_same) else { continue };
         let ([first, second], [a, b]) = (
             [column, other].map(|c| &table.names()[c]),
             [column, other].map(|c| table.cell(row, c).unwrap_or_default()),
@@ -552,6 +553,9 @@ mod tests {
         };
         let differ = "file,truth,label,class\n1,mf,mf,mf\n2,mf,mimicker,mf\n3,mimicker,mf,mf\n";
         let refused = read(differ, None).unwrap_err().to_string();
+        assert!(refused.contains("'truth' and 'label'") && refused.contains("row 2"), "{refused}");
+        let one_class = "file,truth,label,class\n1,mimicker,mimicker,mf\n2,mimicker,mf,mf\n";
+        let refused = read(one_class, None).unwrap_err().to_string();
         assert!(refused.contains("'truth' and 'label'") && refused.contains("row 2"), "{refused}");
         assert_eq!(read(differ, Some("label")).unwrap().all.confusion, [[2, 0], [1, 0]]);
         for same in [

@@ -63,15 +63,12 @@ pub fn annotated(all: &Annotations, images: &Path, o: &Options) -> Result<Import
     let mut moved = 0;
     for (probe, number) in probe_all(wanted, o.lenient, &mut left_out)? {
         moved += usize::from(all.from_bounds && probe.bounds_offset != [0, 0]);
-        let (w, h) = probe.size;
-        if !all.sizes_are_hearsay
-            && let Err(reason) = all.images[number].agrees((w.into(), h.into()))
-        {
-            let (name, reason) = (&all.images[number].name, reason.to_string());
+        if let Err(e) = agrees(all, number, &probe) {
             if !o.lenient {
-                return Err(RegionsError::image(name, reason));
+                return Err(e);
             }
-            left_out.push(Problem { record: name.clone(), reason });
+            left_out
+                .push(Problem { record: all.images[number].name.clone(), reason: e.to_string() });
             continue;
         }
         let image = image(all, number, &labels[number], probe, o, &mut left_out)?;
@@ -95,6 +92,18 @@ pub fn annotated(all: &Annotations, images: &Path, o: &Options) -> Result<Import
         dataset.note("annotations", name.to_string_lossy());
     }
     Ok(Imported { dataset, left_out })
+}
+
+/// Compares the size and um/px that the annotations state with those of the image.
+fn agrees(all: &Annotations, number: usize, probe: &Probe) -> Result<()> {
+    let entry = &all.images[number];
+    let (w, h) = probe.size;
+    if !all.sizes_are_hearsay {
+        entry.agrees((w.into(), h.into())).map_err(|e| RegionsError::image(&entry.name, e))?;
+    }
+    let mpp = [probe.mpp.x.get(), probe.mpp.y.get()];
+    let image = || entry.name.clone();
+    entry.units.check(mpp).map_err(|source| RegionsError::Units { image: image(), source })
 }
 
 /// Annotations of each image; what repeats another one teaches nothing new and counts as a second figure.
