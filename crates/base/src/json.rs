@@ -110,6 +110,9 @@ pub enum ValueError {
     /// It is not JSON.
     #[error("is not valid JSON: {0}")]
     Syntax(#[from] serde_json::Error),
+    /// Its text is encoded otherwise than JSON is.
+    #[error("is UTF-16 text; save it as UTF-8")]
+    Utf16,
     /// It has too many values.
     #[error("its values take more than {} GiB of memory", MOST_MEMORY >> 30)]
     Large,
@@ -121,6 +124,10 @@ pub enum ValueError {
 /// # Errors
 /// [`ValueError`].
 pub fn value(text: &[u8]) -> Result<Value, ValueError> {
+    // With its mark, or a first character of two bytes.
+    if matches!(text, [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, _, ..] | [_, 0, ..]) {
+        return Err(ValueError::Utf16);
+    }
     if memory(text) > MOST_MEMORY {
         return Err(ValueError::Large);
     }
