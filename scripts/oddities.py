@@ -16,6 +16,7 @@ import gzip
 import io
 import json
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -29,6 +30,7 @@ from pathlib import Path
 
 import imagecodecs
 import numpy as np
+import PIL
 import tifffile
 from PIL import Image, ImageCms, PngImagePlugin, TiffImagePlugin
 
@@ -876,6 +878,7 @@ def plain_strip(bits, compression, photometric, *more):
     return lambda p: raw_tiff(p, (512, 512), fields, LEVELS[1].tobytes())
 
 
+refused_layout("grey_two_channels", "tifffile's default for two channels", "two channels of grey")(plain_strip([8] * 2, 1, 1, (338, 3, [0])))
 colours = (320, 3, [k * 4096 for k in range(16)] * 3)
 refused_layout("palette_4", "libtiff and Pillow suites", "4 bits per sample")(plain_strip([4], 1, 3, colours))
 refused_layout("thunderscan", "libtiff suite", "4 bits per sample")(plain_strip([4], 32809, 1))
@@ -1425,10 +1428,18 @@ def suites():
 
 
 def fetch(folder):
-    """Pillow's source package holds its test images; those of other packages are in docs/reports.md."""
+    """Pillow's source package holds its test images, once for each version of it; those of other packages are in
+    docs/reports.md."""
+    whole = folder / f"pillow/.complete-{PIL.__version__}"
+    if whole.exists():
+        return 0
     with tempfile.TemporaryDirectory() as work:
-        words = ["pip", "download", "-q", "--no-deps", "--no-binary", "pillow", "-d", work, "pillow"]
-        subprocess.run([sys.executable, "-m", *words], check=True)
+        words = ["pip", "download", "-q", "--disable-pip-version-check", "--no-deps", "--no-binary", "pillow", "-d", work, "--retries", "1"]
+        done = subprocess.run([sys.executable, "-m", *words, f"pillow=={PIL.__version__}"], capture_output=True, text=True)
+        if done.returncode != 0:
+            print(f"no test images of Pillow {PIL.__version__}: {done.stderr.strip()[-300:]}", file=sys.stderr)
+            return 1
+        shutil.rmtree(folder / "pillow", ignore_errors=True)
         [source] = Path(work).glob("[pP]illow-*.tar.gz")
         with tarfile.open(source) as t:
             for member in t:
@@ -1437,6 +1448,7 @@ def fetch(folder):
                     place = folder / "pillow" / Path(*parts[3:])
                     place.parent.mkdir(parents=True, exist_ok=True)
                     place.write_bytes(t.extractfile(member).read())
+    whole.touch()
     print(f"{sum(1 for p in folder.rglob('*') if p.is_file())} files in {folder}")
     return 0
 

@@ -8,7 +8,7 @@ import time
 
 from answers import passes
 from tool import MODEL, SLIDES
-from verbs import writing
+from verbs import reviewed, writing
 
 QUICK = ["--model", MODEL, "--threads", "1", "--quiet"]
 
@@ -84,6 +84,7 @@ def no_verb_leaves_halves(tool):
     """Verbs that write, each killed some times; what is half written is gone after the same command's end."""
     out = tool.empty("halves")
     wanted = [["slide", "tissue"], ["demo"], ["embed"], ["audit", "sample"], ["survival", "study"], ["gather"]]
+    wanted += [["export", "qupath"], ["corpus", "import", str(reviewed(tool))]]
     for words in writing(tool, out):
         if not any([str(w) for w in words[: len(verb)]] == verb for verb in wanted) or "--crops" in words:
             continue

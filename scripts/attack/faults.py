@@ -22,7 +22,7 @@ from files import FILES
 from serve import Server
 from table import outcome_of
 from tool import BOXES, MODEL, SLIDES
-from verbs import detect, run
+from verbs import detect, encoder, readers, reviewed, run
 
 QUICK = ["--threads", "1"]
 TINY = ["--model", MODEL, *QUICK]
@@ -258,10 +258,28 @@ def a_full_output_is_an_error(tool):
 def names_need_no_utf8(tool):
     folder = tool.empty("latin")
     folder.mkdir()
-    name = os.fsencode(folder) + b"/caf\xe9.svs"
-    shutil.copy(SLIDES / "svs_jpeg_420.svs", name)
+    odd = lambda name: os.fsencode(folder) + b"/" + name.replace("%", "\xe9").encode("latin-1")
+    for source, name in ((SLIDES / "svs_jpeg_420.svs", "caf%.svs"), (SLIDES / "flat.png", "caf%.png")):
+        shutil.copy(source, odd(name))
+    Path(os.fsdecode(odd("t%.csv"))).write_text("time,event\n1,1\n2,0\n3,1\n")
+    slide, out, mpp = odd("caf%.svs"), odd("o%"), ["--mpp", "0.25"]
     common = [*map(str, TINY), "--stages", "1", "--operating-point", "0.3,0"]
-    for words in (["slide", "info", name], ["detect", name, *common, "--out", os.fsencode(folder) + b"/o\xe9"]):
+    for words in (
+        ["slide", "info", slide],
+        ["slide", "thumbnail", slide, "--out", odd("t%.png")],
+        ["slide", "tissue", slide, *mpp, "--out", odd("tissue%")],
+        ["slide", "deidentify", slide, odd("copy%.svs")],
+        ["quality", slide, "--out", odd("quality%")],
+        ["detect", slide, *common, "--out", out],
+        ["gather", out],
+        ["recount", out, "--operating-point", "0.4,0", "--into", odd("moved%")],
+        ["export", "qupath", out, "--out", odd("q%")],
+        ["report", out, "--out", odd("p%")],
+        ["embed", slide, "--encoder", str(encoder(tool)), *QUICK, "--out", odd("f%")],
+        ["classify", odd("caf%.png"), "--model", "atypical", *mpp, "--out", odd("c%.csv")],
+        ["survival", "km", "--table", odd("t%.csv"), "--time", "time", "--event", "event"],
+        ["demo", "--draw-only", "--size", "900,800", "--figures", "2", "--out", odd("d%")],
+    ):
         done = subprocess.run([str(tool.binary), *words], capture_output=True, env=tool.environment, timeout=60)
         if outcome_of(done) != "success":
             return False, f"{words[:2]}: {done.returncode} {done.stderr[-200:]!r}"
@@ -269,16 +287,17 @@ def names_need_no_utf8(tool):
 
 
 def results_are_bound(tool):
-    """Cut or foreign results are named, stop no other, and are done again by `--resume`."""
+    """Cut or foreign results are named by every reader, stop no other, and are done again by `--resume`."""
     folder = tool.empty("bound")
-    shutil.copytree(run(tool), folder)
-    for name in ("counts.json", "detections.csv", "state.json"):
+    shutil.copytree(reviewed(tool), folder)
+    for name in ("counts.json", "detections.csv", "state.json", "tissue.geojson", "thumbnail.jpg"):
         path = next(folder.rglob(name))
         whole = path.read_bytes()
-        path.write_bytes(whole[: len(whole) // 2])
-        done, output = passes(tool, "gather", folder)
-        if done is None or done.returncode == 0 or name.encode() not in done.stderr + done.stdout:
-            return False, f"{name}: {output}"
+        path.unlink() if name == "thumbnail.jpg" else path.write_bytes(whole[: len(whole) // 2])
+        for words in [*readers(tool, folder), ["gather", folder]]:
+            done, output = passes(tool, *words)
+            if done is None or outcome_of(done) != "right error" or name.encode() not in done.stderr + done.stdout:
+                return False, f"{name}, {words[:2]}: {output}"
         tool.must(*detect(tool, folder, "--resume"))
         done, output = passes(tool, "gather", folder)
         if done is None or done.returncode != 0:

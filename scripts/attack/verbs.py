@@ -1,5 +1,7 @@
 """The verbs that write, and those that continue where they were killed, on small inputs of their own."""
 
+import json
+import shutil
 from pathlib import Path
 
 from tool import BOXES, MODEL, ROOT, SLIDES
@@ -36,6 +38,34 @@ def embed(tool, out):
 def run(tool):
     """A finished run of `detect`."""
     return tool.once("run", lambda out: tool.must(*detect(tool, out)))
+
+
+def reviewed(tool):
+    """The same with a reviewer's figure."""
+
+    def draw(out):
+        shutil.copytree(run(tool), out)
+        counts = json.loads((out / "drawn/counts.json").read_text())
+        word = {"schema": "mithras.review/1", "time": 1.0, "slide": "drawn", "slide_digest": counts["slide"]["digest"]}
+        word |= {"model_digest": counts["model"]["segmenter_sha256"], "key": "+500.00,500.00", "x": 500.0, "y": 500.0}
+        (out / "reviews").mkdir()
+        (out / "reviews/anna.jsonl").write_text(json.dumps(word | {"verdict": "figure", "added": True}) + "\n")
+
+    return tool.once("reviewed", draw)
+
+
+def readers(tool, folder):
+    """Every verb that reads a finished run, but `gather`: commands."""
+    truth, out = tool.drawn().parent / "truth.csv", lambda name: ["--out", tool.empty(f"read-{name}")]
+    return [
+        ["recount", folder, "--reviews", "anna"],
+        ["recount", folder, "--operating-point", "0.4,0", "--into", tool.empty("read-moved")],
+        ["export", "qupath", folder, *out("qupath")],
+        ["report", folder, *out("pages")],
+        ["evaluate", "detections", "--predictions", folder, "--truth", truth],
+        ["audit", "sample", folder, "--allow-short", *out("sample")],
+        ["corpus", "import", folder, "--format", "reviews", "--kind", "regions", *out("regions")],
+    ]
 
 
 def dataset(tool):
@@ -142,6 +172,8 @@ def writing(tool, out):
         ["corpus", "split", dataset(tool), "--folds", "2", "--out", out / "folds.json"],
         ["corpus", "import", *fields, "--exhaustive", "all", "--out", out / "regions"],
         ["corpus", "labelled", dataset(tool), "--folds", folds(tool), "--out", out / "labelled"],
+        ["corpus", "import", reviewed(tool), "--format", "reviews", "--kind", "regions", "--out", out / "reviews"],
+        ["export", "qupath", reviewed(tool), "--out", out / "qupath"],
         ["audit", "sample", crops, "--out", out / "sample", "--allow-short"],
         robustness(tool, out / "robust"),
         ["survival", "study", *study, "--out", out / "study"],

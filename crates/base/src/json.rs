@@ -115,6 +115,9 @@ pub enum ValueError {
     /// An object has a key twice: readers of JSON take the first, the last, or refuse.
     #[error("{0}: which of the two counts is not defined")]
     Doubled(serde_json::Error),
+    /// Its text is encoded otherwise than JSON is.
+    #[error("is UTF-16 text; save it as UTF-8")]
+    Utf16,
     /// It has too many values.
     #[error("its values take more than {} GiB of memory", MOST_MEMORY >> 30)]
     Large,
@@ -126,6 +129,10 @@ pub enum ValueError {
 /// # Errors
 /// [`ValueError`].
 pub fn value(text: &[u8]) -> Result<Value, ValueError> {
+    // With its mark, or a first character of two bytes.
+    if matches!(text, [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, _, ..] | [_, 0, ..]) {
+        return Err(ValueError::Utf16);
+    }
     if memory(text) > MOST_MEMORY {
         return Err(ValueError::Large);
     }

@@ -448,12 +448,17 @@ fn many_reviewers_need_few_file_handles() {
         let answer = post(&server.url, "/api/review", &word);
         assert!(answer.starts_with("HTTP/1.1 200"), "{k}: {answer}");
     }
-    let voices = format!(
-        "GET {}api/voices/0 HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n",
-        base(&server.url)
-    );
-    let voices = raw(&server.url, &voices);
+    let get = |path: &str| {
+        let asked = format!("GET {}{path} HTTP/1.1", base(&server.url));
+        raw(&server.url, &format!("{asked}\r\nHost: HOST\r\nConnection: close\r\n\r\n"))
+    };
+    let voices = get("api/voices/0");
     assert!(voices.starts_with("HTTP/1.1 200") && voices.contains("r59"), "{voices}");
+    for place in ["0/0_0", "1/0_0", "1/1_0", "1/1_1"] {
+        let tile = get(&format!("tile/0/{place}.jpg"));
+        let is_picture = tile.contains("image/jpeg") && tile.len() > 1000;
+        assert!(tile.starts_with("HTTP/1.1 200") && is_picture, "{place}: {tile}");
+    }
 }
 
 /// Another user of the machine reaches the port, but does not know the address.

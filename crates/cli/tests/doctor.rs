@@ -7,13 +7,16 @@ use std::path::{Path, PathBuf};
 
 /// `mithras doctor --json` in a folder, with nothing of this machine's Python but `venv`, if active.
 fn doctor(here: &Path, venv: Option<&Path>) -> Value {
+    doctor_with(here, venv, &["--runs", "0"])
+}
+
+fn doctor_with(here: &Path, venv: Option<&Path>, words: &[&str]) -> Value {
     let mut command = Command::new(crate::program());
     for variable in ["CONDA_PREFIX", "ORT_DYLIB_PATH", "OPENVINO_C_PATH", "INTEL_OPENVINO_DIR"] {
         command.env_remove(variable);
     }
     command.env("PATH", "").env("HOME", here).env("VIRTUAL_ENV", venv.unwrap_or(Path::new("")));
-    let output =
-        command.current_dir(here).args(["doctor", "--json", "--runs", "0"]).output().unwrap();
+    let output = command.current_dir(here).args(["doctor", "--json"]).args(words).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
@@ -93,4 +96,31 @@ fn the_engine_does_not_depend_on_the_working_folder() {
     let ran: Value = serde_json::from_slice(&output.stdout).unwrap();
     let text = ran["engine"].to_string();
     assert!(!text.contains(".venv"), "it was not even tried: {text}");
+}
+
+/// The row of CUDA names what installs it: the runtime where none is here, else its build for GPUs.
+#[test]
+fn cuda_names_what_installs_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let tiny = testkit::workspace().join("crates/infer/tests/golden/tiny");
+    let words = ["--runs", "1", "--model", tiny.to_str().unwrap()];
+    let active = std::env::var_os("VIRTUAL_ENV").map(PathBuf::from);
+    for venv in [None, active.as_deref()] {
+        let report = doctor_with(dir.path(), venv, &words);
+        let engines = report["engines"].as_array().unwrap();
+        let cuda = engines.iter().find(|e| e["provider"] == "cuda").unwrap();
+        let Some(error) = cuda["error"].as_str() else {
+            eprintln!("SKIPPED: CUDA runs here");
+            continue;
+        };
+        let has =
+            report["libraries"].as_array().unwrap().iter().any(|l| l["what"] == "onnxruntime");
+        match has {
+            true => assert!(error.contains("; pip install onnxruntime-gpu"), "{error}"),
+            false => assert!(error.contains("remedy: pip install onnxruntime, or name"), "{error}"),
+        }
+    }
+    if active.is_none() {
+        eprintln!("SKIPPED: no environment with a runtime is active");
+    }
 }

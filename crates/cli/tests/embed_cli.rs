@@ -195,6 +195,15 @@ fn a_package_is_made_shown_and_listed() {
     assert_eq!(code, Some(0));
     let listed = json(&listed);
     assert_eq!(listed["packages"][0]["name"], "tiny");
+    // Without a folder the current one is looked in.
+    let mut here = Command::new(crate::program());
+    let here = here.current_dir(dir.path()).args(["encoders", "list", "--json"]).output().unwrap();
+    let here = json(&String::from_utf8(here.stdout).unwrap());
+    let names = |list: &Value| {
+        let all = list["packages"].as_array().unwrap();
+        all.iter().map(|p| p["name"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&here), names(&listed));
     // Every build knows the table.
     let known: Vec<&str> =
         listed["known"].as_array().unwrap().iter().filter_map(|k| k["name"].as_str()).collect();

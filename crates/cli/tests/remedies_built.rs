@@ -352,6 +352,14 @@ pub(crate) const CASES: &[Followed] = &[
         "$M corpus import --format asap flat.xml $IM xml",
     ),
     case(
+        "wide.json: is UTF-16 text; save it as UTF-8",
+        "$COCO 10,20,50,50 >wide.json; \
+         python3 -c \"t = open('wide.json').read(); open('wide.json', 'w', encoding='utf-16').write(t)\"; \
+         $M corpus import --format coco wide.json $IM wide",
+        "python3 -c \"t = open('wide.json', encoding='utf-16').read(); open('wide.json', 'w').write(t)\"",
+        "$M corpus import --format coco wide.json $IM wide",
+    ),
+    case(
         "a ZIP archive; unpack it and name the file inside",
         "$COCO 10,20,50,50 >in.json; python3 -c \"import zipfile; \
          zipfile.ZipFile('z.json', 'w').write('in.json')\"; $M corpus import --format coco z.json $IM zip",

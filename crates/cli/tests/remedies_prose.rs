@@ -97,6 +97,7 @@ const JUDGED: (&str, &str) = (
 const PROSE: &[(&str, &str, How)] = &[
     ("wait until it ends, or choose another folder", "base", Case),
     ("take at most {LONGEST_NAME}", "base", Case),
+    ("save it as UTF-8", "base", Case),
     ("begin with a letter or digit", "base", Case),
     ("take letters a to z", "base", Case),
     (

@@ -4,6 +4,8 @@
 
 use crate::common;
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
 use testkit::server::{Faults, Server};
@@ -311,4 +313,61 @@ fn what_cannot_be_had_fails_by_itself_or_is_refused() {
         let (code, words) = detect(&server, &dir.path().join("none"), &[input]);
         assert!(code == 1 && words.contains(word), "{input}: {code} {words}");
     }
+}
+
+/// A proxy that answers for every machine elsewhere, and sends each reader to one address; its own address.
+fn leading(to: &str) -> String {
+    fn talk(stream: &TcpStream, to: &str) {
+        let (mut lines, mut out) = (BufReader::new(stream).lines().map_while(Result::ok), stream);
+        while let Some(first) = lines.next() {
+            while lines.next().is_some_and(|line| !line.is_empty()) {}
+            let answer = match first.starts_with("CONNECT ") {
+                true => "HTTP/1.1 200 OK\r\n\r\n".to_owned(),
+                false => {
+                    format!("HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n")
+                }
+            };
+            if out.write_all(answer.as_bytes()).is_err() {
+                return;
+            }
+        }
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let to = to.to_owned();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let to = to.clone();
+            std::thread::spawn(move || talk(&stream, &to));
+        }
+    });
+    address
+}
+
+/// What listens on this machine or in its network trusts every program here: no server elsewhere has it asked.
+#[test]
+fn a_redirect_from_elsewhere_to_this_machine_is_not_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    let here = Server::start();
+    common::draw(&dir.path().join("x.tiff"), 512, 512, 7, 1);
+    let own = here.put("/own.tiff", fs::read(dir.path().join("x.tiff")).unwrap());
+    let info = |proxy: &str, url: &str| {
+        let mut command = Command::new(crate::program());
+        for name in ["ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy"] {
+            command.env(name, proxy);
+        }
+        command.envs([("NO_PROXY", "127.0.0.1"), ("no_proxy", "127.0.0.1")]);
+        let output = command.args(["slide", "info", url]).output().unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8_lossy(&text).into_owned())
+    };
+    let far = "http://slides.invalid/a.tiff";
+    for inside in [&own, "http://169.254.169.254/latest/meta-data", "http://[::1]:9/a.tiff"] {
+        let (code, text) = info(&leading(inside), far);
+        assert!(code == Some(1) && text.contains("an address of this machine"), "{inside}: {text}");
+    }
+    assert!(here.requests().is_empty());
+    // Its own servers may lead to each other, and the address itself can be given.
+    let (code, text) = info("http://127.0.0.1:9", &format!("{}/a.tiff", leading(&own)));
+    assert!(code == Some(0) && !here.requests().is_empty(), "{text}");
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use testkit::server::Server;
 
 /// A rule: what it declares as its files, and its shell line.
 struct Rule {
@@ -62,6 +63,7 @@ fn ran(dir: &Path, rule: &Rule, values: &[(&str, String)]) {
     let out = Command::new("bash")
         .args(["-euo", "pipefail", "-c", &line])
         .current_dir(dir)
+        .envs([("NO_PROXY", "127.0.0.1"), ("no_proxy", "127.0.0.1")])
         .output()
         .unwrap();
     let log = values.iter().find(|v| v.0 == "log").map(|v| fs::read_to_string(dir.join(&v.1)));
@@ -81,7 +83,17 @@ fn the_lines_of_the_rules_make_what_they_declare() {
     fs::create_dir_all(at.join("the results/.snakemake")).unwrap();
     common::draw(&at.join("my slides/one.tiff"), 700, 600, 1, 2);
     common::draw(&at.join("my slides/two.tiff"), 700, 600, 2, 2);
-    fs::write(at.join("the list.csv"), "slide\nmy slides/one.tiff\nmy slides/two.tiff\n").unwrap();
+    let two = at.join("my slides/two.tiff");
+    // The list alone is a rule's input: a slide may be on a server.
+    let server = Server::start();
+    let second = match cfg!(feature = "remote") {
+        true => server.put("/far/two.tiff", fs::read(&two).unwrap()),
+        false => "my slides/two.tiff".to_owned(),
+    };
+    if second.contains("://") {
+        fs::remove_file(&two).unwrap();
+    }
+    fs::write(at.join("the list.csv"), format!("slide\nmy slides/one.tiff\n{second}\n")).unwrap();
     let root = testkit::workspace();
     let model = root.join("crates/infer/tests/golden/tiny").display().to_string();
     let encoder = at.join("coder").display().to_string();

@@ -412,6 +412,11 @@ fn two_different() -> tempfile::TempDir {
 
 /// What each verb that reads a run prints about the slide `one`, and that it takes `two` all the same.
 fn readers(at: &Path, words: &str) {
+    let _ = fs::remove_dir_all(at.join("pages"));
+    let reported = ends(at, 3, &["report", "run", "--out", "pages"]);
+    assert!(reported.contains(words), "report, {words}: {reported}");
+    assert!(reported.contains("two: two.pdf") && !reported.contains("two is not"), "{reported}");
+
     let gathered = ends(at, 3, &["gather", "run", "--json"]);
     assert!(gathered.contains(words), "gather, {words}: {gathered}");
     let run = json(&at.join("run/run.json"));
@@ -425,6 +430,11 @@ fn readers(at: &Path, words: &str) {
     let slides: Vec<&Value> =
         read["slides"].as_array().unwrap().iter().map(|s| &s["slide"]).collect();
     assert_eq!(slides, ["two"], "recount, {words}");
+
+    let point = ["-q", "--resume", "--operating-point", "0.3,0"];
+    ends(at, 0, &detect(&tiny(), &["two.tiff"], &point));
+    let run = json(&at.join("run/run.json"));
+    assert_eq!((&run["done"], &run["failed"]), (&1.into(), &1.into()), "resume, {words}: {run}");
 
     let _ = fs::remove_dir_all(at.join("q"));
     let exported = ends(at, 3, &["export", "qupath", "run", "--out", "q"]);
@@ -453,34 +463,61 @@ fn readers(at: &Path, words: &str) {
     assert_eq!(server.get("api/slide/1").json()["searched"], true, "view, {words}");
 }
 
+/// What becomes of a file of a slide's results.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Damage {
+    Foreign,
+    Cut,
+    Gone,
+    Folder,
+    #[cfg(unix)]
+    Pipe,
+}
+
+impl Damage {
+    fn strike(self, file: &Path, other: &Path) {
+        let whole = fs::read(file).unwrap();
+        let bytes = match self {
+            Self::Foreign => fs::read(other).unwrap(),
+            Self::Cut => whole[..whole.len() / 2].to_vec(),
+            _ => Vec::new(),
+        };
+        assert_ne!(bytes, whole, "{}: the slides do not differ", file.display());
+        fs::remove_file(file).unwrap();
+        match self {
+            Self::Foreign | Self::Cut => fs::write(file, bytes).unwrap(),
+            Self::Gone => {}
+            Self::Folder => fs::create_dir(file).unwrap(),
+            #[cfg(unix)]
+            Self::Pipe => assert!(Command::new("mkfifo").arg(file).status().unwrap().success()),
+        }
+    }
+}
+
 #[test]
 fn every_reader_of_a_run_names_a_cut_or_foreign_result_and_takes_the_others() {
     let dir = two_different();
     let at = dir.path();
     let (one, two) = (at.join("run/one"), at.join("run/two"));
-    for (file, foreign, words) in [
-        ("counts.json", true, "counts.json is not the file"),
-        ("counts.json", false, "counts.json is not the file"),
-        ("detections.csv", true, "detections.csv is not the file"),
-        ("detections.csv", false, "detections.csv is not the file"),
-        ("state.json", true, "results of the slide `two`"),
-        ("state.json", false, "state.json is damaged"),
-        ("tissue.geojson", true, "tissue.geojson is not the file"),
-        ("tissue.geojson", false, "tissue.geojson is not the file"),
-        ("flaws.geojson", false, "flaws.geojson is not the file"),
-        ("thumbnail.jpg", true, "thumbnail.jpg is not the file"),
+    for (file, damage, words) in [
+        ("counts.json", Damage::Foreign, "counts.json is not the file"),
+        ("counts.json", Damage::Cut, "counts.json is not the file"),
+        ("detections.csv", Damage::Foreign, "detections.csv is not the file"),
+        ("detections.csv", Damage::Cut, "detections.csv is not the file"),
+        ("state.json", Damage::Foreign, "results of the slide `two`"),
+        ("state.json", Damage::Cut, "state.json is damaged"),
+        ("tissue.geojson", Damage::Foreign, "tissue.geojson is not the file"),
+        ("tissue.geojson", Damage::Cut, "tissue.geojson is not the file"),
+        ("flaws.geojson", Damage::Cut, "flaws.geojson is not the file"),
+        ("thumbnail.jpg", Damage::Foreign, "thumbnail.jpg is not the file"),
     ] {
         let whole = fs::read(one.join(file)).unwrap();
-        let bytes = match foreign {
-            true => fs::read(two.join(file)).unwrap(),
-            false => whole[..whole.len() / 2].to_vec(),
-        };
-        assert_ne!(bytes, whole, "{file}: the slides do not differ");
         ends(at, 0, &["gather", "run"]);
-        fs::write(one.join(file), bytes).unwrap();
+        damage.strike(&one.join(file), &two.join(file));
         readers(at, words);
         fs::write(one.join(file), whole).unwrap();
     }
+    ends(at, 0, &["gather", "run"]);
     let state = one.join("state.json");
     let whole = fs::read_to_string(&state).unwrap();
     // Results are not those of another program for want of a state of their own.
@@ -504,6 +541,77 @@ fn every_reader_of_a_run_names_a_cut_or_foreign_result_and_takes_the_others() {
     readers(at, "read error at byte 17");
     fs::write(&state, whole).unwrap();
     ends(at, 0, &["gather", "run"]);
+}
+
+/// What the seal of a slide lists and is not there as a file is that slide's failure, and resuming does it again.
+#[test]
+fn every_reader_of_a_run_names_a_result_that_is_gone_a_folder_or_a_pipe() {
+    let dir = two_different();
+    let at = dir.path();
+    let (one, two) = (at.join("run/one"), at.join("run/two"));
+    let resume = ["-q", "--resume", "--operating-point", "0.3,0"];
+    for (damage, words) in [
+        (Damage::Gone, "is missing"),
+        (Damage::Folder, "is a folder, not a file"),
+        #[cfg(unix)]
+        (Damage::Pipe, "not a regular file"),
+    ] {
+        for file in ["thumbnail.jpg", "tissue.geojson", "flaws.geojson", "detections.csv"] {
+            let whole = fs::read(one.join(file)).unwrap();
+            damage.strike(&one.join(file), &two.join(file));
+            let named = at.join("run/one").join(file);
+            let named = named.strip_prefix(at).unwrap().display().to_string();
+            readers(at, words);
+            let gathered = ends(at, 3, &["gather", "run"]);
+            assert!(gathered.contains(&named), "{damage:?}: {gathered}");
+            assert!(gathered.contains("does it again"), "{damage:?}: {gathered}");
+            ends(at, 0, &detect(&tiny(), &["one.tiff"], &resume));
+            assert_eq!(fs::read(one.join(file)).unwrap(), whole, "{damage:?}: {file}");
+            ends(at, 0, &["gather", "run"]);
+        }
+    }
+    // Of an early version, whose state lists no files, the page is made of what is there.
+    let state = one.join("state.json");
+    let mut early = json(&state);
+    early["results"] = Value::Null;
+    fs::write(&state, early.to_string()).unwrap();
+    for file in ["thumbnail.jpg", "tissue.geojson"] {
+        fs::remove_file(one.join(file)).unwrap();
+        let gathered = ends(at, 3, &["gather", "run"]);
+        assert!(gathered.contains(file) && gathered.contains("does it again"), "{gathered}");
+        assert!(fs::read_to_string(at.join("run/counts.csv")).unwrap().contains("two,finished"));
+        ends(at, 0, &detect(&tiny(), &["one.tiff"], &resume));
+        ends(at, 0, &["gather", "run"]);
+        fs::write(&state, early.to_string()).unwrap();
+    }
+}
+
+/// A slide's folder that `run.json` does not list has no page, and a report would be complete without it.
+#[test]
+fn a_slide_that_the_run_does_not_list_is_refused_by_the_report() {
+    let dir = two_different();
+    let at = dir.path();
+    fs::rename(at.join("run/two"), at.join("two")).unwrap();
+    ends(at, 0, &["gather", "run"]);
+    ends(at, 0, &["report", "run", "--out", "pages"]);
+    fs::rename(at.join("two"), at.join("run/two")).unwrap();
+    let refused = ends(at, 1, &["report", "run", "--out", "more"]);
+    assert!(refused.contains("run/two: this slide is not in run.json"), "{refused}");
+    assert!(refused.contains("gather the run again") && !at.join("more").exists(), "{refused}");
+    // A slide that has only been begun is missing as well.
+    let mut begun = json(&at.join("run/two/state.json"));
+    begun["status"] = "running".into();
+    fs::write(at.join("run/two/state.json"), begun.to_string()).unwrap();
+    ends(at, 1, &["report", "run", "--out", "more"]);
+    ends(at, 3, &["gather", "run"]);
+    let reported = ends(at, 3, &["report", "run", "--out", "more"]);
+    assert!(reported.contains("two is not counted: detection has not ended"), "{reported}");
+    // Tables over several runs list their slides wherever these are.
+    begun["status"] = "finished".into();
+    fs::write(at.join("run/two/state.json"), begun.to_string()).unwrap();
+    ends(at, 0, &["gather", "run", "--into", "all"]);
+    ends(at, 0, &["report", "all", "--out", "of-all"]);
+    assert!(at.join("of-all/two.html").is_file());
 }
 
 /// That a slide has no colour is a field of its own in its results, which every file made of them takes over.
@@ -610,6 +718,9 @@ fn whatever_is_made_of_a_whole_run_refuses_slides_of_two_configurations() {
         "export qupath first --out q",
         "export dicom first --out dcm",
         "audit sample first --out a --per accepted=1 --allow-short",
+        "report first --out pages",
+        // An address of another machine: a viewer that opened the run would end there.
+        "view first --port 0 --host 192.0.2.1 --no-browser",
         "corpus import first --format reviews --kind regions --out regions",
     ] {
         let printed = ends(at, 1, &line.split(' ').collect::<Vec<_>>());
@@ -619,7 +730,7 @@ fn whatever_is_made_of_a_whole_run_refuses_slides_of_two_configurations() {
             assert!(printed.contains(word), "{line}: {printed}");
         }
     }
-    for made in ["q", "dcm", "a", "regions", "point"] {
+    for made in ["q", "dcm", "a", "regions", "point", "pages"] {
         assert!(!at.join(made).exists(), "{made}");
     }
 }
@@ -707,7 +818,7 @@ fn results_keep_the_umask() {
         }
     };
     private(&all);
-    // Results of a review are for their owner, whatever the umask; the tables of the run keep it.
+    // Results of a review are for their owner, whatever the umask.
     let reviews = dir.path().join("run/reviews");
     fs::create_dir(&reviews).unwrap();
     fs::write(reviews.join("anna.jsonl"), review_of(dir.path())).unwrap();
@@ -724,4 +835,72 @@ fn results_keep_the_umask() {
             private(&all);
         }
     }
+}
+
+/// The counts of a reviewer, and the name, are for the owner alone wherever they are written.
+#[test]
+#[cfg(unix)]
+fn whatever_holds_a_review_is_for_its_owner() {
+    use std::os::unix::fs::PermissionsExt;
+    let (dir, model) = (former(), tiny());
+    let at = dir.path();
+    fs::remove_dir_all(at.join("run")).unwrap();
+    fs::write(at.join("list.csv"), "slide,case\none.tiff,K1\n").unwrap();
+    let here = |words: &str| {
+        let line = format!("umask 022; exec {} {words}", crate::program());
+        let out = Command::new("sh").current_dir(at).args(["-c", &line]).output().unwrap();
+        assert!(out.status.success(), "{}", output_text(&out));
+    };
+    let modes = |files: &[&str], wanted: u32| {
+        for file in files {
+            let mode = fs::metadata(at.join(file)).unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode, wanted, "{file}: {mode:o}");
+        }
+    };
+    let tables = ["run/counts.csv", "run/cases.csv", "run/run.json", "run/summary.html"];
+    let pages = ["pages/K1.html", "pages/K1.pdf"];
+    here(&format!("detect --list list.csv --model {model} --engine rten --threads 1 --out run -q"));
+    here("report run --out pages");
+    modes(&[&tables[..], &pages].concat(), 0o644);
+    fs::create_dir(at.join("run/reviews")).unwrap();
+    fs::write(at.join("run/reviews/anna.jsonl"), review_of(at)).unwrap();
+    here("recount run --reviews anna");
+    here("report run --out pages");
+    let all = [&tables[..], &pages, &["run/recount.csv", "run/one/recount.json"]].concat();
+    modes(&all, 0o600);
+    for file in tables.iter().chain(&pages[..1]) {
+        assert!(fs::read_to_string(at.join(file)).unwrap().contains("anna"), "{file}");
+    }
+    // Made again, and elsewhere.
+    fs::remove_file(at.join("run/counts.csv")).unwrap();
+    here("gather run");
+    here("gather run --into all");
+    modes(&["run/counts.csv", "all/counts.csv", "all/summary.html", "all/run.json"], 0o600);
+    modes(&["run/one/counts.json", "run/one/thumbnail.jpg"], 0o644);
+}
+
+/// What failed comes first, then the table, then the slides by name, each with the number that counts first.
+#[test]
+fn the_summary_has_failures_first_and_the_slides_by_name() {
+    let dir = two_different();
+    let at = dir.path();
+    let order = |texts: &[&str]| {
+        let page = fs::read_to_string(at.join("run/summary.html")).unwrap();
+        let body = page.split_once("<main").unwrap().1;
+        let mut from = 0;
+        for text in texts {
+            let next = body[from..].find(text);
+            from += next.unwrap_or_else(|| panic!("`{text}` is not behind the ones before it"));
+        }
+    };
+    let card = ["figures in the hotspot", "per 20 mm", "candidates<", "of tissue analysed"];
+    let card = [&card[..], &["What was measured", "Hotspot", "Highest scores"]].concat();
+    let table = ["id=\"slides\"", ">one<", ">two<"];
+    let slides =
+        [&["id=\"slide-1\"", "<h2>one<"][..], &card, &["id=\"slide-2\"", "<h2>two<"], &card];
+    let [first, end] = [["2 done"], ["How it was made"]];
+    order(&[&first[..], &table, &slides.concat(), &end].concat());
+    fs::write(at.join("run/one/counts.json"), "{").unwrap();
+    ends(at, 3, &["gather", "run"]);
+    order(&["1 done, 1 failed", "1 of 2 slides failed", "<b>one</b>", "<h2>two<", end[0]]);
 }

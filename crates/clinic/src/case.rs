@@ -1,7 +1,7 @@
 //! A run's results and reviews by case.
 
 use base::remedy::{Remedied, Remedy};
-use base::text::Many;
+use base::text::{Many, Shown};
 use mithras::batch::DetectionState;
 use mithras::export::{CountsFile, HOTSPOT_MM2};
 use mithras::record::DetectionRow;
@@ -9,7 +9,7 @@ use mithras::report::{PlacedCount, Results, Reviewed, Unfinished, case_name, one
 use mitosis::hotspots::HotspotRule;
 use mitosis::{Level0, Point};
 use review::view::decisions::{self, LogTexts, PlacedHotspot, Signature, SlideFile};
-use review::view::{SearchedArea, TOGETHER};
+use review::view::{SearchedArea, TOGETHER, run_folders};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -26,6 +26,12 @@ pub enum CaseError {
     /// The run's folders.
     #[error(transparent)]
     Open(#[from] review::view::OpenError),
+    /// A slide's folder that `run.json` does not list: without a page it would be missing in silence.
+    #[error("{}: this slide is not in run.json; gather the run again", Shown(folder))]
+    Unlisted {
+        /// Folder of the slide.
+        folder: PathBuf,
+    },
     /// No slide is done.
     #[error("{}: no slide of this run is finished{}", path.display(), reason(first))]
     Nothing {
@@ -323,20 +329,33 @@ impl Case {
     }
 }
 
-/// The slides' files by the slides' folders, where they are available.
+/// The slides' files by the slides' folders, where they are available. Every slide of the folders of runs is listed,
+/// and done with the configuration of the others.
 fn files(
     run: &Path,
     lines: &[Line],
     slides: Option<&Path>,
 ) -> Result<BTreeMap<PathBuf, Option<PathBuf>>, CaseError> {
     let counted = lines.iter().filter(|l| l.counts.is_some()).map(|l| l.folder(run));
-    let runs: BTreeSet<PathBuf> =
+    let mut runs: BTreeSet<PathBuf> =
         counted.filter(|f| f.is_dir()).filter_map(|f| f.parent().map(Path::to_owned)).collect();
+    if !run_folders(run)?.is_empty() {
+        runs.insert(run.to_owned());
+    }
     if runs.is_empty() {
         return Ok(BTreeMap::new());
     }
     let opened = review::view::open(&Vec::from_iter(runs), slides, None)?;
-    Ok(opened.items.into_iter().filter_map(|i| Some((i.folder?, i.file))).collect())
+    let items = opened.items.into_iter().filter_map(|i| Some((i.name, i.folder?, i.file)));
+    let names: BTreeSet<&str> = lines.iter().map(|l| l.name.as_str()).collect();
+    // Folders whose name begins with a dot are not of the run.
+    let listed = |name: &str| names.contains(name) || name.starts_with('.');
+    items
+        .map(|(name, folder, file)| match listed(&name) {
+            true => Ok((folder, file)),
+            false => Err(CaseError::Unlisted { folder }),
+        })
+        .collect()
 }
 
 /// The first slide that is not there, as the end of a sentence.

@@ -20,6 +20,7 @@ pub mod pdf;
 pub mod picture;
 pub mod quality;
 
+use base::file::Access;
 use base::remedy::{Remedied, Remedy};
 use case::{Case, CaseError};
 use serde::Serialize;
@@ -124,8 +125,12 @@ pub fn report(
         let fit = pdf::fit(&page).map_err(fail)?;
         let pdf = pdf::bytes(&page).map_err(fail)?;
         let html = html::text(&page, fit).into_bytes();
+        let by_hand =
+            |s: &case::Slide| s.reviewed.is_some() || s.placed.is_some() || s.signed.is_some();
+        // What a reviewer decided is for the owner alone.
+        let access = if case.slides.iter().any(by_hand) { Access::Private } else { Access::Umask };
         for (file, bytes) in [(format!("{name}.pdf"), pdf), (format!("{name}.html"), html)] {
-            base::file::write(&out.join(&file), &bytes)?;
+            base::file::write_with(&out.join(&file), &bytes, access)?;
             pages.insert(file, bytes);
         }
         written.push((case.name.clone(), name));

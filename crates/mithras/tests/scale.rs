@@ -571,11 +571,14 @@ fn what_does_not_belong_together_is_not_gathered() {
 /// A slide's results under another name.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir(to).unwrap();
-    for file in ["counts.json", "detections.csv"] {
+    let files = ["counts.json", "detections.csv"];
+    for file in files {
         fs::copy(from.join(file), to.join(file)).unwrap();
     }
     let mut state = DetectionState::load(from).unwrap();
-    state.results.as_mut().unwrap().slide = to.file_name().unwrap().to_str().unwrap().into();
+    let sealed = state.results.as_mut().unwrap();
+    sealed.slide = to.file_name().unwrap().to_str().unwrap().into();
+    sealed.files.retain(|name, _| files.contains(&name.as_str()));
     fs::write(to.join("state.json"), base::json::pretty(&state)).unwrap();
 }
 

@@ -677,6 +677,17 @@ fn every_coding_of_samples_is_read_as_stated_or_refused() {
     let packed = page().with(259, SHORT, &32773u16.to_le_bytes()).with(317, SHORT, &[2, 0]);
     refused(&drawn.tiff("packed.tif", &[packed]), &["predictor 2"]);
 
+    // A second sample of grey is read as opacity where that is stated, and is never passed over.
+    for (kind, reads) in [(None, false), (Some(0), false), (Some(2), true), (Some(1), true)] {
+        let mut grey = Page { samples: 2, ..page() };
+        grey.fields.extend(kind.map(|kind| (338, SHORT, vec![kind, 0])));
+        let path = drawn.tiff("two.tif", &[grey]);
+        match reads {
+            true => drop(open(&path).unwrap()),
+            false => refused(&path, &["two channels of grey", "export"]),
+        }
+    }
+
     // Grey from black to white under JPEG, as it is and as its negative; a colour map would be of other colours.
     let mut stored = Vec::new();
     let ramp: Vec<u8> = (0..64 * 64u32).map(|i| (i % 64 * 4) as u8).collect();

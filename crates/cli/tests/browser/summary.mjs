@@ -51,6 +51,17 @@ try {
   await a.run(`${open}.click()`);
   await a.run(press(2));
   assert.equal(await a.run("document.querySelectorAll('.shown').length"), 0);
+  // On paper there is nothing to press: no hints to click, no arrows at the columns, names as plain text.
+  const shown = (what) => `getComputedStyle(document.querySelector('${what}')).display`;
+  const arrow = "getComputedStyle(document.querySelector('#slides th button'), '::after').content";
+  const line = `getComputedStyle(${open}).textDecorationLine`;
+  assert.deepEqual([await a.run(shown('.screen')) !== 'none', await a.run(line)], [true, 'underline']);
+  await a.call('Emulation.setEmulatedMedia', { media: 'print' });
+  assert.deepEqual([await a.run(shown('.screen')), await a.run(arrow), await a.run(line)], ['none', '""', 'none']);
+  const sheets = Buffer.from((await a.call('Page.printToPDF', { paperWidth: 8.27, paperHeight: 11.69 })).data, 'base64');
+  assert.equal(sheets.subarray(0, 5).toString(), '%PDF-');
+  assert.ok(sheets.toString('latin1').match(/\/Type\s*\/Page\b/g).length <= 3, 'a table of fifteen slides fills few sheets');
+  await a.call('Emulation.setEmulatedMedia', { media: '' });
   assert.deepEqual(troubles.filter((t) => !/ERR_FILE_NOT_FOUND/.test(t)), []);
 } finally {
   await end();

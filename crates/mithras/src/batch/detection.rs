@@ -121,7 +121,9 @@ impl Task for Detection<'_> {
     /// The check before the run has refused results of another configuration or file. States of
     /// earlier versions contain no digests: their files are compared with each other.
     fn keeps(&self, _: &Input, folder: &Path, state: &State<Work>) -> bool {
-        state.results.is_some() || finished::results(folder).is_ok()
+        let shown = [pictures::THUMBNAIL, pictures::FIGURES, pictures::TISSUE];
+        let pictured = || shown.iter().all(|name| folder.join(name).is_file());
+        state.results.is_some() || finished::results(folder).is_ok() && pictured()
     }
 
     fn outdated(&self, input: &Input, folder: &Path, state: &State<Work>) -> Option<String> {
@@ -221,7 +223,7 @@ fn stage_times(result: &SlideResult) -> Vec<StageTime> {
 /// Names of the files that make up a slide's results.
 pub(crate) fn result_files() -> Vec<&'static str> {
     let exports = export::EXPORTS.iter().map(|e| e.file);
-    exports.chain(pictures::FILES.iter().copied()).chain([crate::regions::FILE]).collect()
+    exports.chain(pictures::FILES.iter().copied()).collect()
 }
 
 /// Removes everything that detection writes into a slide's folder, and nothing else.
@@ -229,15 +231,10 @@ pub(crate) fn result_files() -> Vec<&'static str> {
 /// # Errors
 /// The file that would not go, and why.
 pub fn clear(folder: &Path) -> Result<(), (PathBuf, std::io::Error)> {
-    let exports = export::EXPORTS.iter().map(|e| e.file);
-    let ours = exports.chain(pictures::FILES.iter().copied()).chain([
-        CHECKPOINT,
-        CHECKPOINT_PART,
-        state::FILE,
-    ]);
-    for name in ours {
+    for name in result_files().into_iter().chain([CHECKPOINT, CHECKPOINT_PART, state::FILE]) {
         let path = folder.join(name);
-        match std::fs::remove_file(&path) {
+        // An empty folder in the place of a file would stop the file from being written.
+        match std::fs::remove_file(&path).or_else(|e| std::fs::remove_dir(&path).map_err(|_| e)) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err((path, e)),
             _ => {}
         }

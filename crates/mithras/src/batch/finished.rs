@@ -59,11 +59,11 @@ pub struct Results {
 /// The files that numbers are read of.
 const READ: [&str; 2] = ["counts.json", "detections.csv"];
 
-/// Whether a file of a slide's results must be the one that was written: the numbers, and the outlines and pictures
-/// that are there. Pages name a missing one, and its other files are for other programs.
+/// Whether a file of a slide's results must be there as it was written: numbers, outlines and pictures. Its other files
+/// are for other programs.
 #[must_use]
-pub fn is_bound(folder: &Path, name: &str) -> bool {
-    READ.contains(&name) || pictures::FILES.contains(&name) && folder.join(name).is_file()
+pub fn is_bound(name: &str) -> bool {
+    READ.contains(&name) || pictures::FILES.contains(&name)
 }
 
 /// Reads a slide's results. They are those that were written when the slide was finished: their digests
@@ -77,7 +77,7 @@ pub fn results(folder: &Path) -> Result<Results, ResultsError> {
     let state = State::<Any>::read(folder).map_err(|e| ResultsError::with_state(folder, &e))?;
     if let Some(state) = &state {
         state.undone().map_or(Ok(()), |reason| Err(unsound(reason)))?;
-        state.check(folder, |name| is_bound(folder, name)).map_err(|e| unsound(e.to_string()))?;
+        state.check(folder, is_bound).map_err(|e| unsound(e.to_string()))?;
     } else if !folder.exists() {
         return Err(unsound("detection has not begun".into()));
     }

@@ -425,6 +425,8 @@ fn process_slide<T: Task>(
         outdated = Some(why);
         stored = None;
     }
+    // Whatever is in the place of a damaged file is not written over.
+    let begin = if damage.is_some() { Existing::Overwrite } else { existing };
     if let Some(damage) = damage.take_if(|_| busy.is_none() && existing != Existing::Overwrite) {
         progress.listener.report(&format!("{}: {damage}; it is done again", plain(&input.name)));
     }
@@ -441,7 +443,7 @@ fn process_slide<T: Task>(
                 Err(failure) => Err(failure),
             }
         }
-        _ => finish(task, &input, &key, &folder, existing, progress),
+        _ => finish(task, &input, &key, &folder, begin, progress),
     };
     let failure = match result {
         Ok(state) => return Outcome { input, folder, state, kept: false, outdated, failure: None },

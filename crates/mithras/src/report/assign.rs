@@ -54,7 +54,7 @@ pub fn assign(outs: &[PathBuf], list: &Path) -> Result<Vec<String>, AssignError>
         .map_err(|e| ReportError::Read { path: first.to_owned(), reason: e.to_string() })?;
     let _alone = alone(first)?;
     let found = slides(outs, &all_records(outs))?;
-    let mut recorded = lists(outs).map_err(ReportError::from)?;
+    let mut recorded = lists(outs).map_err(ReportError::List)?;
     let named = recorded.iter().flat_map(|(_, list)| list.slides.iter().map(|s| s.name.clone()));
     let names: BTreeSet<String> = found.keys().cloned().chain(named).collect();
     let sides = ("the run", "the table");

@@ -166,7 +166,7 @@ fn write(
         write_record(of.into, &record)?;
         configs.push(MovedConfig { before, after: record.config });
     }
-    for (from, list) in lists(&[of.run.to_owned()]).map_err(ReportError::from)? {
+    for (from, list) in lists(&[of.run.to_owned()]).map_err(ReportError::List)? {
         let name = from.file_name().unwrap_or_default();
         base::json::write(&of.into.join(RECORDS).join(name), &list)?;
     }

@@ -4,13 +4,11 @@ use super::reviewed::{PlacedCount, Reviewed};
 use super::slide_line::{SAME_FILE, SlideLine, same_files};
 use super::table;
 use crate::export::CountsFile;
-use crate::file::WriteError;
 use base::table::{Writer, bare};
 use mitosis::Mm2;
 use mitosis::count::density_per_20_mm2;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// Columns of a list with the case of a slide; the first that exists is used.
 pub const CASE_COLUMNS: [&str; 2] = ["case", "patient"];
@@ -288,14 +286,9 @@ fn agreed<'a>(mut slides: impl Iterator<Item = &'a [(String, String)]>) -> Vec<(
     all
 }
 
-/// Writes `cases.csv`.
-pub(super) fn write(path: &Path, cases: &[CaseLine]) -> Result<(), WriteError> {
-    let mut further: Vec<&str> = Vec::new();
-    for (name, _) in cases.iter().flat_map(|c| &c.columns) {
-        if !further.contains(&name.as_str()) {
-            further.push(name);
-        }
-    }
+/// `cases.csv`.
+pub(super) fn text(cases: &[CaseLine]) -> Vec<u8> {
+    let further = table::further(cases.iter().map(|c| &c.columns));
     let by_hand = cases.iter().any(|c| c.placed.is_some());
     let placed: &[&str] = if by_hand { &PLACED } else { &[] };
     let mut table = Writer::new([&COLUMNS[..], placed, &further].concat());
@@ -339,7 +332,7 @@ pub(super) fn write(path: &Path, cases: &[CaseLine]) -> Result<(), WriteError> {
         }));
         table.push(cells);
     }
-    table.write(path)
+    table.into_bytes()
 }
 
 #[cfg(test)]

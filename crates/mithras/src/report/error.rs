@@ -43,7 +43,7 @@ pub enum ReportError {
         "{0}; without it a run or a case that lacks slides would look whole: run detection on the same slides again \
          and resume, which writes the record again, or remove the file to count without it"
     )]
-    List(#[from] base::json::JsonError),
+    List(base::json::JsonError),
     /// A finished slide's results cannot be used.
     #[error(transparent)]
     Unsound(#[from] crate::batch::ResultsError),

@@ -10,7 +10,8 @@ use super::{region_table, summary, table};
 use crate::batch::state::{self, Status, differences};
 use crate::batch::{DetectionOutcome, DetectionState, lists};
 use crate::detector::Detector;
-use crate::file::{self, Lock, LockError};
+use crate::file::{self, Access, Lock, LockError};
+use base::text::plain;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -134,7 +135,7 @@ fn files(
         return Err(ReportError::NoRecord { outs: outs.to_vec() });
     }
     let mut listed: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
-    for (path, list) in lists(outs)? {
+    for (path, list) in lists(outs).map_err(ReportError::List)? {
         let begun = |name| found.get(name).is_some_and(|f| state::has_state(&f.folder));
         // Once all are begun, one whose folder is removed is not missing.
         if list.slides.iter().all(|s| s.columns.is_empty() && begun(&s.name)) {
@@ -179,23 +180,33 @@ fn files(
             // A slide that a process has begun again meanwhile is under way, and no reason to write nothing.
             Err(e) => {
                 let again = found.values_mut().map(SlideFolder::withdraw_if_begun_again);
-                if !again.fold(false, |any, again| any | again) {
-                    return Err(e);
+                if again.fold(false, |any, again| any | again) {
+                    continue;
                 }
+                // A picture or an outline that cannot be read is one slide's failure.
+                let ReportError::Unsound(e) = e else { return Err(e) };
+                let damaged = |s: &&mut SlideFolder| s.folder == e.folder && s.counts.is_some();
+                let Some(slide) = found.values_mut().find(damaged) else { return Err(e.into()) };
+                slide.state.reason = Some(plain(&e.to_string()).into_owned());
+                (slide.state.status, slide.counts, slide.reviewed) = (Status::Failed, None, None);
             }
         }
     };
-    table::write(&into.join("counts.csv"), &run.slides)?;
+    // What a reviewer decided is for the owner alone, whoever could read the network's counts.
+    let is_reviewed = run.slides.iter().any(|s| s.reviewed.is_some());
+    let access = if is_reviewed { Access::Private } else { Access::Umask };
+    let put = |name: &str, bytes: &[u8]| file::write_with(&into.join(name), bytes, access);
+    put("counts.csv", &table::text(&run.slides))?;
     // A table of an earlier run is not one of this run.
     if !region_table::write(&into.join("regions.csv"), &run.slides)? {
         take_away(&into.join("regions.csv"), &region_table::COLUMNS)?;
     }
     match run.cases.is_empty() {
         true => take_away(&into.join("cases.csv"), &cases::COLUMNS)?,
-        false => cases::write(&into.join("cases.csv"), &run.cases)?,
+        false => put("cases.csv", &cases::text(&run.cases))?,
     }
-    base::json::write(&into.join("run.json"), &run)?;
-    file::write(&into.join("summary.html"), page.as_bytes())?;
+    put("run.json", &base::json::pretty(&run))?;
+    put("summary.html", page.as_bytes())?;
     Ok(run)
 }
 

@@ -3,9 +3,7 @@
 use super::reviewed::Reviewed;
 use super::slide_line::SlideLine;
 use crate::export::CountsFile;
-use crate::file::WriteError;
 use base::table::Writer;
-use std::path::Path;
 
 /// The columns of `counts.csv`; those of a list follow.
 pub(super) const COLUMNS: [&str; 28] = [
@@ -88,8 +86,9 @@ fn placed(r: &Reviewed) -> [String; 4] {
     })
 }
 
-pub(super) fn write(path: &Path, slides: &[SlideLine]) -> Result<(), WriteError> {
-    let further = further(slides);
+/// `counts.csv`.
+pub(super) fn text(slides: &[SlideLine]) -> Vec<u8> {
+    let further = further(slides.iter().map(|s| &s.columns));
     let number = |v: Option<f64>| v.map_or_else(String::new, |v| v.to_string());
     let recounted: &[&str] = match slides.iter().any(|s| s.reviewed.is_some()) {
         true => &REVIEWED,
@@ -150,13 +149,13 @@ pub(super) fn write(path: &Path, slides: &[SlideLine]) -> Result<(), WriteError>
         let more = regions.chain(subtypes).chain(reviewed).chain(placed);
         table.push(own.into_iter().chain(more).chain(further.iter().map(cell)));
     }
-    table.write(path)
+    table.into_bytes()
 }
 
-/// The columns of the lists that named these slides, in the order in which they first occur.
-fn further(slides: &[SlideLine]) -> Vec<&str> {
+/// The columns of the lists that named slides or cases, in the order in which they first occur.
+pub(super) fn further<'a>(cells: impl Iterator<Item = &'a Vec<(String, String)>>) -> Vec<&'a str> {
     let mut all: Vec<&str> = Vec::new();
-    for (name, _) in slides.iter().flat_map(|s| &s.columns) {
+    for (name, _) in cells.flatten() {
         if !all.contains(&name.as_str()) {
             all.push(name);
         }
@@ -198,12 +197,7 @@ mod tests {
             counts: Some(counts.clone()),
             reviewed: None,
         };
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("counts.csv");
-        let written = |slides: &[SlideLine]| {
-            write(&path, slides).unwrap();
-            std::fs::read_to_string(&path).unwrap()
-        };
+        let written = |slides: &[SlideLine]| String::from_utf8(super::text(slides)).unwrap();
         assert!(!written(&[line("a", &plain)]).contains("atypical"));
         let text = written(&[line("a", &subtyped), line("b", &plain)]);
         let lines: Vec<&str> = text.lines().collect();

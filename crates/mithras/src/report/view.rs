@@ -1,12 +1,13 @@
 //! What the summary shows of one slide, drawn from the files in its folder.
 
-use super::error::ReportError;
 use super::reviewed::Reviewed;
 use super::slide_folder::{SlideFolder, relative};
-use crate::batch::StageTime;
+use crate::batch::{ResultsError, StageTime};
 use crate::export::RegionCount;
 use crate::export::{Caveat, CountsFile, HOTSPOT_MM2, labels, pictures as assets, read_detections};
 use crate::record::DetectionRow;
+use base::json::JsonError;
+use base::text::Shown;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use mitosis::matching::PAPER_RADIUS;
@@ -86,10 +87,12 @@ pub(super) struct Tile {
 }
 
 impl<'a> SlideView<'a> {
-    pub(super) fn new(row: &'a Row) -> Result<Self, ReportError> {
+    pub(super) fn new(row: &'a Row) -> Result<Self, ResultsError> {
         let Row { slide, counts, seconds, at: _ } = row;
         let (folder, state) = (&slide.folder, &slide.state);
-        let rows = read_detections(&folder.join("detections.csv"))?;
+        let unsound = |reason: String| ResultsError::new(folder, reason);
+        let rows = read_detections(&folder.join("detections.csv"));
+        let rows = rows.map_err(|e| unsound(e.to_string()))?;
         let best = assets::top(&rows);
         let tiles = best
             .iter()
@@ -112,8 +115,8 @@ impl<'a> SlideView<'a> {
                 score: format!("{:.2}", r.score()),
             })
             .collect::<Vec<_>>();
-        let figures =
-            if tiles.is_empty() { None } else { Some(base64(&folder.join(assets::FIGURES))?) };
+        let picture = |name| base64(&folder.join(name)).map_err(unsound);
+        let figures = if tiles.is_empty() { None } else { Some(picture(assets::FIGURES)?) };
         Ok(Self {
             name: &slide.name,
             counts,
@@ -124,8 +127,8 @@ impl<'a> SlideView<'a> {
             density: row.density(),
             mpp: row.mpp(),
             stages: state.work.stages.iter().map(StageView::new).collect(),
-            thumbnail: base64(&folder.join(assets::THUMBNAIL))?,
-            overlay: overlay(counts, &rows, folder)?,
+            thumbnail: picture(assets::THUMBNAIL)?,
+            overlay: overlay(counts, &rows, folder).map_err(|e| unsound(e.to_string()))?,
             figures,
             tiles,
         })
@@ -218,14 +221,13 @@ pub(super) fn seconds(s: f64) -> String {
     }
 }
 
-fn base64(path: &Path) -> Result<String, ReportError> {
-    let bytes = base::file::read_whole(path)
-        .map_err(|e| ReportError::Read { path: path.to_owned(), reason: e.to_string() })?;
+fn base64(path: &Path) -> Result<String, String> {
+    let bytes = base::file::read_whole(path).map_err(|e| format!("{}: {e}", Shown(path)))?;
     Ok(BASE64_STANDARD.encode(bytes))
 }
 
 /// The rings of a file of outlines as a path in level-0 pixels.
-fn outline(counts: &CountsFile, file: &Path) -> Result<String, ReportError> {
+fn outline(counts: &CountsFile, file: &Path) -> Result<String, JsonError> {
     let outline: serde_json::Value = base::json::read(file)?;
     let offset = counts.slide.bounds_offset.map(|v| v as f64);
     let mut path = String::new();
@@ -243,11 +245,7 @@ fn outline(counts: &CountsFile, file: &Path) -> Result<String, ReportError> {
 }
 
 /// Outlines of tissue and flaws, figures and hotspot in level-0 pixels.
-fn overlay(
-    counts: &CountsFile,
-    rows: &[DetectionRow],
-    folder: &Path,
-) -> Result<String, ReportError> {
+fn overlay(counts: &CountsFile, rows: &[DetectionRow], folder: &Path) -> Result<String, JsonError> {
     let (w, h) = (counts.slide.width as f64, counts.slide.height as f64);
     let mut svg = edged("tissue", &outline(counts, &folder.join(assets::TISSUE))?);
     if counts.is_flawed() {

@@ -206,7 +206,8 @@ pub fn dataset(
         }
     }
     if made.builder.images().is_empty() {
-        return Err(nothing("no figure and no mimicker was settled by its reviewers".into()));
+        let unread: String = left_out.iter().map(|slide| format!("; left out: {slide}")).collect();
+        return Err(nothing(format!("its reviewers settled no figure and no mimicker{unread}")));
     }
     let reviewers = reviews.reviewers().to_vec();
     made.builder.note("format", REVIEWS.0);

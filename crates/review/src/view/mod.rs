@@ -25,8 +25,8 @@ mod tissue;
 pub use dataset::{DatasetError, REVIEWS, ReviewedRegions, dataset};
 pub use dicom::{DicomError, Written, WrittenSlide, write_dicom};
 pub use judged::{JudgedError, JudgedRun, JudgedSlide, judged_slides};
-pub use open::{Item, OpenError, Opened, open, opened};
-pub(crate) use open::{is_counted, open_run, patient, run_folders};
+pub use open::{Item, OpenError, Opened, open, opened, run_folders};
+pub(crate) use open::{is_counted, open_run, patient};
 pub use qupath::{ObjectError, Project, QupathError, write_project};
 pub use recount::{
     Counted, Grading, Recount, RecountError, RecountRow, figures_after_review, recount,

@@ -109,7 +109,7 @@ pub struct Opened {
 /// changed one has a note.
 ///
 /// # Errors
-/// [`OpenError`].
+/// [`OpenError`]: above all slides of a run that were done with different configurations.
 pub fn open(
     arguments: &[PathBuf],
     slides: Option<&Path>,
@@ -128,6 +128,7 @@ pub fn open(
             let found = find(std::slice::from_ref(argument), None, &BTreeMap::new())?;
             items.extend(found.slides.iter().map(|i| bare(&i.path, reviews)));
         } else {
+            check_alike(argument, &folders)?;
             let of_run: Vec<Item> =
                 folders.par_iter().map(|f| of_run(f, slides, reviews)).collect();
             items.extend(of_run);
@@ -140,7 +141,10 @@ pub fn open(
 }
 
 /// The slides' folders of a run, by name; empty if the argument is not a run.
-pub(crate) fn run_folders(argument: &Path) -> Result<Vec<PathBuf>, OpenError> {
+///
+/// # Errors
+/// [`OpenError::List`].
+pub fn run_folders(argument: &Path) -> Result<Vec<PathBuf>, OpenError> {
     let is_slide = |p: &Path| is_counted(p) || state::has_state(p);
     if !argument.is_dir() {
         return Ok(Vec::new());
@@ -183,7 +187,7 @@ pub(super) fn every_folder(run: &Path) -> Result<Vec<PathBuf>, OpenError> {
     if folders.is_empty() {
         return Err(OpenError::NoRun { path: run.to_owned() });
     }
-    let open = folders_to_begin(run).map_err(ReportError::from)?;
+    let open = folders_to_begin(run).map_err(ReportError::List)?;
     let all: BTreeSet<PathBuf> = folders.into_iter().chain(open).collect();
     Ok(all.into_iter().collect())
 }
@@ -211,7 +215,6 @@ fn alike_folders(run: &Path) -> Result<Vec<PathBuf>, OpenError> {
 /// # Errors
 /// [`OpenError`].
 pub(crate) fn open_run(run: &Path, slides: Option<&Path>) -> Result<Vec<Item>, OpenError> {
-    alike_folders(run)?;
     Ok(open(&[run.to_owned()], slides, None)?.items)
 }
 
@@ -258,9 +261,7 @@ fn of_run(folder: &Path, slides: Option<&Path>, reviews: Option<&Path>) -> Item 
         // A slide that failed may have files of results all the same.
         Ok(Some(state)) => match state.undone().filter(|_| is_counted(folder)) {
             Some(reason) => Err(unsound(reason)),
-            None => state
-                .check(folder, |name| is_bound(folder, name))
-                .map_err(|e| unsound(e.to_string())),
+            None => state.check(folder, is_bound).map_err(|e| unsound(e.to_string())),
         },
         Ok(None) => Ok(()),
         Err(e) => Err(ResultsError::with_state(folder, e)),

@@ -18,7 +18,7 @@ use base::table::{TableError, Unmatched, Writer};
 use base::text::{Many, Shown};
 use mithras::export::{CountsFile, pictures};
 use mithras::regions::RegionOutline;
-use mithras::report::{PlacedCount, ReportError, Results, Reviewed, gather, results};
+use mithras::report::{PlacedCount, ReportError, Results, ResultsError, Reviewed, gather, results};
 use mitosis::count::{CountError, density_per_20_mm2, hotspot};
 use mitosis::hotspots::HotspotRule;
 use mitosis::{Level0, Mm2, MppError, Point};
@@ -473,25 +473,28 @@ pub fn recount(
     let plan = RecountPlan { corrections, placed, grading, names };
     for folder in &folders {
         let name = folder_name(folder);
-        match results(folder) {
-            Ok(found) => {
+        let row = results(folder).map(|found| (plan.row(name.clone(), folder, &found), found));
+        let damaged = match row {
+            Err(e) => e,
+            // Outlines of early versions, which no digest covers.
+            Ok((Err(e @ RecountError::Tissue(_)), _)) => ResultsError::new(folder, e.to_string()),
+            Ok((row, found)) => {
+                let (row, is_about) = row?;
                 let (digest, candidates) =
                     (&found.counts.slide.digest, Nearby::candidates(&found.counts, &found.rows));
                 let slide = SlideFile { name: &name, digest };
                 let joined: Joined =
                     everyone.slide_reviews(slide, Some(&candidates), |_| true).joined;
-                judged.insert((name.clone(), digest.clone()), joined);
+                judged.insert((name, digest.clone()), joined);
                 counted.push(folder);
-                let (row, is_about) = plan.row(name, folder, &found)?;
                 // A reviewer who placed a hotspot on a slide has looked at it.
                 any |= is_about || row.placed_hotspot.is_some();
                 slides.push(row);
+                continue;
             }
-            Err(e) => {
-                failed.insert(name, e.to_string());
-                unsound.get_or_insert(e);
-            }
-        }
+        };
+        failed.insert(name, damaged.to_string());
+        unsound.get_or_insert(damaged);
     }
     let used = plan.logs(run);
     let RecountPlan {

@@ -92,6 +92,10 @@ impl Coding {
             return no("a colour map under JPEG".into());
         }
         let alpha = alpha(ifd, samples as usize - colour.samples())?;
+        // Two channels of fluorescence, of which the first alone would be read: RGB has a fourth sample by mistake.
+        if samples == 2 && alpha == Alpha::Unspecified {
+            return no("two channels of grey".into());
+        }
         let planar = ifd.uint_or(tag::PLANAR, 1)? == 2 && samples > 1;
         if planar && coded {
             return no("JPEG in separate planes".into());
