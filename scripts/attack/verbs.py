@@ -18,7 +18,7 @@ def detect(tool, out, *more):
 
 
 def build(tool, out):
-    common = ["--preset", "tcga-mf-pseudo", "--no-tumour-filter", "--cohort", "D", "--threads", "1"]
+    common = ["--preset", "tcga-mf-pseudo", "--no-tumour-filter", "--any-cohort", "--cohort", "D", "--threads", "1"]
     return ["corpus", "build", tool.drawn(), *common, "--model", MODEL, "--out", out]
 
 

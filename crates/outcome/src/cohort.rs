@@ -7,7 +7,7 @@ use crate::table::Table;
 use base::remedy::Setting;
 use base::table::Unmatched;
 use base::text::Many;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Column names that the cohort adds to the clinical ones.
 pub(crate) const SLIDE: &str = "mithras_slide";
@@ -140,6 +140,7 @@ impl Cohort {
         let (mut small, mut cut, mut meaningless, mut incomplete) = (0, 0, 0, 0);
         let mut by_prefix = 0;
         let mut used = HashSet::new();
+        let mut taken = Vec::new();
         for row in 0..table.len() {
             let Some(name) = table.cell(row, key) else {
                 return Err(table.wrong(row, key, "the slide has no name"));
@@ -166,6 +167,7 @@ impl Cohort {
             };
             by_prefix += usize::from(prefix);
             used.insert(found);
+            taken.push(row);
             small += usize::from(analysed_mm2.is_some_and(|mm2| mm2 < 2.0));
             meaningless += usize::from(
                 noted.and_then(|n| table.cell(row, n)).is_some_and(|t| t.contains(MEANINGLESS)),
@@ -230,6 +232,7 @@ impl Cohort {
                 Many(cut, "slide")
             ));
         }
+        notes.extend(counted_otherwise(table, &taken));
         if by_prefix > 0 {
             notes
                 .push(format!("matched to a clinical row by prefix: {}", Many(by_prefix, "slide")));
@@ -373,6 +376,35 @@ pub(crate) const NO_SUM: &str = "the densities of a patient's slides do not add 
 const HOTSPOTS: [&str; 2] = ["hotspot_count", "hotspot"];
 /// The same of densities.
 const DENSITIES: [&str; 3] = ["density_per_20_mm2", "density_per_20mm2", "density"];
+
+/// What makes the counts of these rows differ besides the slides: thresholds, models, and um/px far apart.
+fn counted_otherwise(table: &Table, rows: &[usize]) -> Vec<String> {
+    /// A slide at 20x next to one at 40x; scanners of one magnification differ by a tenth.
+    const FAR: f64 = 1.5;
+    let cells = |name: &str| {
+        let column = table.first_column(&[name])?;
+        Some(rows.iter().filter_map(|row| table.cell(*row, column)).collect::<BTreeSet<_>>())
+    };
+    let mut notes = vec![];
+    for name in ["model", "operating_point", "threshold_seg", "threshold_cls"] {
+        let values: Vec<&str> = cells(name).into_iter().flatten().collect();
+        if values.len() > 1 {
+            let shown = values.iter().take(3).copied().collect::<Vec<_>>().join(", ");
+            let more = if values.len() > 3 { ", ..." } else { "" };
+            notes.push(format!(
+                "counted with several values of {name} ({shown}{more}): the counts of slides cannot be compared"
+            ));
+        }
+    }
+    let mpp = cells("mpp_x").into_iter().flatten().filter_map(|t| t.parse::<f64>().ok());
+    let (least, most) = mpp.fold((f64::INFINITY, 0.0_f64), |(a, b), v| (a.min(v), b.max(v)));
+    if most > FAR * least {
+        notes.push(format!(
+            "slides of {least} to {most} um/px: a detector finds other shares of the figures at another resolution"
+        ));
+    }
+    notes
+}
 
 /// The stated column, or the first usual one, with a note on the others.
 fn pick(
@@ -524,6 +556,21 @@ mod tests {
         assert!(
             joined("slide,hotspot,density\np-1,1,2\n").notes.iter().all(|n| !n.contains("column"))
         );
+    }
+
+    #[test]
+    fn counts_of_several_thresholds_or_resolutions_are_noted() {
+        let head = "slide,hotspot,density,threshold_seg,threshold_cls,mpp_x\n";
+        let notes = |rows: &str| joined(&format!("{head}{rows}")).notes.join("; ");
+        let alike = notes("p-1,1,2,0.6,0.5,0.25\nq-1,1,2,0.6,0.5,0.2275\n");
+        assert!(!alike.contains("threshold") && !alike.contains("um/px"), "{alike}");
+        let other = notes("p-1,1,2,0.6,0.5,0.25\nq-1,1,2,0.3,0.5,0.5\n");
+        assert!(other.contains("several values of threshold_seg (0.3, 0.6)"), "{other}");
+        assert!(!other.contains("threshold_cls"), "{other}");
+        assert!(other.contains("0.25 to 0.5 um/px"), "{other}");
+        // A slide without a clinical row counts for nothing.
+        let left_out = notes("p-1,1,2,0.6,0.5,0.25\nz-1,1,2,0.3,0.5,0.5\n");
+        assert!(!left_out.contains("threshold"), "{left_out}");
     }
 
     #[test]
