@@ -168,7 +168,7 @@ def writing(tool, out):
         ["slide", "tissue", slide, "--out", out / "tissue"],
         ["demo", "--draw-only", "--out", out / "demo", "--size", "900,800", "--figures", "2"],
         ["corpus", "import", *labels, "--out", out / "crops"],
-        ["corpus", "merge", crops, crops, "--out", out / "merged"],
+        ["corpus", "merge", crops, "--out", out / "merged"],
         ["corpus", "split", dataset(tool), "--folds", "2", "--out", out / "folds.json"],
         ["corpus", "import", *fields, "--exhaustive", "all", "--out", out / "regions"],
         ["corpus", "labelled", dataset(tool), "--folds", folds(tool), "--out", out / "labelled"],
