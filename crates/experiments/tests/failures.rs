@@ -125,23 +125,20 @@ fn a_failed_step_stops_what_needs_it_and_nothing_else() {
     }
 }
 
-/// The run that the next test kills; by itself it does nothing.
-#[test]
-fn the_run_that_is_killed() {
-    if let Some(dir) = std::env::var_os("MITHRAS_RUN_TO_KILL") {
-        run(Path::new(&dir));
-    }
-}
-
 #[test]
 fn a_killed_run_continues_where_it_was() {
+    // The run that is killed is this test in a process of its own.
+    if let Some(dir) = std::env::var_os("MITHRAS_RUN_TO_KILL") {
+        run(Path::new(&dir));
+        return;
+    }
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     // It is half done, and waits until the run is killed; then it ends as well.
     let wait = "echo half > \"$out/checkpoint\"; while [ ! -e \"$0.killed\" ]; do sleep 0.02; done; exit 1";
     let program = program(dir, wait);
     let mut first = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "the_run_that_is_killed"])
+        .args(["--exact", "a_killed_run_continues_where_it_was"])
         .env("MITHRAS_RUN_TO_KILL", dir)
         .spawn()
         .unwrap();

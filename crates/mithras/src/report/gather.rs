@@ -192,7 +192,7 @@ fn files(
             }
         }
     };
-    // What a reviewer decided is for the owner alone, whoever could read the network's counts.
+    // What a reviewer decided is for the owner alone, even where others may read the network's counts.
     let is_reviewed = run.slides.iter().any(|s| s.reviewed.is_some());
     let access = if is_reviewed { Access::Private } else { Access::Umask };
     let put = |name: &str, bytes: &[u8]| file::write_with(&into.join(name), bytes, access);
