@@ -11,8 +11,12 @@ logs=$target/checks
 mkdir -p "$logs"
 # Mostly run once, on a machine that has built nothing.
 export CARGO_INCREMENTAL=0
-# Clippy's driver is the compiler, and looks for lints on the way: a pass of its own would read every crate once more.
-export RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings
+# Lints are looked for and pages are made while crates are built: passes of their own would check every crate, and each
+# that it depends on, once more.
+export RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/compile.sh CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings
+mkdir -p "$target/pages"
+MITHRAS_PAGES=$(realpath "$target/pages")
+export MITHRAS_PAGES
 cores=$(getconf _NPROCESSORS_ONLN)
 
 # Seconds since the start, so that a log shows what the time goes into.
@@ -64,32 +68,30 @@ in_background attack scripts/attack.sh --minutes 1 --binary "$MITHRAS_TEST_PROGR
 in_background "odd files" "$venv/bin/python" scripts/oddities.py check --binary "$MITHRAS_TEST_PROGRAM"
 
 # While the tests run, which leave a tenth of the cores to it; cargo is free then.
-documents() {
-    sleep 30 &&
-        RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --features mithras-cli/train --locked &&
-        cargo test --workspace --doc --features mithras-cli/train --locked
+doctests() {
+    sleep 30 && cargo test --workspace --doc --features mithras-cli/train --locked
 }
 
-step "lints, and tests are built"
+step "lints, pages, and tests are built"
 cargo build --workspace --all-targets --features mithras-cli/train --locked
 
 step "tests"
 if cargo nextest --version >/dev/null 2>&1; then
-    in_background "documentation and doctests" documents
+    in_background doctests doctests
     # One more than cores: many wait for a browser or a disk.
     cargo nextest run --workspace --features mithras-cli/train --locked --no-fail-fast --test-threads $((cores + 1))
 else
     cargo test --workspace --lib --bins --tests --features mithras-cli/train --locked --no-fail-fast
-    in_background "documentation and doctests" documents
+    in_background doctests doctests
 fi
-ended "documentation and doctests"
+ended doctests
 ended "odd files"
 ended attack
 mkdir -p "$target/trains"
 cp "$target/debug/mithras" "$target/trains/mithras"
 
 # What keeps one core busy, side by side: the wheel; and the site (`--quick` leaves out training a detector).
-[ $wheel = no ] || in_background wheel scripts/wheel.sh --profile dev --out "$target/wheels"
+[ $wheel = no ] || in_background wheel env MITHRAS_PAGES= scripts/wheel.sh --profile dev --out "$target/wheels"
 
 step "site"
 python3 scripts/site_test.py

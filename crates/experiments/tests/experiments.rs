@@ -212,6 +212,10 @@ fn a_report_calls_a_step_out_of_date_once_its_input_changed() {
     };
     run("dataset");
     assert_eq!(states("dataset"), ["done"]);
+    // A data set that nobody can have names the way to one's own, and not a path in a file.
+    let table = std::fs::read_to_string(out.join("report/dataset/counts.csv")).unwrap();
+    let row = table.lines().find(|l| l.starts_with("TCGA-MF-Pseudo")).unwrap();
+    assert!(row.contains("corpus build") && !row.contains("has no number"), "{row}");
     std::fs::remove_file(data.join("other")).unwrap();
     run("tumour-review");
     assert_eq!(

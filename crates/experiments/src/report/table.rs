@@ -87,6 +87,12 @@ pub(super) fn compute(spec: &TableSpec, dims: &Dims, found: &StepOutputs<'_>) ->
                 }
                 _ => Cell::default(),
             };
+            // An entry without numbers of its own states why, in place of the path that has none.
+            if let (Some(reason), Some(known)) =
+                (&mut cell.missing, env.get(&format!("{}.absent", spec.rows)))
+            {
+                reason.clone_from(known);
+            }
             cell.paper = published.and_then(|p| p.get(k)).and_then(|t| Value::of_paper(t));
             cells.push(cell);
         }

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# The compiler of scripts/test.sh (RUSTC_WORKSPACE_WRAPPER): Clippy's driver, and then rustdoc for what has pages.
+# `cargo doc` would first check every crate of others once more; here it takes those that are built anyway. Pages go
+# below MITHRAS_PAGES; where that is empty there are none.
+set -euo pipefail
+clippy-driver "$@"
+[ -n "$MITHRAS_PAGES" ] || exit 0
+
+# Libraries and programs, neither tests nor build scripts nor examples.
+name= source= library=no program=no
+arguments=()
+shift
+while [ $# -gt 0 ]; do
+    case $1 in
+    --test | -) exit 0 ;;
+    --emit=*) ;;
+    --out-dir) shift ;;
+    -C)
+        [[ $2 == incremental=* ]] || arguments+=("$1" "$2")
+        shift
+        ;;
+    *)
+        case $1 in
+        --crate-name) name=$2 ;;
+        --crate-type) [ "$2" = bin ] && program=yes || library=yes ;;
+        *.rs) source=$1 ;;
+        esac
+        arguments+=("$1")
+        ;;
+    esac
+    shift
+done
+[ $library$program != nono ] || exit 0
+[[ $name != build_script_* && $source != *examples/* ]] || exit 0
+[ $program = no ] || arguments+=(--document-private-items)
+rustdoc -D warnings --out-dir "$MITHRAS_PAGES/$name-$library" "${arguments[@]}"
