@@ -4,9 +4,9 @@
 # below MITHRAS_PAGES; where that is empty there are none.
 set -euo pipefail
 clippy-driver "$@"
-[ -n "$MITHRAS_PAGES" ] || exit 0
+[ -n "${MITHRAS_PAGES:-}" ] || exit 0
 
-# Libraries and programs, neither tests nor build scripts nor examples.
+# Libraries and programs; neither tests nor build scripts, and of what is outside `src` nothing.
 name= source= library=no program=no
 arguments=()
 shift
@@ -31,6 +31,6 @@ while [ $# -gt 0 ]; do
     shift
 done
 [ $library$program != nono ] || exit 0
-[[ $name != build_script_* && $source != *examples/* ]] || exit 0
+[[ $name != build_script_* && $source == */src/* ]] || exit 0
 [ $program = no ] || arguments+=(--document-private-items)
 rustdoc -D warnings --out-dir "$MITHRAS_PAGES/$name-$library" "${arguments[@]}"
