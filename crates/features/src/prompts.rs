@@ -6,7 +6,7 @@ use base::preset::{Fault, Preset};
 use encoders::onnx::{self, TEXT, VECTOR};
 use encoders::text::{PADDING, TextTower};
 use infer::convert::{self, ConvertError};
-use infer::{EngineOptions, Network};
+use infer::{Bytes, EngineOptions, Network};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use tokenizers::{Tokenizer, TruncationParams};
@@ -152,7 +152,7 @@ pub fn vectors(
     let failed =
         |e: ConvertError| FeatureError::Convert { path: path.to_owned(), source: Box::new(e) };
     let input = tower.input(&texts);
-    let file = onnx::text(tower, input.tokens)?;
+    let file = Bytes::from(onnx::text(tower, input.tokens)?);
     let network = Network {
         onnx: &file,
         input: TEXT,

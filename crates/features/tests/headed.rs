@@ -91,7 +91,7 @@ fn a_layer_in_the_file_makes_an_encoder_a_classifier() {
 fn embed(tower: &TextTower, texts: &[Vec<i64>]) -> Result<Vec<f32>, EncoderError> {
     let input = tower.input(texts);
     let network = Network {
-        onnx: &onnx::text(tower, input.tokens)?,
+        onnx: &onnx::text(tower, input.tokens)?.into(),
         input: TEXT,
         shape: &[2, input.tokens, input.width],
         output: VECTOR,

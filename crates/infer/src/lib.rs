@@ -35,7 +35,7 @@ pub mod timing;
 
 pub use card::{CardError, ModelCard};
 pub use engine::{
-    EngineChoice, EngineError, EngineOptions, EngineReport, Models, Network, Plug, Plugin,
+    Bytes, EngineChoice, EngineError, EngineOptions, EngineReport, Models, Network, Plug, Plugin,
     Precision, Provider, Session, Started, open,
 };
 pub use package::{DEFAULT, ModelPackage, PackageError};

@@ -1,9 +1,11 @@
 //! What an engine is given, and what it gives back.
 
+pub use prost::bytes::Bytes;
+
 /// One network as an engine gets it, or one of the files of a network that is in several.
 pub struct Network<'a> {
     /// The file's bytes.
-    pub onnx: &'a [u8],
+    pub onnx: &'a Bytes,
     /// Name of its input.
     pub input: &'a str,
     /// The input's shape, the same for every run; of images `[N,3,H,W]`.

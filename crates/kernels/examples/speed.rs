@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ..PlanOptions::new("image", [3, side, side], &output)
     };
     let start = Instant::now();
-    let network = Network::plan(&file, &options)?;
+    let network = Network::plan(file.as_slice(), &options)?;
     let planned = start.elapsed().as_secs_f64();
     let input: Vec<f32> = (0..together * network.input_len())
         .map(|i| ((i as u32).wrapping_mul(2_654_435_761) >> 16) as f32 / 65_536.0 - 0.5)

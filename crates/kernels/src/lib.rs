@@ -10,7 +10,7 @@
 //! use kernels::{Network, PlanOptions};
 //!
 //! let file = std::fs::read("segmenter.onnx")?;
-//! let network = Network::plan(&file, &PlanOptions::new("image", [3, 512, 512], "probability"))?;
+//! let network = Network::plan(file.as_slice(), &PlanOptions::new("image", [3, 512, 512], "probability"))?;
 //! let mut workspaces = Vec::new();
 //! let input = vec![0.0; 2 * network.input_len()];
 //! let mut output = vec![0.0; 2 * network.output_len()];

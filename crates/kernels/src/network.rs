@@ -10,6 +10,7 @@ use crate::lower::{MOST_VALUES, Wanted, lower};
 use crate::run::conv::{Read, Write};
 use crate::run::simple::Affine;
 use crate::run::{conv, inverted, simple, winograd};
+use prost::bytes::Buf;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -122,12 +123,12 @@ pub struct Workspace {
 }
 
 impl Network {
-    /// Reads a file and plans it.
+    /// Reads a file and plans it. Weights are copied out of a slice, and not out of `Bytes`.
     ///
     /// # Errors
     /// [`PlanError`] for files that are damaged, or that use what this executor does not have; the
     /// operator is named.
-    pub fn plan(onnx: &[u8], options: &PlanOptions<'_>) -> Result<Self, PlanError> {
+    pub fn plan(onnx: impl Buf, options: &PlanOptions<'_>) -> Result<Self, PlanError> {
         let [c, h, w] = options.shape;
         let (input, output) = (options.input, options.output);
         let from = options.bf16_from;

@@ -29,7 +29,7 @@ pub use options::{EngineOptions, EngineReport};
 pub use plugin::{Load, Plug, Plugin, Started};
 pub use precision::bf16_cpu;
 
-pub use crate::session::{Network, Session};
+pub use crate::session::{Bytes, Network, Session};
 
 use crate::card::{BoxesCard, ClassifierCard, SegmenterCard};
 use crate::network::{OnnxClassifier, OnnxEncoder, OnnxSegmenter};
@@ -39,7 +39,6 @@ use base::panics;
 use loader::{Backend, Loader};
 use mitosis::{Classifier, Encoder, PortError, RgbTile, Scaled, Screened, Segmenter, Symmetric};
 use part::{Part, f32_network};
-use prost::bytes::Bytes;
 use std::fmt;
 
 /// The networks of a package, ready to run, and what runs them.

@@ -46,7 +46,7 @@ pub(crate) fn load(network: &Network<'_>, threads: usize) -> Result<Box<dyn Sess
         bf16_from: network.bf16_from,
         ..PlanOptions::new(network.input, [c, h, w], network.output)
     };
-    let plan = || kernels::Network::plan(network.onnx, &options).map_err(|e| e.to_string());
+    let plan = || kernels::Network::plan(network.onnx.clone(), &options).map_err(|e| e.to_string());
     Ok(Box::new(Native {
         network: panics::catch_panic(plan)?,
         workspaces: vec![],

@@ -6,7 +6,7 @@ use prost::bytes::Bytes;
 
 /// A network of images that is f32 throughout.
 pub(super) fn f32_network<'a>(
-    onnx: &'a [u8],
+    onnx: &'a Bytes,
     shape: &'a [usize],
     output: &'a str,
     symbols: &'a [(String, usize)],
@@ -16,7 +16,7 @@ pub(super) fn f32_network<'a>(
 
 /// A network of images as its card wants it loaded.
 pub(super) struct Part<'a> {
-    onnx: &'a [u8],
+    onnx: &'a Bytes,
     shape: [usize; 4],
     output: String,
     /// The value from which it is computed in bf16.

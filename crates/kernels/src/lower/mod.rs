@@ -10,6 +10,7 @@ use crate::isa::{Clamp, Func};
 use crate::tensor::{Data, Tensor};
 use attributes::Attributes;
 use prost::Message;
+use prost::bytes::Buf;
 use proto::{GraphProto, ModelProto, NodeProto};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -39,7 +40,7 @@ pub(crate) struct Wanted<'a> {
 ///
 /// # Errors
 /// [`PlanError`].
-pub(crate) fn lower(file: &[u8], wanted: &Wanted<'_>) -> Result<Ir, PlanError> {
+pub(crate) fn lower(file: impl Buf, wanted: &Wanted<'_>) -> Result<Ir, PlanError> {
     let model = ModelProto::decode(file).map_err(|e| PlanError::File(e.to_string()))?;
     let graph = model.graph.ok_or_else(|| PlanError::File("it has no graph".into()))?;
     let opset = model.opset_import.iter().find(|o| o.domain.is_empty()).map_or(1, |o| o.version);

@@ -50,7 +50,7 @@ fn check(name: &str, file: &str, side: usize, images: usize, every: usize) {
             together: 2,
             ..PlanOptions::new("image", [3, side, side], "probability")
         };
-        let network = Network::plan(&onnx, &options).unwrap();
+        let network = Network::plan(onnx.as_slice(), &options).unwrap();
         let mut all = vec![0.0; images * network.output_len()];
         network.run(&mut Vec::new(), &input, &mut all, 1).unwrap();
         let got: Vec<f32> = all.into_iter().step_by(every).collect();

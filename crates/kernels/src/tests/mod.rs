@@ -15,7 +15,7 @@ const INPUT: &str = "image";
 
 fn plan(b: &Builder, shape: [usize; 3], output: &str, isa: Isa, together: usize) -> Network {
     let options = PlanOptions { isa, together, ..PlanOptions::new(INPUT, shape, output) };
-    Network::plan(&b.file(), &options).unwrap()
+    Network::plan(b.file().as_slice(), &options).unwrap()
 }
 
 fn images(n: usize, [c, h, w]: [usize; 3], seed: u64) -> Vec<f32> {
@@ -268,7 +268,7 @@ proptest! {
         let mut file = b.file();
         let n = file.len();
         flips.iter().for_each(|(at, v)| file[at % n] = *v);
-        let _ = Network::plan(&file, &PlanOptions::new(INPUT, [3, 9, 9], &y));
+        let _ = Network::plan(file.as_slice(), &PlanOptions::new(INPUT, [3, 9, 9], &y));
     }
 }
 
@@ -330,21 +330,23 @@ fn what_is_not_supported_is_named() {
     let mut b = Builder::new(1);
     let weight = b.weights(&[3, 4, 2, 2]);
     let y = b.node("ConvTranspose", &[INPUT, &weight], vec![]);
-    let e = Network::plan(&b.file(), &PlanOptions::new(INPUT, [3, 8, 8], &y)).unwrap_err();
+    let e =
+        Network::plan(b.file().as_slice(), &PlanOptions::new(INPUT, [3, 8, 8], &y)).unwrap_err();
     assert!(
         matches!(&e, PlanError::Unsupported { operator, .. } if operator == "ConvTranspose"),
         "{e}"
     );
     let mut b = Builder::new(1);
     let y = b.node("MaxPool", &[INPUT], vec![ints("kernel_shape", &[2, 2]), int("ceil_mode", 1)]);
-    let e = Network::plan(&b.file(), &PlanOptions::new(INPUT, [3, 8, 8], &y)).unwrap_err();
+    let e =
+        Network::plan(b.file().as_slice(), &PlanOptions::new(INPUT, [3, 8, 8], &y)).unwrap_err();
     assert!(e.to_string().contains("MaxPool") && e.to_string().contains("ceil_mode"), "{e}");
     let enlarged = |policy: &str| {
         let mut b = Builder::new(1);
         let sizes = b.int64s(&[1, 3, 12, 16]);
         let attributes = vec![text("mode", "linear"), text("keep_aspect_ratio_policy", policy)];
         let y = b.node("Resize", &[INPUT, "", "", &sizes], attributes);
-        Network::plan(&b.file(), &PlanOptions::new(INPUT, [3, 8, 8], &y)).map(drop)
+        Network::plan(b.file().as_slice(), &PlanOptions::new(INPUT, [3, 8, 8], &y)).map(drop)
     };
     assert_eq!(enlarged("stretch"), Ok(()));
     let e = enlarged("not_larger").unwrap_err().to_string();
@@ -359,8 +361,11 @@ fn a_softmax_of_an_old_version_is_taken_where_it_is_one_of_channels() {
         let pool = ["Identity", "GlobalAveragePool"][usize::from(pooled)];
         let y = b.node(pool, &[INPUT], vec![]);
         let y = b.node("Softmax", &[&y], attributes);
-        Network::plan(&b.file_for_operators(version), &PlanOptions::new(INPUT, [3, 4, 4], &y))
-            .map(drop)
+        Network::plan(
+            b.file_for_operators(version).as_slice(),
+            &PlanOptions::new(INPUT, [3, 4, 4], &y),
+        )
+        .map(drop)
     };
     for attributes in [vec![], vec![int("axis", 1)], vec![int("axis", -3)]] {
         let e = plan(false, 11, attributes.clone()).unwrap_err().to_string();
@@ -486,7 +491,7 @@ fn a_decoder_in_bf16_is_near_f32_and_has_the_same_bits_in_any_batch() {
     let run = |from: Option<&str>, together: usize, threads: usize, input: &[f32]| {
         let options =
             PlanOptions { together, bf16_from: from, ..PlanOptions::new(INPUT, shape, &y) };
-        let network = Network::plan(&b.file(), &options)?;
+        let network = Network::plan(b.file().as_slice(), &options)?;
         let mut out = vec![0.0; input.len() / network.input_len() * network.output_len()];
         network.run(&mut Vec::new(), input, &mut out, threads).unwrap();
         Ok::<_, PlanError>(out)
@@ -534,7 +539,7 @@ fn each_form_of_a_convolution_is_exact_in_bf16() {
         let run = |from: Option<&str>, together: usize, threads: usize| {
             let options =
                 PlanOptions { together, bf16_from: from, ..PlanOptions::new(INPUT, shape, &y) };
-            let network = Network::plan(&b.file(), &options).unwrap();
+            let network = Network::plan(b.file().as_slice(), &options).unwrap();
             let mut out = vec![f32::NAN; n * network.output_len()];
             network.run(&mut Vec::new(), &input, &mut out, threads).unwrap();
             (out, network.weight_bytes())
@@ -562,7 +567,7 @@ fn in_bf16_a_convolution_is_transformed_in_f32_where_that_is_faster() {
     let input = images(n, shape, 9);
     let run = |from: Option<&str>| {
         let options = PlanOptions { bf16_from: from, ..PlanOptions::new(INPUT, shape, &y) };
-        let network = Network::plan(&b.file(), &options).unwrap();
+        let network = Network::plan(b.file().as_slice(), &options).unwrap();
         let mut out = vec![f32::NAN; n * network.output_len()];
         network.run(&mut Vec::new(), &input, &mut out, 1).unwrap();
         out
