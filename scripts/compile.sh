@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The compiler of scripts/test.sh (RUSTC_WORKSPACE_WRAPPER): Clippy's driver, and then rustdoc for what has pages.
 # `cargo doc` would first check every crate of others once more; here it takes those that are built anyway. Pages go
-# below MITHRAS_PAGES; where that is empty there are none.
+# below MITHRAS_PAGES; where that is empty none are made.
 set -euo pipefail
 clippy-driver "$@"
 [ -n "${MITHRAS_PAGES:-}" ] || exit 0
