@@ -12,7 +12,6 @@ use crate::resolution::{Refusal, decimal, given, settle};
 use crate::scratch::{Piece, Scratch};
 use crate::source::{AssociatedImage, BACKGROUND, Disagreement, Level, Opened, TileAt};
 use mitosis::{Mpp, Rect, Resolution, RgbTile};
-use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,13 +20,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub const MAX_READ_BYTES: u64 = 2 << 30;
 /// Source bytes that one resampling step holds at most; larger requests are cut.
 const STEP_BYTES: u64 = 48 << 20;
-/// The largest such memory that a thread keeps for its next reading.
-const KEPT_BYTES: usize = 8 << 20;
-
-thread_local! {
-    /// Pixels to be resampled: a window of 512 px has 3 MB of them, and memory that is new costs more than to fill it.
-    static SOURCE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
-}
 
 /// An opened slide. `Send + Sync`; reads from several threads run at once.
 pub struct Slide {
@@ -282,29 +274,14 @@ impl Slide {
         piece: &dyn Fn(TileAt) -> Result<Arc<Piece>, SlideError>,
         unread: Unread<'_>,
     ) -> Result<RgbTile, SlideError> {
-        let (_, _, width, height) = rect.parts();
-        let mut data = Vec::new();
-        self.copy_pieces(level, rect, piece, unread, &mut data)?;
-        Ok(RgbTile { width, height, data })
-    }
-
-    /// The same into `out`, whatever it holds.
-    fn copy_pieces(
-        &self,
-        level: usize,
-        rect: Rect,
-        piece: &dyn Fn(TileAt) -> Result<Arc<Piece>, SlideError>,
-        unread: Unread<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), SlideError> {
         let (x, y, w, h) = rect.parts();
         let l = self.level(level)?;
-        out.clear();
-        out.resize(self.allowed(w, h)?, BACKGROUND);
+        let size = self.allowed(w, h)?;
+        let mut out = RgbTile { width: w, height: h, data: vec![BACKGROUND; size] };
         let (x0, x1) = (x.max(0) as u64, clip(x, w, l.width));
         let (y0, y1) = (y.max(0) as u64, clip(y, h, l.height));
         if x0 >= x1 || y0 >= y1 {
-            return Ok(());
+            return Ok(out);
         }
         let (tw, th) = (u64::from(l.tile_width), u64::from(l.tile_height));
         for row in y0 / th..=(y1 - 1) / th {
@@ -330,13 +307,13 @@ impl Slide {
                 let n = 3 * (bx - ax) as usize;
                 for yy in ay..by {
                     let to = 3 * ((yy as i64 - y) as usize * w + (ax as i64 - x) as usize);
-                    let line = &mut out[to..to + n];
+                    let line = &mut out.data[to..to + n];
                     let copied = piece.copy((ax - tx) as usize, (yy - ty) as usize, line);
                     copied.map_err(|e| self.tile_error(at, Fault::Damaged(e)))?;
                 }
             }
         }
-        Ok(())
+        Ok(out)
     }
 
     /// Reads a rectangle of the working frame at `mpp`: pixel (i, j) is the area
@@ -493,14 +470,13 @@ impl Slide {
             return self.read_in_halves(level, ax, ay, rect, unread);
         }
         let (tx, ty) = (ax.taps(x, w), ay.taps(y, h));
-        let rect = Rect::new(tx.start, ty.start, tx.len, ty.len);
-        let mut source = SOURCE.take();
-        self.copy_pieces(level, rect, &|at| self.piece(at), unread, &mut source)?;
-        let data = resample::apply(&source, &tx, &ty, BACKGROUND);
-        if source.capacity() <= KEPT_BYTES {
-            SOURCE.set(source);
-        }
-        Ok(RgbTile { width: w, height: h, data })
+        let source =
+            self.read_tiles(level, Rect::new(tx.start, ty.start, tx.len, ty.len), unread)?;
+        Ok(RgbTile {
+            width: w,
+            height: h,
+            data: resample::apply(&source.data, &tx, &ty, BACKGROUND),
+        })
     }
 
     fn read_in_halves(
