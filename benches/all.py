@@ -134,7 +134,7 @@ def detection(a):
     need("openslide", "timm", "onnx", "skimage")
     frames = ["--frames", a.frames, "--count", 9, "--repeats", a.repeats, "--threads", a.threads]
     models = {m: ROOT / f"models/mithras-{m}" for m in ["standard", "fast"]}
-    standard = json_of("benches/end_to_end.py", *frames, "--model", models["standard"], "--only", "peer",
+    standard = json_of("benches/end_to_end.py", *frames, "--model", models["standard"], "--only", "PyTorch eager",
                        "native", "openvino f32")
     fast = json_of("benches/end_to_end.py", *frames, "--model", models["fast"], "--only", "native", "openvino f32")
     wall = {r["name"]: r["wall"] for r in standard["rows"]}

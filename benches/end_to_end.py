@@ -1,7 +1,7 @@
 """mithras against the plain Python pipeline, in one run on one slide.
 
     python end_to_end.py --frames FRAMES --model PACKAGE [--mithras target/release/mithras]
-                         [--count N] [--repeats N] [--threads N] [--json OUT.json]
+                         [--yolo ONNX] [--count N] [--repeats N] [--threads N] [--json OUT.json]
 
 Tiles real frames into a slide in a temporary folder, then runs each contestant `repeats` times, in
 turn, so that a busy moment of the machine meets all of them. Wall seconds are of the whole process
@@ -33,6 +33,7 @@ def contestants(a, slide, out):
     table = {
         "peer: PyTorch eager": peer,
         "peer: PyTorch eager, channels-last, batch 1": [*peer, "--channels-last", "--batch", "1"],
+        "peer: torch.compile, NHWC, batch 1": [*peer, "--channels-last", "--batch", "1", "--compile"],
         "mithras native bf16": [*ours, "--engine", "native", "--precision", "bf16"],
         "mithras native f32": [*ours, "--engine", "native", "--precision", "f32"],
         "mithras auto": ours,
@@ -42,6 +43,9 @@ def contestants(a, slide, out):
         "mithras onnxruntime/cpu": [*ours, "--engine", "onnxruntime", "--provider", "cpu"],
         "mithras rten": [*ours, "--engine", "rten"],
     }
+    if a.yolo:
+        table["YOLO at 0.5 um/px, OpenVINO f32"] = [
+            sys.executable, str(HERE / "peer/boxes.py"), slide, "--onnx", a.yolo, "--out", out, "--threads", str(a.threads)]
     return {k: v for k, v in table.items() if not a.only or any(o in k for o in a.only)}
 
 
@@ -93,6 +97,7 @@ def main():
     p.add_argument("--repeats", type=int, default=3)
     p.add_argument("--threads", type=int, default=os.cpu_count())
     p.add_argument("--only", nargs="*")
+    p.add_argument("--yolo", help="ONNX file of a YOLO, for a detector of boxes by OpenVINO (peer/boxes.py)")
     p.add_argument("--json")
     a = p.parse_args()
     line = machine()

@@ -1,7 +1,7 @@
 """The same job as `mithras detect`, the way one writes it in Python today: OpenSlide, PyTorch
 (eager), scikit-image and scipy.
 
-    python detect.py SLIDE --model PACKAGE --out FOLDER [--threads N] [--batch N] [--channels-last]
+    python detect.py SLIDE --model PACKAGE --out FOLDER [--threads N] [--batch N] [--channels-last] [--compile]
 
 Otsu tissue, windows of 512 at stride 400 over tissue at the model's resolution, overlapping
 probabilities averaged, threshold, opening, connected regions, 128 px crops at native resolution,
@@ -81,6 +81,7 @@ def main():
     p.add_argument("--batch", type=int, default=4)
     p.add_argument("--workers", type=int, default=0)
     p.add_argument("--channels-last", action="store_true")
+    p.add_argument("--compile", action="store_true", help="both networks by torch.compile")
     a = p.parse_args()
     if a.threads:
         torch.set_num_threads(a.threads)
@@ -94,6 +95,8 @@ def main():
     card, unet, classifier = nets.load(a.model)
     if a.channels_last:
         unet = unet.to(memory_format=torch.channels_last)
+    if a.compile:
+        unet, classifier = torch.compile(unet), torch.compile(classifier, dynamic=True)
     s, c, rule, op = (card[k] for k in ("segmenter", "classifier", "candidates", "operating_point"))
     slide = openslide.OpenSlide(a.slide)
     mpp = a.mpp or float(slide.properties[openslide.PROPERTY_NAME_MPP_X])
