@@ -23,7 +23,7 @@ pub enum TimesError {
         reason: String,
     },
     /// No slide of the run went through the second stage.
-    #[error("{}: no finished slide has times of a second stage; run both stages", path.display())]
+    #[error("{}: no finished slide has times of a second stage; run both if the package has two", path.display())]
     Empty {
         /// Path of the record.
         path: PathBuf,

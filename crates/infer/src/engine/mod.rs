@@ -70,7 +70,7 @@ fn order(options: &EngineOptions) -> Result<Vec<Backend>, EngineError> {
     let gpu = || find::nvidia_gpu().then_some(OnnxRuntime(Provider::Cuda)).into_iter();
     let misfit = |engine| {
         Err(EngineError::Options(format!(
-            "the {engine} engine has no provider {}; take the engine onnxruntime",
+            "the {engine} engine has no provider {}; take the engine onnxruntime if its library is installed",
             options.provider
         )))
     };

@@ -22,7 +22,7 @@ const FAMILY: &str = "mithras.state/";
 const LARGEST: u64 = 64 << 20;
 
 /// What to do about results of a later version.
-pub(super) const LATER: &str = "; use the version that wrote it";
+pub(super) const LATER: &str = "; use the version that wrote it if you have it";
 /// The same, of those that this version can make again.
 pub(super) const AGAIN: &str = "; detection with the slide again, resuming, does it again";
 

@@ -125,8 +125,7 @@ fn all_kept(file: &Path, vs: &VarStore, parts: &[Part]) -> Result<()> {
     if problems.is_empty() {
         return Ok(());
     }
-    let reason =
-        "an export does not keep these as the network trains them; give its model.safetensors";
+    let reason = "an export does not keep these as the network trains them; give its model.safetensors if you have it";
     let (path, reason) = (file.to_path_buf(), reason.to_owned());
     Err(EncoderError::Weights { path, reason, problems, fits_in_part: false }.into())
 }

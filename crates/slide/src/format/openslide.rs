@@ -133,7 +133,7 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
         }
         let Some(what) = what else { return Err(probe.unsupported(UNKNOWN.into(), MAIN_FILE)) };
         let reason = format!("{what}, which OpenSlide reads, and only from this machine");
-        return Err(probe.unsupported(reason, "download the slide first"));
+        return Err(probe.unsupported(reason, "download the slide first if the server allows it"));
     }
     let library = library::find(options.openslide.as_deref()).map_err(|tried| {
         // NDPI beyond 4 GB is not a valid TIFF, and not damaged for all that.

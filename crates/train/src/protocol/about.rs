@@ -190,9 +190,8 @@ impl About {
     /// When `run` holds no such run.
     pub fn read(run: &Path) -> Result<Self> {
         let path = run.join(FILE);
-        let text = base::file::read_string(&path).map_err(|e| {
-            TrainError::run(&path, format!("{e}; give the folder of a run over folds"))
-        })?;
+        let text = base::file::read_string(&path)
+            .map_err(|e| TrainError::run(&path, format!("{e}; a run over folds has this file")))?;
         let about: Self = serde_json::from_str(&text).map_err(|e| TrainError::run(&path, e))?;
         if about.schema != SCHEMA {
             return Err(TrainError::run(&path, format!("schema `{}`", about.schema)));

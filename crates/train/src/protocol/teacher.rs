@@ -103,7 +103,7 @@ fn table(path: &Path, classes: &[String]) -> Result<HashMap<String, Vec<f64>>> {
         }
         let p = p.into_iter().map(|v| v / sum).collect();
         if rows.insert(table.cell(row, file).to_owned(), p).is_some() {
-            let why = "rates it twice; give the table of held-out items, not that of a test";
+            let why = "rates it twice; give the table of held-out items if this is that of a test";
             return Err(table.wrong(row, file, why).into());
         }
     }
