@@ -110,7 +110,6 @@ pub(crate) const BUILT: &[(&str, &str, How)] = &[
     ("export them from datasets of their own", "regions", Case),
     ("separate them, or state the order", "regions", Case),
     ("state the order", "regions", Test(LABELS.0, LABELS.1)),
-    ("save it as UTF-8", "regions", Case),
     ("unpack it and name the file inside", "regions", Case),
     ("export boxes", "regions", Case),
     ("write the whole name", "regions", Case),
@@ -383,6 +382,13 @@ pub(crate) const CASES: &[Followed] = &[
          $M corpus import --format coco wide.json $IM wide",
         "python3 -c \"t = open('wide.json', encoding='utf-16').read(); open('wide.json', 'w').write(t)\"",
         "$M corpus import --format coco wide.json $IM wide",
+    ),
+    case(
+        "wide.geojson: is UTF-16 text; save it as UTF-8",
+        "python3 -c \"t = open('r.geojson').read(); open('wide.geojson', 'w', encoding='utf-16').write(t)\"; \
+         $M detect flat.png $Q --model m --out wide --regions wide.geojson",
+        "python3 -c \"t = open('wide.geojson', encoding='utf-16').read(); open('wide.geojson', 'w').write(t)\"",
+        "$M detect flat.png $Q --model m --out wide --regions wide.geojson",
     ),
     case(
         "a ZIP archive; unpack it and name the file inside",

@@ -159,7 +159,7 @@ impl<W: Default + Serialize + DeserializeOwned> State<W> {
             Err(e) => return Err(damaged(e.source.to_string())),
         };
         let value: serde_json::Value =
-            serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))?;
+            base::json::parse(&bytes).map_err(|e| damaged(e.to_string()))?;
         match value["schema"].as_str() {
             Some(SCHEMA) => {}
             Some(other) if other.starts_with(FAMILY) => {

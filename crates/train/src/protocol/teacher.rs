@@ -59,7 +59,7 @@ impl Teacher {
         let path = run.join("run.json");
         let Ok(text) = base::file::read_string(&path) else { return Ok(()) };
         let found: serde_json::Value =
-            serde_json::from_str(&text).map_err(|e| TrainError::run(&path, e))?;
+            base::json::parse(text.as_bytes()).map_err(|e| TrainError::run(&path, e))?;
         if found["about"]["teacher"] == self.text {
             return Ok(());
         }
