@@ -1,8 +1,10 @@
 //! Remedies in the sentence of an error or note (`...; copy it again from its source`), wherever a source has such a
 //! text: each is followed by a test, or the sentence itself states the condition on which it helps. Those of sentences
-//! that are put together are in [`crate::remedies_built`], those behind a colon in [`crate::remedies_colon`].
+//! that are put together are in [`crate::remedies_built`], those behind a colon in [`crate::remedies_colon`], and texts of their own in
+//! [`crate::remedies_alone`].
 
 use crate::remedies::place;
+use crate::remedies_alone::{self as alone, ALONE};
 use crate::remedies_built::{self as built, BUILT};
 use crate::remedies_colon::{self as colon, COLONS};
 use crate::upgrading::output_text;
@@ -40,6 +42,7 @@ const VERBS: &[&str] = &[
     "give",
     "hand",
     "import",
+    "install",
     "judge",
     "keep",
     "leave",
@@ -59,6 +62,7 @@ const VERBS: &[&str] = &[
     "recount",
     "remove",
     "rename",
+    "report",
     "restore",
     "resume",
     "review",
@@ -815,7 +819,24 @@ struct Remedy {
     sentence: String,
 }
 
-/// Where remedies begin in a sentence: behind a semicolon, a colon or another sentence, and, where none of these does,
+/// How texts begin that are not remedies, though a verb does.
+const OTHERS: &[&str] = &[
+    "change `{change}`",
+    "change of {key}",
+    "detect --list",
+    "draw {cohort}",
+    "import {} as",
+    "keep {} from",
+    "map cache",
+    "name `{}`",
+    "report group",
+    "report series",
+    "run of detect",
+    "train loss",
+    "train on",
+];
+
+/// Where remedies begin in a sentence: at its begin, where they are put together with it, behind a semicolon, a colon or another sentence, and, where none of these does,
 /// behind a comma.
 fn parts(sentence: &str) -> Vec<&str> {
     let behind = |mark: &'static str, begins: fn(&str, &str) -> bool| {
@@ -829,8 +850,13 @@ fn parts(sentence: &str) -> Vec<&str> {
         |_, word| word != "set" && word != "one" && VERBS.contains(&word);
     let capital: fn(&str, &str) -> bool =
         |part, word| part.starts_with(char::is_uppercase) && VERBS.contains(&&*word.to_lowercase());
-    let all = behind("; ", verb).chain(behind(": ", explained));
-    let all: Vec<&str> = all.chain(behind(". ", capital)).chain(behind("? ", capital)).collect();
+    let is_other = OTHERS.iter().any(|other| sentence.starts_with(other));
+    let alone = sentence.split_once(' ').filter(|(word, _)| {
+        !["one", "detection"].contains(word) && VERBS.contains(word) && !is_other
+    });
+    let all = alone.map(|_| sentence).into_iter().chain(behind("; ", verb));
+    let all = all.chain(behind(": ", explained)).chain(behind(". ", capital));
+    let all: Vec<&str> = all.chain(behind("? ", capital)).collect();
     let sql = sentence.starts_with("SELECT ");
     if all.is_empty() && !sql { behind(", ", listed).take(1).collect() } else { all }
 }
@@ -866,7 +892,7 @@ fn every_remedy_in_a_sentence_is_followed_or_states_its_condition() {
     let is = |r: &Remedy, (words, place, _): &(&str, &str, How)| {
         r.place == *place && r.part.starts_with(words)
     };
-    let all = || PROSE.iter().chain(BUILT).chain(COLONS);
+    let all = || PROSE.iter().chain(BUILT).chain(COLONS).chain(ALONE);
     let lacking: Vec<_> = found.iter().filter(|r| !all().any(|p| is(r, p))).collect();
     assert!(lacking.is_empty(), "neither followed nor conditional: {lacking:#?}");
     for prose in all() {
@@ -878,7 +904,12 @@ fn every_remedy_in_a_sentence_is_followed_or_states_its_condition() {
                 let case =
                     |c: &&Followed| c.words.contains(words.split('{').next().unwrap().trim());
                 assert!(
-                    CASES.iter().chain(built::CASES).chain(colon::CASES).any(|c| case(&c)),
+                    CASES
+                        .iter()
+                        .chain(built::CASES)
+                        .chain(colon::CASES)
+                        .chain(alone::CASES)
+                        .any(|c| case(&c)),
                     "no case: {place}, {words}"
                 );
             }

@@ -56,7 +56,9 @@ pub(super) fn other_engine(failed: &str, functions: bool) -> String {
             .into();
     }
     let other = if failed == "rten" { "onnxruntime, which runs all of ONNX" } else { "rten" };
-    format!("take the engine {other}, and report this with the output of `mithras doctor`")
+    format!(
+        "take the engine {other}, which may run it, and report this with the output of `mithras doctor`"
+    )
 }
 
 impl Loader {

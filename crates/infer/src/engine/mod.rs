@@ -134,7 +134,7 @@ pub fn open(package: &ModelPackage, options: &EngineOptions) -> Result<Models, E
             reason: reasons(&failures),
             remedy: match failures.iter().any(|f| matches!(f.backend, Backend::Rten)) {
                 true => "each engine's own remedy is above",
-                false => "take the engine rten, which needs nothing",
+                false => "take the engine rten, which may run it and needs nothing",
             },
         }),
     }

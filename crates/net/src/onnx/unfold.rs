@@ -73,7 +73,11 @@ pub fn count_classes(file: &Path) -> Result<i64> {
 }
 
 fn wrong(file: &Path, reason: String) -> NetError {
-    NetError::file(file, reason, "give a package of the preset's network, or its preset")
+    NetError::file(
+        file,
+        reason,
+        "give a package of the preset's network if you have one, or its preset",
+    )
 }
 
 /// The file's bytes and its graph.
