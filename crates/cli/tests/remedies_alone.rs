@@ -1,5 +1,5 @@
-//! Remedies in texts of their own (`"save it as PNG or TIFF"`), which errors put behind what is wrong: entries and cases
-//! like those of [`crate::remedies_prose`].
+//! Remedies in texts of their own (`"save it as PNG or TIFF"`), which errors put behind what is wrong: entries and
+//! cases like those of [`crate::remedies_prose`].
 
 use crate::remedies::place;
 use crate::remedies_prose::How::{Case, MayNot, Test};

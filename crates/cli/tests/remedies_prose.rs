@@ -1,7 +1,7 @@
 //! Remedies in the sentence of an error or note (`...; copy it again from its source`), wherever a source has such a
 //! text: each is followed by a test, or the sentence itself states the condition on which it helps. Those of sentences
-//! that are put together are in [`crate::remedies_built`], those behind a colon in [`crate::remedies_colon`], and texts of their own in
-//! [`crate::remedies_alone`].
+//! that are put together are in [`crate::remedies_built`], those behind a colon in [`crate::remedies_colon`], and
+//! texts of their own in [`crate::remedies_alone`].
 
 use crate::remedies::place;
 use crate::remedies_alone::{self as alone, ALONE};
@@ -836,8 +836,8 @@ const OTHERS: &[&str] = &[
     "train on",
 ];
 
-/// Where remedies begin in a sentence: at its begin, where they are put together with it, behind a semicolon, a colon or another sentence, and, where none of these does,
-/// behind a comma.
+/// Where remedies begin in a sentence: at its begin, where an error puts it behind another, behind a semicolon, a colon
+/// or another sentence, and, where none of these does, behind a comma.
 fn parts(sentence: &str) -> Vec<&str> {
     let behind = |mark: &'static str, begins: fn(&str, &str) -> bool| {
         let parts = sentence.split(mark).skip(1);
