@@ -440,9 +440,9 @@ const CASES: &[Followed] = &[
     ),
     case(
         "look at the slide, or raise the limit",
-        "$M detect one.tiff $Q --model m --out many --limit candidates=0",
+        "$M detect one.tiff $Q --model m --out many --limit candidates=0; exit 1",
         "true",
-        "$M detect one.tiff $Q --model m --out many --limit candidates=9",
+        "$M detect one.tiff $Q --model m --out many2 --limit candidates=9",
     ),
     case(
         "there is a package already; choose another folder",
@@ -452,8 +452,8 @@ const CASES: &[Followed] = &[
     ),
     case(
         "no earlier run wrote it; choose another folder",
-        "mkdir tiles; echo x >tiles/flat.h5; $EM tiles",
-        "true",
+        "mkdir tiles; echo x >tiles/one.h5; $EM tiles; exit 1",
+        "mkdir tiles2",
         "$EM tiles2",
     ),
     case(
@@ -464,13 +464,13 @@ const CASES: &[Followed] = &[
     ),
     case(
         "save it as PNG, TIFF or JPEG",
-        "printf 'GIF89a' >flat.gif; $M classify flat.gif --model m --mpp 0.25 --engine rten --out gif",
+        "echo x >flat.webp; $M classify flat.webp --model m --mpp 0.25 --engine rten --out webp; exit 1",
         "true",
-        "$M classify flat.png --model m --mpp 0.25 --engine rten --out gif",
+        "$M classify flat.png --model m --mpp 0.25 --engine rten --out webp2",
     ),
     case(
         "is 'x' a number? Give a cut-point, or test it with a Cox model",
-        "{ echo time,event,x; for i in {1..12}; do echo $i,1,$i.5; done; } >cut.csv; \
+        "{ echo time,event,x; for i in {1..12}; do echo $i,1,$((i * 5 % 12)).5; done; } >cut.csv; \
          $M survival logrank --time time --event event --group x --table cut.csv",
         "true",
         "$M survival logrank --time time --event event --group x --table cut.csv --cut 6 && $COX x --table cut.csv",
@@ -716,8 +716,7 @@ pub(crate) fn bash(at: &Path, line: &str) -> Output {
     let encoder = "encoders convert --onnx e.onnx --image 32 --mean 0.5,0.5,0.5 --std 0.5,0.5,0.5 --pooling x \
                    --license MIT --name e --out";
     shell.env("EN", format!("{m} {encoder}"));
-    let embed =
-        "embed twin/flat.png --encoder encoder --mpp 0.25 --tile-mpp 0.25 --engine rten --out";
+    let embed = "embed one.tiff --encoder encoder --mpp 0.25 --tile-mpp 0.25 --engine rten --out";
     shell.env("EM", format!("{m} {embed}"));
     shell.env("IM", "--images twin --mpp 0.25 --crop 64 --out").env("COCO", "bash coco.sh");
     shell.output().unwrap()
@@ -897,7 +896,7 @@ fn every_remedy_in_a_sentence_is_followed_or_states_its_condition() {
     assert!(lacking.is_empty(), "neither followed nor conditional: {lacking:#?}");
     for prose in all() {
         let (words, place, how) = prose;
-        let meant = || found.iter().filter(|r| is(r, prose));
+        let meant = || found.iter().filter(move |r| is(r, prose));
         assert!(meant().next().is_some(), "no such remedy: {place}, {words}");
         match how {
             Case => {
