@@ -1,5 +1,6 @@
 //! Files that are there whole or not at all, and folders with one writer.
 
+use crate::text::EncodingError;
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -140,11 +141,14 @@ pub fn read_whole(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
 /// # Errors
 /// As there, and for bytes that are not UTF-8.
 pub fn read_string(path: impl AsRef<Path>) -> io::Result<String> {
-    String::from_utf8(read_up_to(path.as_ref(), MOST_TEXT)?).map_err(|_| not_text())
+    text(read_up_to(path.as_ref(), MOST_TEXT)?)
 }
 
-fn not_text() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "is not UTF-8 text")
+/// Bytes as text, with a byte-order mark that they have.
+pub(crate) fn text(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|e| {
+        io::Error::new(io::ErrorKind::InvalidData, EncodingError::of_bytes(e.as_bytes()))
+    })
 }
 
 /// Like [`read`] for UTF-8 text.
@@ -152,8 +156,7 @@ fn not_text() -> io::Error {
 /// # Errors
 /// [`ReadError`], for bytes that are not UTF-8, too.
 pub fn read_text(path: &Path, largest: u64) -> Result<String, ReadError> {
-    String::from_utf8(read(path, largest)?)
-        .map_err(|_| ReadError { path: path.to_owned(), source: not_text() })
+    text(read(path, largest)?).map_err(|source| ReadError { path: path.to_owned(), source })
 }
 
 /// Who may read a new file.

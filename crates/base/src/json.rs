@@ -1,10 +1,11 @@
 //! JSON files: pretty, whole, and with a schema that is checked before the content.
 
 use crate::file::{self, WriteError};
+use crate::text::{EncodingError, utf8};
 use serde::de::{DeserializeOwned, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::map::Entry;
-use serde_json::{Map, Number, Value};
+use serde_json::Value;
+use std::collections::HashSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +22,7 @@ pub enum JsonError {
         /// Path of the JSON file.
         path: PathBuf,
         /// Line, column and reason.
-        source: serde_json::Error,
+        source: ValueError,
     },
     /// Another format, or another version of it.
     #[error("{}: the schema is {found}, this version reads \"{wanted}\"", path.display())]
@@ -99,8 +100,21 @@ pub fn write(path: &Path, value: &impl Serialize) -> Result<(), WriteError> {
 /// [`JsonError::Read`], [`JsonError::Parse`].
 pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T, JsonError> {
     let bytes = file::read(path, LARGEST)?;
-    serde_json::from_slice(&bytes)
-        .map_err(|source| JsonError::Parse { path: path.to_owned(), source })
+    parse(&bytes).map_err(|source| JsonError::Parse { path: path.to_owned(), source })
+}
+
+/// Parses JSON of a known form. Objects with a key twice are refused also where the form is a map, of which serde
+/// keeps the last.
+///
+/// # Errors
+/// [`ValueError`].
+pub fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, ValueError> {
+    let text = utf8(text)?;
+    serde_json::from_str::<Unique>(text).map_err(|e| match e.is_data() {
+        true => ValueError::Doubled(e),
+        false => ValueError::Syntax(e),
+    })?;
+    serde_json::from_str(text).map_err(ValueError::Content)
 }
 
 /// Most memory of the values of one text, bytes, as [`value`] estimates it.
@@ -112,12 +126,15 @@ pub enum ValueError {
     /// It is not JSON.
     #[error("is not valid JSON: {0}")]
     Syntax(serde_json::Error),
+    /// It is JSON of another form.
+    #[error("{0}")]
+    Content(serde_json::Error),
     /// An object has a key twice: readers of JSON take the first, the last, or refuse.
     #[error("{0}: which of the two counts is not defined")]
     Doubled(serde_json::Error),
     /// Its text is encoded otherwise than JSON is.
-    #[error("is UTF-16 text; save it as UTF-8")]
-    Utf16,
+    #[error(transparent)]
+    Encoding(#[from] EncodingError),
     /// It has too many values.
     #[error("its values take more than {} GiB of memory", MOST_MEMORY >> 30)]
     Large,
@@ -129,85 +146,67 @@ pub enum ValueError {
 /// # Errors
 /// [`ValueError`].
 pub fn value(text: &[u8]) -> Result<Value, ValueError> {
-    // With its mark, or a first character of two bytes.
-    if matches!(text, [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, _, ..] | [_, 0, ..]) {
-        return Err(ValueError::Utf16);
-    }
     if memory(text) > MOST_MEMORY {
         return Err(ValueError::Large);
     }
-    match serde_json::from_slice(text) {
-        Ok(Unique(value)) => Ok(value),
-        Err(e) if e.is_data() => Err(ValueError::Doubled(e)),
-        Err(e) => Err(ValueError::Syntax(e)),
-    }
+    parse(text)
 }
 
-/// A value whose objects have each key once; serde's own keeps the last of two without a trace.
-struct Unique(Value);
+/// A value of which nothing is kept, but whose objects have each key once; serde's own keeps the last of two without a
+/// trace.
+struct Unique;
 
 impl<'de> Deserialize<'de> for Unique {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(UniqueVisitor).map(Self)
+        from.deserialize_any(Self)
     }
 }
 
-struct UniqueVisitor;
-
-impl<'de> Visitor<'de> for UniqueVisitor {
-    type Value = Value;
+impl<'de> Visitor<'de> for Unique {
+    type Value = Self;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON value")
     }
 
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+    fn visit_unit<E>(self) -> Result<Self, E> {
+        Ok(self)
     }
 
-    fn visit_bool<E>(self, v: bool) -> Result<Value, E> {
-        Ok(Value::Bool(v))
+    fn visit_bool<E>(self, _: bool) -> Result<Self, E> {
+        Ok(self)
     }
 
-    fn visit_i64<E>(self, v: i64) -> Result<Value, E> {
-        Ok(v.into())
+    fn visit_i64<E>(self, _: i64) -> Result<Self, E> {
+        Ok(self)
     }
 
-    fn visit_u64<E>(self, v: u64) -> Result<Value, E> {
-        Ok(v.into())
+    fn visit_u64<E>(self, _: u64) -> Result<Self, E> {
+        Ok(self)
     }
 
-    fn visit_f64<E>(self, v: f64) -> Result<Value, E> {
-        Ok(Number::from_f64(v).map_or(Value::Null, Value::Number))
+    fn visit_f64<E>(self, _: f64) -> Result<Self, E> {
+        Ok(self)
     }
 
-    fn visit_str<E>(self, v: &str) -> Result<Value, E> {
-        Ok(Value::String(v.to_owned()))
+    fn visit_str<E>(self, _: &str) -> Result<Self, E> {
+        Ok(self)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Value, A::Error> {
-        let mut list = Vec::new();
-        while let Some(Unique(item)) = all.next_element()? {
-            list.push(item);
-        }
-        Ok(Value::Array(list))
+    fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Self, A::Error> {
+        while all.next_element::<Self>()?.is_some() {}
+        Ok(self)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut all: A) -> Result<Value, A::Error> {
-        let mut object = Map::new();
+    fn visit_map<A: MapAccess<'de>>(self, mut all: A) -> Result<Self, A::Error> {
+        let mut keys = HashSet::new();
         while let Some(key) = all.next_key::<String>()? {
-            match object.entry(key) {
-                Entry::Occupied(first) => {
-                    let key = first.key();
-                    return Err(A::Error::custom(format!("an object has the key `{key}` twice")));
-                }
-                Entry::Vacant(place) => {
-                    let Unique(value) = all.next_value()?;
-                    place.insert(value);
-                }
+            if let Some(first) = keys.replace(key) {
+                return Err(A::Error::custom(format!("an object has the key `{first}` twice")));
             }
+            all.next_value::<Self>()?;
         }
-        Ok(Value::Object(object))
+        Ok(self)
     }
 }
 
@@ -236,19 +235,21 @@ fn memory(text: &[u8]) -> u64 {
 /// # Errors
 /// [`JsonError`].
 pub fn read_schema<T: DeserializeOwned>(path: &Path, wanted: &'static str) -> Result<T, JsonError> {
-    let Unique(value) = read(path)?;
+    let bytes = file::read(path, LARGEST)?;
+    let wrong = |source| JsonError::Parse { path: path.to_owned(), source };
+    let value = value(&bytes).map_err(wrong)?;
     if value["schema"] != wanted {
         let found = value.get("schema").map_or_else(|| "missing".into(), ToString::to_string);
         return Err(JsonError::Schema { path: path.to_owned(), found, wanted });
     }
-    serde_json::from_value(value)
-        .map_err(|source| JsonError::Parse { path: path.to_owned(), source })
+    serde_json::from_value(value).map_err(|e| wrong(ValueError::Content(e)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde::Deserialize;
+    use std::collections::BTreeMap;
 
     #[derive(Serialize, Deserialize, Debug, PartialEq)]
     struct Count {
@@ -270,6 +271,14 @@ mod tests {
         assert!(other.contains("missing"), "{other}");
         std::fs::write(&path, r#"{"schema": "count/1", "n": 3, "n": 4}"#).unwrap();
         assert!(matches!(read_schema::<Count>(&path, "count/1"), Err(JsonError::Parse { .. })));
+        // Of a map serde keeps the last.
+        std::fs::write(&path, r#"{"a": 1, "b": 2, "a": 3}"#).unwrap();
+        let twice = read::<BTreeMap<String, u32>>(&path).unwrap_err().to_string();
+        assert!(twice.contains("count.json: an object has the key `a` twice"), "{twice}");
+        let wide: Vec<u8> = "{}".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        std::fs::write(&path, wide).unwrap();
+        let wide = read::<BTreeMap<String, u32>>(&path).unwrap_err().to_string();
+        assert!(wide.ends_with("count.json: is UTF-16 text; save it as UTF-8"), "{wide}");
         std::fs::write(&path, "{").unwrap();
         assert!(matches!(read::<Count>(&path), Err(JsonError::Parse { .. })));
         assert!(matches!(read::<Count>(&dir.path().join("none")), Err(JsonError::Read { .. })));

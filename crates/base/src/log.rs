@@ -153,8 +153,9 @@ impl Log {
             return Err(LogError::Busy { path: path.to_owned() });
         }
         // Read under the lock: nobody adds a line between reading and writing.
-        let mut text = String::new();
-        file.read_to_string(&mut text).map_err(fail)?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(fail)?;
+        let mut text = crate::file::text(bytes).map_err(fail)?;
         let whole = text.rfind('\n').map_or(0, |i| i + 1);
         let torn = whole < text.len();
         text.truncate(whole);

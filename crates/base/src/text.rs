@@ -1,8 +1,44 @@
-//! Text from outside, such as a file's name, before it is shown to somebody.
+//! Text from outside: the encoding of a file, and a name before it is shown to somebody.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
+
+/// Why bytes are not text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EncodingError {
+    /// Another encoding, which some editors and shells write.
+    #[error("is UTF-16 text; save it as UTF-8")]
+    Utf16,
+    /// An older encoding, or no text.
+    #[error("is not UTF-8 text; save it as UTF-8 if it is text")]
+    Other,
+}
+
+impl EncodingError {
+    /// Of bytes that are not UTF-8.
+    pub(crate) const fn of_bytes(bytes: &[u8]) -> Self {
+        // With its mark, or a first character of two bytes.
+        match bytes {
+            [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, _, ..] | [_, 0, ..] => Self::Utf16,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The text of a file of UTF-8, without its byte-order mark.
+///
+/// # Errors
+/// [`EncodingError`].
+pub fn utf8(bytes: &[u8]) -> Result<&str, EncodingError> {
+    // In UTF-16 without its mark, letters of ASCII are UTF-8 with zeros.
+    let wide = matches!(bytes, [0, _, ..] | [_, 0, ..]);
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    match std::str::from_utf8(text) {
+        Ok(text) if !wide => Ok(text),
+        _ => Err(EncodingError::of_bytes(bytes)),
+    }
+}
 
 /// Whether a terminal acts on a character instead of showing it: control characters, and those that
 /// turn the direction of writing.
@@ -101,6 +137,16 @@ impl fmt::Display for Shown<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_of_another_encoding_is_named_with_the_remedy() {
+        assert_eq!(utf8("\u{feff}a\u{e9}".as_bytes()), Ok("a\u{e9}"));
+        assert_eq!((utf8(b""), utf8(b"a")), (Ok(""), Ok("a")));
+        assert_eq!(utf8(b"k\xf6"), Err(EncodingError::Other));
+        for wide in [&b"\xff\xfe{\0"[..], b"\xfe\xff\0{", b"{\0}\0", b"\0{\0}"] {
+            assert_eq!(utf8(wide), Err(EncodingError::Utf16), "{wide:?}");
+        }
+    }
 
     #[test]
     fn nothing_acts_on_a_terminal() {

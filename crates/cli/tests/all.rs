@@ -24,6 +24,7 @@ mod pretrain_cli;
 mod privacy;
 mod release;
 mod remedies;
+mod remedies_alone;
 mod remedies_built;
 mod remedies_colon;
 mod remedies_prose;

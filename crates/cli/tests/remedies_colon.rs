@@ -10,35 +10,47 @@ const JUDGED: (&str, &str) = (
     "crates/cli/tests/view/calibrate.rs",
     "judged_candidates_set_the_scale_and_the_points_of_a_package",
 );
-const OF_A_TRAINING: &str = "takes a training";
-const OF_DATA: &str = "the data or weights are not here";
+const PLACES: (&str, &str) =
+    ("crates/cli/tests/upgrading.rs", "a_table_whose_px_and_um_are_two_places_is_refused");
 
 /// Every remedy behind a colon, as in [`crate::remedies_prose`].
 pub(crate) const COLONS: &[(&str, &str, How)] = &[
-    ("write key=value", "base", MayNot(OF_A_TRAINING)),
+    ("draw fewer", "draw", Test("crates/draw/tests/draw.rs", "what_cannot_be_drawn_is_refused")),
+    ("draw less", "draw", Test("crates/draw/tests/draw.rs", "tissue_that_does_not_fit_is_refused")),
+    ("correct it or remove it", "evaluation", Test(PLACES.0, PLACES.1)),
+    ("correct it or remove it", "regions", Test(PLACES.0, PLACES.1)),
+    ("measure more tissue", "evaluation", MayNot("if you have it")),
+    ("pip install torch", "mithras", MayNot("if you have its source")),
+    ("correct the folder in the labels", "regions", MayNot("if it is the same")),
+    ("set AWS_REQUEST_PAYER", "remote", MayNot("if it does")),
+    (
+        "write key=value",
+        "base",
+        Test("crates/base/src/preset.rs", "changes_go_through_the_same_checks_as_the_file"),
+    ),
     ("write all decimals in one way", "base", Case),
     ("write it without, or with a point", "base", Case),
     ("choose another --port", "cli", Case),
-    ("name yours with --model", "cli", MayNot("a detector of one's own is not here")),
+    ("name it with --model", "cli", MayNot("if you have it")),
     ("use --kind regions", "cli", Case),
-    ("write NAME=FILE", "cli", MayNot(OF_A_TRAINING)),
-    (
-        "copy it again, or raise max_unread_share",
-        "detect",
-        MayNot("the source of the copy may be damaged as well"),
-    ),
+    ("copy it again if its source is whole", "detect", MayNot("if its source is whole")),
     ("judge or measure more candidates on both sides", "evaluation", Test(JUDGED.0, JUDGED.1)),
-    ("write NAME=DIR", "evaluation", MayNot("takes the measured folds of several trainings")),
-    ("give the scores of these networks", "evaluation", MayNot(OF_DATA)),
-    ("put its {piece}", "experiments", MayNot(OF_DATA)),
-    ("put the file into the folder of encoders", "experiments", MayNot(OF_DATA)),
-    ("write to FILE.parquet", "features", MayNot("needs the package of an encoder")),
+    ("give the scores of these networks", "evaluation", MayNot("if you have them")),
+    ("put its {piece}", "experiments", MayNot("if you have it")),
+    ("put the file into the folder of encoders", "experiments", MayNot("if you have it")),
     (
-        "write it without them (",
-        "infer",
-        MayNot("needs the code that exported the network, which is not here"),
+        "write to FILE.parquet",
+        "features",
+        Test(
+            "crates/cli/tests/embed_cli.rs",
+            "crops_go_to_parquet_and_what_does_not_fit_is_reported",
+        ),
     ),
-    ("name patients or clusters", "outcome", MayNot("the program refuses both flags before")),
+    (
+        "write it without them",
+        "infer",
+        MayNot("if `onnx.inliner.inline_local_functions` (Python package onnx) can"),
+    ),
     ("write it without, or with a point", "outcome", Case),
     ("take one row per patient", "outcome", Case),
     (
@@ -50,23 +62,27 @@ pub(crate) const COLONS: &[(&str, &str, How)] = &[
         ),
     ),
     ("write it without, or with a point", "regions", Case),
-    ("export pixels", "regions", MayNot("needs QuPath, which wrote the table")),
     (
-        "name the folder of the slide's conversion",
+        "export pixels",
+        "regions",
+        Test("crates/regions/tests/layouts.rs", "tables_as_spreadsheets_write_them"),
+    ),
+    ("name the folder of the slide's conversion", "review", MayNot("if it was converted")),
+    ("recount the run of that name", "review", MayNot("if you have it")),
+    (
+        "open the case again",
         "review",
-        MayNot("slides that were converted elsewhere are not here"),
+        Test("crates/cli/tests/view/together.rs", "a_signed_case_stays_frozen_under_other_weights"),
     ),
     (
-        "recount the run of that name",
-        "review",
-        MayNot("the run in which the slide had its former name is not here"),
+        "start all processes again",
+        "train",
+        Test(
+            "crates/train/tests/pretrain_ranks.rs",
+            "after_the_first_is_killed_all_end_and_continue_from_the_last_stored_state",
+        ),
     ),
-    ("run import.groovy", "review", MayNot("no remedy: it is what follows the export")),
-    ("open the case again", "review", MayNot("who signed a case decides whether to open it")),
-    ("copy the file again, or export it again", "slide", MayNot("it may have been written so")),
-    ("start all processes again", "train", MayNot(OF_A_TRAINING)),
-    ("use letters, digits", "train", MayNot(OF_A_TRAINING)),
-    ("start again with train.precision", "train", MayNot(OF_A_TRAINING)),
+    ("start again with train.precision", "train", MayNot("if time matters")),
 ];
 
 /// Errors whose sentence has such a remedy, and the input that it helps.

@@ -46,7 +46,7 @@ pub enum ConstructError {
     OneStage,
     /// The rule of pseudo-labels and the detector do not fit.
     #[error(
-        "model `{name}`: {source}; set `candidates.threshold` in the preset to the rule's lowest limit or below"
+        "model `{name}`: {source}; set `candidates.threshold` in the preset to the rule's lowest limit or below, which may find too few all the same"
     )]
     Unreachable {
         name: String,

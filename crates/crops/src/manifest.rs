@@ -88,7 +88,7 @@ impl Manifest {
         let text = file::read_string(&path).map_err(CorpusError::io(&path))?;
         let bad = |reason: String| CorpusError::Manifest { path: path.clone(), reason };
         let value: serde_json::Value =
-            serde_json::from_str(&text).map_err(|e| bad(format!("not JSON: {e}")))?;
+            base::json::parse(text.as_bytes()).map_err(|e| bad(e.to_string()))?;
         if value["format"] != "mithras-corpus" {
             return Err(bad("not a corpus manifest (`format` is not `mithras-corpus`)".into()));
         }

@@ -31,8 +31,8 @@ pub enum DetectError {
     /// More windows were unreadable than the recipe allows.
     #[error(
         "{unread} of {planned} windows could not be read, more than the allowed share of {allowed}; \
-         the first: {first}. The file is damaged: copy it again, or raise max_unread_share if a \
-         count without that area is wanted"
+         the first: {first}. The file is damaged: copy it again if its source is whole, or raise \
+         max_unread_share if a count without that area is wanted"
     )]
     Unread {
         unread: usize,
@@ -49,7 +49,7 @@ pub enum DetectError {
     )]
     Candidates(usize),
     /// A stored state does not belong to this run or is damaged.
-    #[error("cannot continue from the stored state: {0}; delete it to start this slide again")]
+    #[error("cannot continue from the stored state: {0}")]
     Checkpoint(String),
     /// Storing the state failed.
     #[error("cannot store the state of the run: {0}")]

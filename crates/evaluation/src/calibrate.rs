@@ -43,7 +43,9 @@ pub enum CalibrateError {
         part: &'static str,
     },
     /// A slide that was detected with one stage.
-    #[error("{slide}: its candidates have no second score; detect it with both stages")]
+    #[error(
+        "{slide}: its candidates have no second score; detect it with both stages if the package has two"
+    )]
     OneStage {
         /// Name of the slide.
         slide: String,

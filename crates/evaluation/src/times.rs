@@ -23,7 +23,7 @@ pub enum TimesError {
         reason: String,
     },
     /// No slide of the run went through the second stage.
-    #[error("{}: no finished slide has times of a second stage; run both stages", path.display())]
+    #[error("{}: no finished slide has times of a second stage; run both if the package has two", path.display())]
     Empty {
         /// Path of the record.
         path: PathBuf,
@@ -82,7 +82,7 @@ pub fn second_stage(run: &Path) -> Result<SecondStage, TimesError> {
     let path = if run.is_dir() { run.join("run.json") } else { run.to_path_buf() };
     let text =
         base::file::read_whole(&path).map_err(|source| ReadError { path: path.clone(), source })?;
-    let record: Record = serde_json::from_slice(&text).map_err(|e| TimesError::Record {
+    let record: Record = base::json::parse(&text).map_err(|e| TimesError::Record {
         path: path.clone(),
         reason: format!("is not the record of a detection run ({e})"),
     })?;

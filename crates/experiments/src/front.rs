@@ -206,7 +206,7 @@ pub fn perform(
     if let Some(before) = before {
         if before.shrink != chosen.shrink {
             let kind = if before.shrink { "a shrink" } else { "no shrink" };
-            let reason = format!("holds {kind}; choose another folder");
+            let reason = format!("holds {kind}; choose another folder if this run is meant");
             return Err(ExperimentError::path(&options.out, reason));
         }
         experiments.extend(before.experiments);

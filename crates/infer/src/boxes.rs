@@ -189,7 +189,8 @@ fn plausible(card: &ModelCard, onnx: &[u8], options: &EngineOptions) -> Result<(
             Some(why) => Err(ConvertError::File(format!(
                 "its boxes are of a layout that is not known: {why}. Known are [N,boxes,6] as YOLOv10 gives it (x0 \
                  y0 x1 y1 score class) and [N,4+classes,boxes] as YOLOv8 and YOLO11 give it (centre, width, height, \
-                 a score per class), both in px of the window; export it with one of them"
+                 a score per class), both in px of the window; export it with one of them if \
+                 its program can"
             ))),
         };
     }

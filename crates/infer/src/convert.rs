@@ -114,7 +114,7 @@ pub enum ConvertError {
     /// A vector changes with the image next to it.
     #[error(
         "an image's features change by {difference} with the image next to it; export the network in \
-         its evaluation mode"
+         its evaluation mode if it was in another one"
     )]
     Neighbours { difference: f32 },
     /// Two images have the same features.

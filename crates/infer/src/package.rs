@@ -106,7 +106,7 @@ pub enum PackageError {
     /// The card was built in, its weights were not.
     #[error(
         "this build carries the card of `{name}` but not its weights (`{file}`); \
-         give a complete package folder, rebuild with the file in models/{name}/, or, of a Python wheel, \
+         give a complete package folder if you have one, rebuild with the file in models/{name}/, or, of a wheel, \
          install it again"
     )]
     NoWeights { name: String, file: String },

@@ -117,7 +117,7 @@ pub fn examine(
     } else {
         Part {
             found: false,
-            about: "this build does not train; pip install torch==2.11.0, then \
+            about: "this build does not train; if you have its source: pip install torch==2.11.0, then \
                     LIBTORCH_USE_PYTORCH=1 cargo build --release --features train"
                 .into(),
         }

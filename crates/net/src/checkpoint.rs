@@ -186,11 +186,11 @@ pub fn save_tensors(
         .map(|(name, (dtype, shape, data))| {
             TensorView::new(*dtype, shape.clone(), data)
                 .map(|v| (name.as_str(), v))
-                .map_err(|e| NetError::file(path, e.to_string(), "report it"))
+                .map_err(|e| NetError::file(path, e.to_string(), "report it if it happens again"))
         })
         .collect::<Result<Vec<_>>>()?;
     let bytes = safetensors::serialize(views, Some(metadata.into_iter().collect()))
-        .map_err(|e| NetError::file(path, e.to_string(), "report it"))?;
+        .map_err(|e| NetError::file(path, e.to_string(), "report it if it happens again"))?;
     write_whole(path, &bytes)
 }
 
@@ -207,7 +207,11 @@ pub fn read_tensors(path: &Path) -> Result<Tensors> {
     let Safe { tensors, metadata } = read_safetensors(path)?;
     let spec = match metadata.get(KEY) {
         Some(text) => Some(serde_json::from_str(text).map_err(|e| {
-            NetError::file(path, format!("its description is unreadable ({e})"), "export it again")
+            NetError::file(
+                path,
+                format!("its description is unreadable ({e})"),
+                "export it again if its source is whole",
+            )
         })?),
         None => None,
     };
@@ -249,8 +253,13 @@ pub fn read_spec(path: &Path) -> Result<Spec> {
 /// [`NetError::Encoder`] of a file that cannot be read, and for a description of ours that cannot.
 pub fn description(path: &Path) -> Result<Option<Spec>> {
     let Some(text) = metadata(path, KEY)? else { return Ok(None) };
-    let unreadable =
-        |e| NetError::file(path, format!("its description is unreadable ({e})"), "export it again");
+    let unreadable = |e| {
+        NetError::file(
+            path,
+            format!("its description is unreadable ({e})"),
+            "export it again if its source is whole",
+        )
+    };
     serde_json::from_str(&text).map(Some).map_err(unreadable)
 }
 
@@ -281,7 +290,7 @@ pub fn load(path: &Path, vs: &VarStore, expected: &Spec) -> Result<Spec> {
         return Err(NetError::file(
             path,
             differences.join("; "),
-            "use the preset it was made with",
+            "use the preset it was made with if you have it",
         ));
     }
     let plan = plan(&file.tensors, vs, |n| Some(n.to_string()));
@@ -289,7 +298,7 @@ pub fn load(path: &Path, vs: &VarStore, expected: &Spec) -> Result<Spec> {
         return Err(NetError::file(
             path,
             plan.report.to_string(),
-            "use the preset it was made with",
+            "use the preset it was made with if you have it",
         ));
     }
     plan.apply();

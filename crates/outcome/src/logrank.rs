@@ -111,7 +111,7 @@ pub fn log_rank(table: &Table, plan: &LogRankPlan) -> Result<LogRank> {
         if cut == Cut::Median {
             frame.notes.push(format!(
                 "cut-point {value} is the median of these rows; a cut chosen on the data it is \
-                 tested on is optimistic, fix it on a training subset"
+                 tested on is optimistic, one that was fixed on a training subset is not"
             ));
         }
     } else if frame.group_names.len() > 10.max(frame.rows.len() / 5) {

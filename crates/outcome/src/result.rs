@@ -323,7 +323,7 @@ pub(crate) fn diagnoses(fit: &CoxFit, names: &[String]) -> Vec<String> {
                 names[column]
             ),
             Diagnosis::NotConverged { iterations } => {
-                format!("the fit did not converge in {iterations} iterations; do not use it")
+                format!("the fit did not converge in {iterations} iterations, so its values are not valid")
             }
             _ => format!("{d:?}"),
         })
@@ -334,7 +334,7 @@ pub(crate) fn few_events(events: usize, coefficients: usize) -> Option<String> {
     (events < 10 * coefficients).then(|| {
         format!(
             "few events: {events} for {coefficients} coefficient{} (fewer than 10 each); estimates \
-             and p-values are unstable, report them descriptively",
+             and p-values are unstable and only descriptive",
             if coefficients == 1 { "" } else { "s" }
         )
     })

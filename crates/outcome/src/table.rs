@@ -117,7 +117,8 @@ impl Table {
             if bytes > LARGEST {
                 let mib = LARGEST >> 20;
                 let reason = format!(
-                    "its cells are more than {mib} MiB of text; keep the columns and rows of the analysis"
+                    "its cells are more than {mib} MiB of text; keep the columns and rows of \
+                     the analysis if there are others"
                 );
                 return Err(Error::Content { path: path.to_owned(), reason, setting: None });
             }
@@ -383,7 +384,7 @@ fn check_cells(path: &Path, rows: usize, columns: usize) -> Result<()> {
     }
     let reason = format!(
         "{rows} rows of {columns} columns are more than {MOST_CELLS} cells; keep the columns and rows \
-         of the analysis"
+         of the analysis if there are others"
     );
     Err(Error::Content { path: path.to_owned(), reason, setting: None })
 }

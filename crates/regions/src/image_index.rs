@@ -165,7 +165,7 @@ impl NamedImages<'_> {
             let (file, _) = self.index.by_key.get(*parts(name).last()?)?;
             Some(format!(
                 "; {} is in another folder than `{name}` and may be another image: correct the folder in the \
-                 labels, or add the image",
+                 labels if it is the same, or add the image",
                 file.display()
             ))
         });

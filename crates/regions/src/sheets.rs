@@ -189,7 +189,8 @@ fn fits(image: &Image, tile: &RgbTile, (w, h): (usize, usize)) -> Result<(), Exp
     let name = &image.name;
     if tile.width.max(tile.height) > LARGEST {
         return Err(ExportError::Options(format!(
-            "{name} is {} x {} px: sheets are for regions of up to {LARGEST} px; evaluate larger ones as they are",
+            "{name} is {} x {} px: sheets are for regions of up to {LARGEST} px; evaluate larger ones as \
+             they are if memory allows",
             tile.width, tile.height
         )));
     }

@@ -90,7 +90,8 @@ impl fmt::Display for WrittenYolo {
             let figures = Many(self.lost, "figure");
             writeln!(
                 f,
-                "lost: {figures}, as no window shows half of the box; make windows overlap more"
+                "lost: {figures}, as no window shows half of the box; make windows overlap more if \
+                 the box fits into one"
             )?;
         }
         Ok(())

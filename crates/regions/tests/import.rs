@@ -276,6 +276,58 @@ fn objects_that_contradict_themselves_or_are_several_are_refused() {
 }
 
 #[test]
+fn areas_and_ids_of_coco_that_contradict_are_refused() {
+    let file = |box_and_more: &str, images: &str, second: &str| {
+        format!(
+            r#"{{"images": [{{"id": 1, "file_name": "a"}}{images}], "categories": [{{"id": 1, "name": "mf"}}],
+            "annotations": [{{"id": 1, "image_id": 1, "category_id": 1, "bbox": {box_and_more}}}{second}]}}"#
+        )
+    };
+    let triangle = r#""segmentation": [[10, 20, 50, 20, 50, 80]]"#;
+    let boxed = |more: &str| file(&format!("[10, 20, 40, 60]{more}"), "", "");
+    // That of the outline, of its mask, of the box, one that is not known, and of rings that may be holes.
+    for more in [
+        format!(r#", "area": 1200, {triangle}"#),
+        format!(r#", "area": 1287.0, {triangle}"#),
+        format!(r#", "area": 2400, {triangle}"#),
+        format!(r#", "area": 0, {triangle}"#),
+        format!(r#", "area": null, {triangle}"#),
+        r#", "area": 600, "segmentation": [[10, 20, 50, 20, 50, 80], [10, 20, 50, 20, 50, 50]]"#
+            .into(),
+        r#", "area": 600, "segmentation": []"#.into(),
+        r#", "area": 2501"#.into(),
+    ] {
+        let s = text("coco", "a.json", &boxed(&more), &plain());
+        assert!(s.as_ref().is_ok_and(|s| s.figures == 1), "{more}: {s:?}");
+    }
+    for (more, words) in [
+        (r#", "area": 2600"#.to_owned(), "its area is 2600 px2, but its box is 40 x 60 px"),
+        (r#", "area": -1"#.to_owned(), "its area is -1 px2"),
+        (
+            format!(r#", "area": 600, {triangle}"#),
+            "its area is 600 px2, but that of its segmentation is 1200.0 px2",
+        ),
+    ] {
+        let e = refused("coco", &boxed(&more));
+        assert!(e.contains("annotation 1: ") && e.contains(words), "{words}: {e}");
+    }
+    let alone = boxed(&format!(r#", "area": 600, {triangle}"#)).replace("[10, 20, 40, 60]", "[]");
+    assert!(refused("coco", &alone).contains("its segmentation is 1200.0 px2"));
+
+    let other = |id: &str| {
+        format!(r#", {{{id} "image_id": 1, "category_id": 1, "bbox": [90, 90, 40, 40]}}"#)
+    };
+    let two =
+        |id: &str| text("coco", "a.json", &file("[10, 20, 40, 60]", "", &other(id)), &plain());
+    assert_eq!((two(r#""id": 2,"#).unwrap().figures, two("").unwrap().figures), (2, 2));
+    let e = two(r#""id": "1","#).unwrap_err().to_string();
+    let words = "the id 1: annotations[0] with the bbox [10,20,40,60] and annotations[1] with [90,90,40,40]";
+    assert!(e.contains("a.json") && e.contains(words), "{e}");
+    let e = refused("coco", &file("[10, 20, 40, 60]", r#", {"id": 1.0, "file_name": "b"}"#, ""));
+    assert!(e.contains("two images have the id 1: `a` and `b`"), "{e}");
+}
+
+#[test]
 fn objects_with_a_key_twice_are_refused_by_every_reader_of_json() {
     let list = |name: &str| format!("\"{name}\": []");
     let lists = ["images", "categories"].map(list).join(", ");

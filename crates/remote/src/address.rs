@@ -31,7 +31,9 @@ pub struct Address {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     /// `ftp://` and the like.
-    #[error("{0}://: slides are read from https://, http:// and s3:// only; download it first")]
+    #[error(
+        "{0}://: slides are read from https://, http:// and s3:// only; download it first if you can"
+    )]
     Scheme(String),
     /// No host, no bucket.
     #[error("{0}: an address without a host or bucket")]
@@ -46,7 +48,7 @@ pub enum AddressError {
     #[error("{0}: an s3:// address takes no query")]
     Query(String),
     /// The same address with another query: results could not be distinguished.
-    #[error("{0}: is given with two different queries; one of them only, please")]
+    #[error("{0}: is given with two different queries, whose results could not be distinguished")]
     TwoQueries(String),
     /// `s3://bucket/*.svs`.
     #[error(

@@ -83,8 +83,8 @@ impl S3 {
                 if let (None, Some(named)) = (&found, named) {
                     return wrong(format!(
                         "the profile `{profile}` has no keys but `{named}`, which is not followed here; \
-                         hand its keys on in the environment (`aws configure export-credentials` \
-                         prints them)"
+                         hand its keys on in the environment if `aws configure export-credentials` \
+                         prints them"
                     ));
                 }
                 found

@@ -11,7 +11,7 @@ pub enum RemoteError {
     #[error(transparent)]
     Address(#[from] AddressError),
     /// 404, or a server's word for it.
-    #[error("the server has no such object (404{}); check the address", in_brackets(code))]
+    #[error("the server has no such object (404{}); the address may be wrong", in_brackets(code))]
     NotFound { code: String },
     /// 401 or 403.
     #[error("the server refuses access ({status}{}); {remedy}", in_brackets(code))]
@@ -19,13 +19,13 @@ pub enum RemoteError {
     /// The whole file was sent where a part was asked for.
     #[error(
         "the server does not send parts of files (no answer to Range, status {status}); download the \
-         slide first"
+         slide first if the server allows it"
     )]
     NoRanges { status: u16 },
     /// The answer is packed, so that places in it are not those of the file.
     #[error(
         "the server sends the file packed ({encoding}), although it was asked for it as it is; download the \
-         slide first, or have the server leave out slides from compression"
+         slide first if the server allows it, or have the server leave out slides from compression"
     )]
     Packed {
         /// As the server names it.
@@ -62,7 +62,7 @@ pub enum RemoteError {
     },
     /// This build has no network client.
     #[error(
-        "this build of mithras reads no addresses (feature `remote`); download the slide first"
+        "this build of mithras reads no addresses (feature `remote`); download the slide first if the server allows it"
     )]
     NotBuilt,
 }

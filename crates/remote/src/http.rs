@@ -269,11 +269,13 @@ impl Client {
             }
             Scheme::S3 if self.s3().is_ok_and(|s| !s.pays) => {
                 "the AWS credentials found may not read it, or have expired; or the bucket lets its \
-                 reader pay (requester pays): then set AWS_REQUEST_PAYER=requester, and the requests are \
-                 charged to you"
+                 reader pay (requester pays): set AWS_REQUEST_PAYER=requester if it does, and the requests \
+                 are charged to you"
             }
             Scheme::S3 => "the AWS credentials found may not read it, or have expired",
-            _ if address.query.is_some() => "a signed address may have expired; ask for a new one",
+            _ if address.query.is_some() => {
+                "a signed address may have expired; ask for a new one if it has"
+            }
             _ => "an address that needs no login, or a signed one, can be read",
         }
     }

@@ -79,8 +79,8 @@ pub enum SlideError {
     },
     /// Two fields state different sizes, or a size and a resolution that cannot both hold.
     #[error(
-        "{}: contradicting sizes: {stated}, but {found}; one of them is of another image: copy the file \
-         again, or export it again from the program that wrote it",
+        "{}: contradicting sizes: {stated}, but {found}, so one of them is of another image; copy \
+         the file again if it was damaged, or export it again if its program wrote it so",
         Shown(path)
     )]
     ContradictingSize {

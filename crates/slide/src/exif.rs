@@ -2,8 +2,14 @@
 
 /// Tag of the orientation (Exif 2.32, section 4.6.4; TIFF 6.0 has the same number).
 const ORIENTATION: u16 = 0x0112;
-/// TIFF's number of the type of four bytes.
+/// Tags of the resolution, and of its unit: 2 is an inch, 3 a centimetre.
+const X_RESOLUTION: u16 = 0x011A;
+const Y_RESOLUTION: u16 = 0x011B;
+const UNIT: u16 = 0x0128;
+/// TIFF's numbers of the types of two bytes, of four, and of two numbers of four.
+const SHORT: u16 = 3;
 const LONG: u16 = 4;
+const RATIONAL: u16 = 5;
 /// Directories that tags point to, with their names.
 const BELOW: [(u16, &str); 3] = [(0x8769, "exif"), (0x8825, "gps"), (0xA005, "interoperability")];
 /// Fields of one directory, and directories of one block; writers need far fewer.
@@ -32,6 +38,34 @@ pub(crate) fn orientation(block: &[u8]) -> Option<u64> {
     }
     let value = value.iter().fold(0, |v, b| v << 8 | u64::from(*b));
     Some(value.max(1))
+}
+
+/// What a block states of its resolution (Exif 2.32, section 4.6.4, numbers as in TIFF), um/px. At most 1 px per unit
+/// is what some writers put where it is not known.
+pub(crate) fn resolution(block: &[u8]) -> Option<[f64; 2]> {
+    let all = fields(block);
+    let value = |tag: u16| {
+        let field = all.iter().find(|f| f.directory == "image" && f.tag == tag)?;
+        let uint = |bytes: &[u8]| {
+            let push = |v: f64, b: &u8| v * 256.0 + f64::from(*b);
+            match field.big_endian {
+                true => bytes.iter().fold(0.0, push),
+                false => bytes.iter().rev().fold(0.0, push),
+            }
+        };
+        match (field.kind, field.value.as_chunks::<4>().0) {
+            (RATIONAL, [above, below]) => Some(uint(above) / uint(below)),
+            (SHORT, _) => Some(uint(field.value.get(..2)?)),
+            _ => None,
+        }
+    };
+    let um = match value(UNIT) {
+        None | Some(2.0) => 25_400.0,
+        Some(3.0) => 10_000.0,
+        _ => return None,
+    };
+    let stated = [value(X_RESOLUTION)?, value(Y_RESOLUTION)?];
+    stated.iter().all(|v| v.is_finite() && *v > 1.0).then(|| stated.map(|v| um / v))
 }
 
 /// The orientation that an XMP packet states, as an attribute or an element (XMP, part 2, TIFF namespace).

@@ -1200,6 +1200,53 @@ fn turned_images_are_refused_everywhere_and_0_means_upright() {
     }
 }
 
+/// EXIF alone, or next to the density of a screen, is not a resolution; flat.png states 0.25 um/px.
+#[test]
+fn exif_that_states_another_resolution_than_the_picture_is_refused_with_both() {
+    let drawn = Drawn::new();
+    let block = |mpp: f64, unit: u8| {
+        let per_unit = if unit == 3 { 1e4 } else { 25_400.0 } / mpp;
+        let mut b = b"II*\0\x08\0\0\0\x03\0".to_vec();
+        for (tag, at) in [(0x1A, 50), (0x1B, 58)] {
+            b.extend([tag, 1, 5, 0, 1, 0, 0, 0, at, 0, 0, 0]);
+        }
+        b.extend([0x28, 1, 3, 0, 1, 0, 0, 0, unit, 0, 0, 0, 0, 0, 0, 0]);
+        let number = [(per_unit * 100.0).round() as u32, 100].map(u32::to_le_bytes).concat();
+        [b, number.repeat(2)].concat()
+    };
+    // With a unit, 2 for a centimetre, and twice the pixels in it.
+    let jpeg = |block: &[u8], density: [u8; 5]| {
+        let mut all = jpeg_with(0xE1, &[&b"Exif\0\0"[..], block].concat());
+        let at = all.windows(5).position(|w| w == b"JFIF\0").unwrap() + 7;
+        all[at..at + 5].copy_from_slice(&density);
+        drawn.file("a.jpg", &all)
+    };
+    let resolution = |path: PathBuf| Slide::open(path).unwrap().resolution().map(|r| r.x.get());
+    let open = |mpp: f64, unit: u8| {
+        let block = block(mpp, unit);
+        let png = drawn.file("a.png", &png_with(b"eXIf", &block, true));
+        [jpeg(&block, [2, 0x9C, 0x40, 0x9C, 0x40]), png].map(resolution)
+    };
+    for (mpp, unit) in [(0.25, 2), (0.25, 3), (0.2575, 2), (352.8, 2), (2.0, 1)] {
+        for read in open(mpp, unit) {
+            assert!((read.unwrap() - 0.25).abs() < 1e-6, "{mpp}, unit {unit}");
+        }
+    }
+    for unit in [2, 3] {
+        for refused in open(2.0, unit).map(Result::unwrap_err) {
+            assert!(matches!(refused, SlideError::ContradictingResolution { .. }), "{refused}");
+            let refused = refused.to_string();
+            for words in ["exif.XResolution = 2", "0.25"] {
+                assert!(refused.contains(words), "{words}: {refused}");
+            }
+        }
+    }
+    for density in [[0, 0, 1, 0, 1], [1, 0, 72, 0, 72]] {
+        let alone = resolution(jpeg(&block(0.5, 2), density)).unwrap_err();
+        assert!(matches!(alone, SlideError::MissingResolution { .. }), "{alone}");
+    }
+}
+
 /// A JPEG with a list of pictures (CIPA DC-007) and the second of them behind it.
 fn jpeg_of_two(kind: u32, second: &[u8]) -> Vec<u8> {
     let list = |at: u32| {

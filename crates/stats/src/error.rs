@@ -8,7 +8,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum StatsError {
     /// Two columns that describe the same items differ in length.
-    #[error("{what}: {left} items against {right}; give one value per item in both")]
+    #[error("{what}: {left} items against {right}")]
     Length {
         what: &'static str,
         /// Items in the first.
@@ -20,9 +20,7 @@ pub enum StatsError {
     #[error("{what}: no items; at least one is needed")]
     Empty { what: &'static str },
     /// A label outside `0..classes`.
-    #[error(
-        "item {index}: class {label} is outside 0..{classes}; map labels to class indices first"
-    )]
+    #[error("item {index}: class {label} is outside 0..{classes}")]
     Label {
         index: usize,
         label: usize,

@@ -30,8 +30,8 @@ pub enum TrainError {
     },
     /// The loss is not a number any more.
     #[error(
-        "the loss is {value} at step {step}; lower train.lr or raise train.warmup, \
-         then resume from the last state"
+        "the loss is {value} at step {step}; lower train.lr or raise train.warmup, which may \
+         help, then resume from the last state"
     )]
     NotFinite {
         step: usize,

@@ -170,7 +170,8 @@ fn of_first(round: Option<Round>, group: &Group) -> Result<Round> {
 fn mine(stage: &Classification<'_>, how: &Mining, seed: u64, file: &Path) -> Result<Round> {
     let pool = &stage.pool;
     if let Ok(text) = base::file::read_string(file) {
-        let round: Round = serde_json::from_str(&text).map_err(|e| TrainError::run(file, e))?;
+        let round: Round =
+            base::json::parse(text.as_bytes()).map_err(|e| TrainError::run(file, e))?;
         let known = round.schema == HARD;
         return known.then_some(round).ok_or_else(|| TrainError::run(file, "of another version"));
     }

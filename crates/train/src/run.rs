@@ -235,8 +235,8 @@ fn parameters(vs: &VarStore, groups: &[ParamGroup]) -> Parameters {
 fn slow(precision: Precision, device: Device, cpu_has_bf16: bool) -> Option<&'static str> {
     let software = precision == Precision::Bf16 && device == Device::Cpu && !cpu_has_bf16;
     software.then_some(
-        "this processor has no bf16 units, f32 is up to ten times as fast here: start again with \
-         train.precision=\"f32\" (the same seed gives other weights then)",
+        "this processor has no bf16 units, f32 may be ten times as fast here: start again with \
+         train.precision=\"f32\" if time matters (the same seed gives other weights then)",
     )
 }
 
@@ -279,7 +279,7 @@ impl Session {
         if options.resume && state.is_file() {
             let file = checkpoint::read_tensors(&state)?;
             let saved = file.spec.ok_or_else(|| {
-                TrainError::run(&state, "carries no description; start the run again")
+                TrainError::run(&state, "carries no description, so it cannot be continued")
             })?;
             // Older versions did not store them.
             let other = |key: &str, now: &Option<String>| {

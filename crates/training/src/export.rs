@@ -113,7 +113,7 @@ pub fn segmentation_point(file: &Path) -> Result<OperatingPoint> {
 fn calibrated(file: &Path, stage: &str, stated_um: Option<f64>) -> Result<Settled> {
     let bad = |reason: String| TrainingError::file(file, reason);
     let text = file::read_whole(file).map_err(TrainingError::io(file))?;
-    let calibration: Value = serde_json::from_slice(&text).map_err(|e| bad(e.to_string()))?;
+    let calibration: Value = base::json::parse(&text).map_err(|e| bad(e.to_string()))?;
     let point = calibration["stages"][stage]["operating_point"].clone();
     let point =
         serde_json::from_value(point).map_err(|e| bad(format!("has no stage `{stage}` ({e})")))?;

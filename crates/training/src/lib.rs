@@ -33,7 +33,7 @@ pub enum TrainingError {
     /// A step that another preset, dataset or file of weights has left behind.
     #[error(
         "{}: the step `{step}` was done with another preset, dataset or other starting weights; \
-         choose another folder",
+         choose another folder if that is meant",
         path.display()
     )]
     OtherRun {

@@ -193,7 +193,7 @@ impl Tested {
         if let Ok(one) = serde_json::from_slice::<Scored>(&text) {
             return Ok(Self { sets: vec![one], ..empty() });
         }
-        let all: Self = serde_json::from_slice(&text).map_err(|e| TrainingError::file(path, e))?;
+        let all: Self = base::json::parse(&text).map_err(|e| TrainingError::file(path, e))?;
         if all.schema != TESTED {
             return Err(TrainingError::file(path, format!("schema `{}` is not known", all.schema)));
         }

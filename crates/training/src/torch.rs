@@ -29,7 +29,7 @@ pub fn on_device(options: EngineOptions, device: &str) -> Result<EngineOptions, 
         "cpu" if !free => return Ok(options),
         _ if !free => {
             return Err(EngineError::Options(format!(
-                "the device {device} is of libtorch; take the engine torch without a provider"
+                "the device {device} is of libtorch, but another engine or a provider is named"
             )));
         }
         _ => {}

@@ -48,7 +48,7 @@ pub enum TableError {
         reason: String,
     },
     /// More cells than a table may have.
-    #[error("{}: line {line}: more than {most} {of}; divide the table", path.display())]
+    #[error("{}: line {line}: more than {most} {of}; divide the table if it is meant to be so large", path.display())]
     Large {
         /// Path of the table.
         path: PathBuf,

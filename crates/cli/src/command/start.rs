@@ -48,7 +48,7 @@ pub fn run(a: Args) -> anyhow::Result<()> {
     if !a.no_browser
         && let Err(e) = open::that_detached(&url)
     {
-        print_message("note", &format!("no browser could be opened ({e}); open the address above"));
+        print_message("note", &format!("no browser could be opened ({e}); the address is above"));
     }
     server.serve(move |request| start.answer(request))?;
     Ok(())

@@ -285,6 +285,7 @@ fn reviews_become_a_dataset() {
     assert!(mithras(&["corpus", "verify", to]).is_ok());
 
     // One reviewer alone: the third dot is a figure, and nothing is left to others' words.
+    assert!(import(&["--annotator", "anna"]).unwrap_err().contains("holds a dataset"));
     std::fs::remove_dir_all(&out).unwrap();
     let answer: Value =
         serde_json::from_str(&import(&["--annotator", "anna", "--exhaustive", "none"]).unwrap())

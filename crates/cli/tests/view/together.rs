@@ -170,6 +170,11 @@ fn a_blinded_desk_has_only_the_reviewers_own_words() {
     let why = "another reviewer drew regions on this slide";
     assert!(refused.status == 409 && words(&refused).contains(why), "{}", words(&refused));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), of_bert);
+    drop(server);
+    let own = made.folder.path().join("own");
+    let server = serve(&[&made.run, "--blinded".as_ref(), "--reviews".as_ref(), &own]);
+    assert_eq!(draw(&server, "anna", 600.0, &Value::Null).status, 200);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), of_bert);
 }
 
 /// Damage in one reviewer's log is named; the slide can still be looked at by everybody.

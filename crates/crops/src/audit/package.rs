@@ -11,7 +11,7 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Version of `audit.json`; a reader takes version 1, too, whose pictures have no scale.
@@ -225,9 +225,9 @@ fn write_json<T: Serialize>(path: &Path, value: &T, access: Access) -> Result<()
 
 fn read_json<T: for<'de> Deserialize<'de>>(path: &Path, format: &str, newest: u32) -> Result<T> {
     let bad = |reason: String| CorpusError::Manifest { path: path.into(), reason };
-    let text = file::read_text(path, 512 << 20).map_err(|e| CorpusError::io(path)(e.source))?;
-    let value: serde_json::Value =
-        serde_json::from_str(&text).map_err(|e| bad(format!("not JSON: {e}")))?;
+    let text =
+        file::read(path, base::json::LARGEST).map_err(|e| CorpusError::io(path)(e.source))?;
+    let value = base::json::value(&text).map_err(|e| bad(e.to_string()))?;
     let known = value["schema"].as_u64().is_some_and(|s| (1..=u64::from(newest)).contains(&s));
     if value["format"] != format || !known {
         return Err(bad(format!("not a `{format}` file of schema {newest} or below")));
@@ -235,14 +235,27 @@ fn read_json<T: for<'de> Deserialize<'de>>(path: &Path, format: &str, newest: u3
     serde_json::from_value(value).map_err(|e| bad(e.to_string()))
 }
 
+/// Refuses a file that lists something twice, by hand: it would count twice, or with either of two values.
+fn once(path: &Path, all: impl Iterator<Item = String>) -> Result<()> {
+    let mut listed = BTreeSet::new();
+    for one in all {
+        if let Some(first) = listed.replace(one) {
+            let reason = format!("{first} is listed twice");
+            return Err(CorpusError::Manifest { path: path.into(), reason });
+        }
+    }
+    Ok(())
+}
+
 impl Package {
     /// Reads `audit.json` of a package folder and checks that every picture is there.
     ///
     /// # Errors
-    /// When it is missing, of another format, or lacks a picture.
+    /// When it is missing, of another format, lists an item twice or lacks a picture.
     pub fn read(dir: &Path) -> Result<Self> {
         let path = dir.join("audit.json");
         let package: Self = read_json(&path, "mithras-audit", PACKAGE_SCHEMA)?;
+        once(&path, package.items.iter().map(|i| format!("item `{}`", i.id)))?;
         for item in &package.items {
             let plain = !item.id.is_empty() && item.id.bytes().all(|b| b.is_ascii_hexdigit());
             let picture = dir.join("images").join(format!("{}.png", item.id));
@@ -259,9 +272,13 @@ impl Key {
     /// Reads `key.json`.
     ///
     /// # Errors
-    /// When it is missing or of another format.
+    /// When it is missing, of another format, or lists an item or stratum twice.
     pub fn read(path: &Path) -> Result<Self> {
-        read_json(path, "mithras-audit-key", KEY_SCHEMA)
+        let key: Self = read_json(path, "mithras-audit-key", KEY_SCHEMA)?;
+        once(path, key.items.iter().map(|i| format!("item `{}`", i.id)))?;
+        let strata = key.strata.iter();
+        once(path, strata.map(|s| format!("stratum `{}` of `{}`", s.stratum, s.cohort)))?;
+        Ok(key)
     }
 }
 
@@ -319,5 +336,59 @@ impl Pools {
             return Err(CorpusError::TooFew(short.join("; ")));
         }
         Ok(drawn)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::Label;
+    use mitosis::Mpp;
+
+    #[test]
+    fn an_item_or_stratum_that_is_listed_twice_by_hand_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let item = |id: &str| KeyItem {
+            id: id.into(),
+            meta: CropMeta::new("a.png", Label::MitoticFigure, "s", Mpp::PAPER, (8, 8)),
+            stratum: "mf".into(),
+        };
+        let stratum =
+            |s: &str| Stratum { cohort: "c".into(), stratum: s.into(), pool: 9, drawn: 2 };
+        let path = dir.path().join("key.json");
+        let read = |items: &[&str], strata: &[&str]| {
+            let key = Key {
+                format: "mithras-audit-key".into(),
+                schema: KEY_SCHEMA,
+                audit: "a".into(),
+                corpus_digest: "d".into(),
+                seed: 1,
+                strata: strata.iter().copied().map(stratum).collect(),
+                items: items.iter().copied().map(item).collect(),
+            };
+            write_json(&path, &key, Access::Private).unwrap();
+            Key::read(&path).map_err(|e| e.to_string())
+        };
+        assert_eq!(read(&["0a", "0b"], &["mf", "imposter"]).unwrap().items.len(), 2);
+        let e = read(&["0a", "0b", "0a"], &["mf"]).unwrap_err();
+        assert!(e.contains("key.json") && e.contains("item `0a` is listed twice"), "{e}");
+        let e = read(&["0a"], &["mf", "mf"]).unwrap_err();
+        assert!(e.contains("stratum `mf` of `c` is listed twice"), "{e}");
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, text.replacen("\"pool\"", "\"pool\": 8, \"pool\"", 1)).unwrap();
+        let e = Key::read(&path).unwrap_err().to_string();
+        assert!(e.contains("the key `pool` twice"), "{e}");
+
+        std::fs::create_dir(dir.path().join("images")).unwrap();
+        let package = Package {
+            format: "mithras-audit".into(),
+            schema: PACKAGE_SCHEMA,
+            audit: "a".into(),
+            question: Question::Tumour,
+            items: ["0a", "0a"].map(|id| Item { id: id.into(), mpp: None, close: None }).into(),
+        };
+        write_json(&dir.path().join("audit.json"), &package, Access::Umask).unwrap();
+        let e = Package::read(dir.path()).unwrap_err().to_string();
+        assert!(e.contains("audit.json") && e.contains("item `0a` is listed twice"), "{e}");
     }
 }

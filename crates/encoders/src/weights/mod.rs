@@ -55,7 +55,11 @@ pub fn read(path: &Path, key: Option<&str>) -> Result<Arrays> {
     let bytes = Bytes::from(base::file::read_whole(path).map_err(fail)?);
     let read = |key| if zip { pth::read_zip(&bytes, key) } else { pth::read_legacy(&bytes, key) };
     let mut tensors = read(key).map_err(|reason| {
-        EncoderError::file(path, reason, "save its state_dict with torch.save, or as safetensors")
+        EncoderError::file(
+            path,
+            reason,
+            "save its state_dict with torch.save, or as safetensors, if PyTorch loads it",
+        )
     })?;
     if key.is_none() && tensors.contains_key(HEAD_LIES_APART) {
         // An encoder alone is a whole file too.

@@ -28,7 +28,11 @@ pub fn read_safetensors(path: &Path) -> Result<Safe> {
     let bytes = base::file::read_whole(path).map_err(|e| EncoderError::io(path, e))?;
     let bytes = Bytes::from(bytes);
     let bad = |e: safetensors::SafeTensorError| {
-        EncoderError::file(path, format!("no readable safetensors file ({e})"), "export it again")
+        EncoderError::file(
+            path,
+            format!("no readable safetensors file ({e})"),
+            "export it again if its source is whole",
+        )
     };
     let (_, header) = SafeTensors::read_metadata(&bytes).map_err(bad)?;
     let metadata: BTreeMap<String, String> =
@@ -47,13 +51,17 @@ pub fn read_safetensors(path: &Path) -> Result<Safe> {
             Dtype::BOOL => Kind::Bool,
             other => {
                 let why = format!("`{name}` has the type {other:?}, which is not supported");
-                return Err(EncoderError::file(path, why, "convert it to f32"));
+                return Err(EncoderError::file(path, why, "convert it to f32 if its values fit"));
             }
         };
         let dims = view.shape().iter().map(|&d| d as i64).collect();
         let array = Array::new(dims, kind, bytes.slice_ref(view.data()));
         let array = array.ok_or_else(|| {
-            EncoderError::file(path, format!("`{name}` is cut"), "export it again")
+            EncoderError::file(
+                path,
+                format!("`{name}` is cut"),
+                "export it again if its source is whole",
+            )
         })?;
         tensors.insert(name, array);
     }

@@ -21,12 +21,12 @@ pub(super) fn is_index(path: &Path) -> bool {
 }
 
 fn wrong(path: &Path, reason: String) -> EncoderError {
-    EncoderError::file(path, reason, "fetch the whole folder again")
+    EncoderError::file(path, reason, "fetch the whole folder again if its source is whole")
 }
 
 fn open(path: &Path) -> Result<Index> {
     let text = base::file::read_whole(path).map_err(|e| EncoderError::io(path, e))?;
-    let index: Index = serde_json::from_slice(&text)
+    let index: Index = base::json::parse(&text)
         .map_err(|e| wrong(path, format!("no readable index of weights ({e})")))?;
     if index.weight_map.is_empty() {
         return Err(wrong(path, "an index of no weights".into()));

@@ -17,10 +17,7 @@ pub enum ChallengeError {
     #[error("{}: {reason}", Shown(path))]
     Inputs { path: PathBuf, reason: String },
     /// Not one image where one should be.
-    #[error(
-        "{}: {found} images (.tif, .tiff); one is expected, as the platform gives it",
-        Shown(path)
-    )]
+    #[error("{}: {found} images (.tif, .tiff), but the platform gives one", Shown(path))]
     Images {
         /// Folder of the images.
         path: PathBuf,

@@ -42,7 +42,7 @@ pub(super) fn image(input: &Path, (slug, usual): (&str, &str)) -> Result<PathBuf
 
 /// The folder of an input in the list.
 fn named(text: &[u8], slug: &str) -> Result<PathBuf, String> {
-    let all: Vec<Entry> = serde_json::from_slice(text)
+    let all: Vec<Entry> = base::json::parse(text)
         .map_err(|e| format!("no list of inputs as the platform writes it: {e}"))?;
     let found = all.iter().find(|e| e.interface.slug == slug).ok_or_else(|| {
         let there: Vec<_> = all.iter().map(|e| e.interface.slug.as_str()).collect();

@@ -39,7 +39,7 @@ impl Robustness {
         all.get(rank - 1).copied().ok_or_else(|| {
             RobustnessError::Nothing(format!(
                 "{} candidates on {:.2} mm2 of tissue, and {rank} are needed to set a scale by: \
-                 measure more tissue, or candidates from a lower threshold",
+                 measure more tissue if you have it, or candidates from a lower threshold",
                 all.len(),
                 self.mm2
             ))
@@ -57,7 +57,7 @@ impl Robustness {
 #[derive(Debug, thiserror::Error)]
 pub enum FoldRunError {
     /// Not `NAME=DIR`.
-    #[error("`{0}`: write NAME=DIR")]
+    #[error("`{0}` is not NAME=DIR")]
     Form(String),
     /// Tissue of a fold that has no labelled images.
     #[error("there is {1} tissue of the fold {0}, and no fold of that name")]

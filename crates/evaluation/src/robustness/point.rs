@@ -159,7 +159,7 @@ impl Chosen {
             (None, None) => Ok(self.scale()),
             (None, Some(_)) => nothing("the points were chosen without tissue to set the scale by"),
             (Some(_), None) => nothing(
-                "the points are on a scale that tissue sets: give the scores of these networks on the same tissue",
+                "the points are on a scale that tissue sets: give the scores of these networks on it if you have them",
             ),
             (Some(t), Some(r)) if t.images != r.images() => {
                 nothing("the tissue is not that of the folds: its images have other names")

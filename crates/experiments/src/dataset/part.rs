@@ -19,8 +19,7 @@ pub fn part(set: &DataSet, labels: &Path, out: &Path) -> Result<[usize; 2]> {
         return Err(bad(&format!("{} is not some tumour types of a collection", set.name)));
     }
     let text = base::file::read_whole(labels).map_err(|e| ExperimentError::path(labels, e))?;
-    let mut root: Value =
-        serde_json::from_slice(&text).map_err(|e| ExperimentError::path(labels, e))?;
+    let mut root: Value = base::json::parse(&text).map_err(|e| ExperimentError::path(labels, e))?;
     let number = |v: &Value, key: &str| v.get(key).map(ToString::to_string);
     let list = |root: &Value, name: &str| root[name].as_array().cloned();
     let (images, annotations) = list(&root, "images")

@@ -116,7 +116,7 @@ impl Places {
                     (format!("{} ({})", s.page, s.access), at)
                 });
                 reasons.push(format!(
-                    "data set {set} is missing: put its {piece} at {at} below the data folder; {page}"
+                    "data set {set} is missing: put its {piece} at {at} below the data folder if you have it; {page}"
                 ));
             }
         }
@@ -127,7 +127,7 @@ impl Places {
                 let page = row.map(|r| r.page.as_str()).or(filter.map(|(_, page)| *page));
                 let page = page.unwrap_or("docs/encoders.md lists sources");
                 reasons.push(format!(
-                    "weights {file} are missing: put the file into the folder of encoders; {page}"
+                    "weights {file} are missing: put the file into the folder of encoders if you have it; {page}"
                 ));
             }
         }

@@ -276,7 +276,7 @@ impl<'a> Work<'a> {
             Err(_) => {
                 let made = step.makes.join(", ");
                 let reason = format!(
-                    "another program does this: {what}; put {made} into {}",
+                    "another program does this: {what}; put {made} into {} once it has",
                     folder.display()
                 );
                 self.end(step, Ended::Blocked { reason });

@@ -51,12 +51,14 @@ pub(super) struct Loader {
 /// What to do where an engine does not run a network: never to take the engine that has just failed.
 pub(super) fn other_engine(failed: &str, functions: bool) -> String {
     if functions {
-        return "the file calls functions of its own, which not every engine knows: write it without them \
-                (`onnx.inliner.inline_local_functions` of the Python package onnx) and convert it again"
+        return "the file calls functions of its own, which not every engine knows: write it without them if \
+                `onnx.inliner.inline_local_functions` (Python package onnx) can, and convert it again"
             .into();
     }
     let other = if failed == "rten" { "onnxruntime, which runs all of ONNX" } else { "rten" };
-    format!("take the engine {other}, and report this with the output of `mithras doctor`")
+    format!(
+        "take the engine {other}, which may run it, and report this with the output of `mithras doctor`"
+    )
 }
 
 impl Loader {

@@ -69,7 +69,7 @@ fn order(options: &EngineOptions) -> Result<Vec<Backend>, EngineError> {
     let gpu = || find::nvidia_gpu().then_some(OnnxRuntime(Provider::Cuda)).into_iter();
     let misfit = |engine| {
         Err(EngineError::Options(format!(
-            "the {engine} engine has no provider {}; take the engine onnxruntime",
+            "the {engine} engine has no provider {}; take the engine onnxruntime if its library is installed",
             options.provider
         )))
     };
@@ -133,7 +133,7 @@ pub fn open(package: &ModelPackage, options: &EngineOptions) -> Result<Models, E
             reason: reasons(&failures),
             remedy: match failures.iter().any(|f| matches!(f.backend, Backend::Rten)) {
                 true => "each engine's own remedy is above",
-                false => "take the engine rten, which needs nothing",
+                false => "take the engine rten, which may run it and needs nothing",
             },
         }),
     }

@@ -94,7 +94,9 @@ pub(crate) fn adapt(onnx: &[u8], wanted: &Wanted<'_>) -> Result<Adapted, Misfit>
     let free = |old: &str, new: &str| -> Result<(), String> {
         let made = nodes(&graph)?.iter().any(|n| n.output.iter().any(|o| o == new));
         match made && old != new {
-            true => Err(format!("a value inside it is called `{new}` already; rename it")),
+            true => Err(format!(
+                "a value inside it has the name `{new}`, which its input or output needs"
+            )),
             false => Ok(()),
         }
     };
@@ -243,7 +245,7 @@ fn read_output(graph: &Graph, wanted: &Wanted<'_>) -> Result<GraphOutput, Misfit
     };
     match wanted.gives {
         Gives::Features if dims.len() != 2 => {
-            return refused("an encoder gives [N,width]; pool inside the network");
+            return refused("an encoder gives [N,width], pooled inside the network");
         }
         Gives::Boxes
             if dims.len() != 3 || stated(&dims[1]).is_none() || stated(&dims[2]).is_none() =>
@@ -270,9 +272,7 @@ fn shape_of<'a>(v: &'a ValueInfoProto, kind: &str) -> Result<&'a [DimensionProto
         return Err(format!("{kind} `{}` is not f32 (ONNX type {})", v.name, tensor.elem_type));
     }
     let shape = tensor.shape.as_ref();
-    shape
-        .map(|s| s.dim.as_slice())
-        .ok_or_else(|| format!("{kind} `{}` states no shape; export it with shapes", v.name))
+    shape.map(|s| s.dim.as_slice()).ok_or_else(|| format!("{kind} `{}` states no shape", v.name))
 }
 
 /// A dimension as text.

@@ -106,9 +106,7 @@ impl Counter {
 
     fn room(&self, more: u64) -> Result<(), String> {
         if self.nodes.saturating_add(more) > MOST_NODES {
-            return Err(format!(
-                "it has more than {MOST_NODES} nodes, which no engine here runs; simplify the network"
-            ));
+            return Err(format!("it has more than {MOST_NODES} nodes, which no engine here runs"));
         }
         Ok(())
     }
@@ -121,9 +119,7 @@ impl Counter {
         turns: u64,
     ) -> Result<u64, String> {
         if depth > DEEPEST {
-            return Err(format!(
-                "more than {DEEPEST} graphs or functions are nested; simplify the network"
-            ));
+            return Err(format!("more than {DEEPEST} graphs or functions are nested"));
         }
         let mut chain = Chain::default();
         for bytes in nodes {
@@ -133,9 +129,7 @@ impl Counter {
             self.nodes += 1;
             self.steps = self.steps.saturating_add(turns);
             if self.steps > MOST_STEPS {
-                return Err(format!(
-                    "its loops run more than {MOST_STEPS} nodes for one image; unroll or shorten them"
-                ));
+                return Err(format!("its loops run more than {MOST_STEPS} nodes for one image"));
             }
             let mut growth = Growth::new(&node.op_type, &node.input, &frame.constants);
             let mut own = 1;
@@ -146,7 +140,7 @@ impl Counter {
                 }
                 "Scan" => {
                     return Err("it holds a `Scan`, whose number of turns it does not state; \
-                                export the network with its loops unrolled"
+                                export the network with its loops unrolled if they are short"
                         .into());
                 }
                 "Constant" => {
@@ -181,9 +175,9 @@ impl Counter {
         let stated = frame.constants.iter().map(|(k, v)| (k.clone(), Size::stated(v.len())));
         let mut sizes: HashMap<String, Size> = open.chain(stated).collect();
         match chain.longest(&mut sizes)? {
-            n if n > LONGEST => Err(format!(
-                "{n} of its nodes follow each other, more than {LONGEST}; simplify the network"
-            )),
+            n if n > LONGEST => {
+                Err(format!("{n} of its nodes follow each other, more than {LONGEST}"))
+            }
             _ => Ok(frame
                 .output
                 .iter()
@@ -239,7 +233,7 @@ impl Chain {
             if size.one > MOST_NUMBERS {
                 return Err(format!(
                     "for one image its `{}` makes a value of more than {MOST_NUMBERS} numbers: it \
-                     repeats or enlarges what it has too often; simplify the network",
+                     repeats or enlarges what it has too often",
                     self.ops[node]
                 ));
             }
@@ -266,7 +260,7 @@ fn turns_of_loop(node: &Node, constants: &Constants) -> Result<u64, String> {
     let turns = stated.filter(|n| **n >= 0.0).map(|n| *n as u64);
     turns.ok_or_else(|| {
         "it holds a `Loop` whose number of turns it does not state; export the network with its \
-         loops unrolled"
+         loops unrolled if they are short"
             .into()
     })
 }

@@ -170,7 +170,7 @@ fn stored(values: &TensorProto, len: usize) -> Result<(), String> {
     let TensorProto { name, dims, .. } = values;
     if values.data_location != 0 || !values.external_data.is_empty() {
         return Err(format!(
-            "the values of `{name}` are in another file; export them into this one"
+            "the values of `{name}` are in another file; export them into this one if they are below 2 GB"
         ));
     }
     // The smallest values take four bits.

@@ -228,8 +228,8 @@ impl<W, E: std::error::Error + 'static> Outcome<W, E> {
 pub enum Failure<E: std::error::Error + 'static> {
     /// The file was written to while it was read.
     #[error(
-        "{}: {what} changed while it was read, so the results would be of two files; copy it whole \
-         first, then run it again",
+        "{}: {what} changed while it was read, so the results would be of two files; run it again \
+         once nothing writes to it",
         Shown(path)
     )]
     Changed {

@@ -22,7 +22,7 @@ const FAMILY: &str = "mithras.state/";
 const LARGEST: u64 = 64 << 20;
 
 /// What to do about results of a later version.
-pub(super) const LATER: &str = "; use the version that wrote it";
+pub(super) const LATER: &str = "; use the version that wrote it if you have it";
 /// The same, of those that this version can make again.
 pub(super) const AGAIN: &str = "; detection with the slide again, resuming, does it again";
 
@@ -159,7 +159,7 @@ impl<W: Default + Serialize + DeserializeOwned> State<W> {
             Err(e) => return Err(damaged(e.source.to_string())),
         };
         let value: serde_json::Value =
-            serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))?;
+            base::json::parse(&bytes).map_err(|e| damaged(e.to_string()))?;
         match value["schema"].as_str() {
             Some(SCHEMA) => {}
             Some(other) if other.starts_with(FAMILY) => {

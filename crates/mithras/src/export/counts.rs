@@ -6,7 +6,7 @@ use super::region_counts::RegionCounts;
 use crate::record::{MEANINGLESS, ModelEntry, SlideEntry, SlideRecord};
 use crate::regions::outlines;
 use crate::subtypes::SubtypeCounts;
-use base::json::JsonError;
+use base::json::{JsonError, ValueError};
 use detect::Flaw;
 use mitosis::Resolution;
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ pub const OUT_OF_FOCUS_SHARE: f64 = 0.1;
 pub enum CountsError {
     /// It is not JSON, or a field is missing or of another kind.
     #[error(transparent)]
-    Json(#[from] serde_json::Error),
+    Json(#[from] ValueError),
     /// It is of another schema.
     #[error("schema {0:?}, this build reads {SCHEMA}")]
     Schema(Option<String>),
@@ -275,9 +275,9 @@ impl CountsFile {
     /// # Errors
     /// [`CountsError`].
     pub fn parse(text: &str) -> Result<Self, CountsError> {
-        let value: serde_json::Value = serde_json::from_str(text)?;
+        let value: serde_json::Value = base::json::parse(text.as_bytes())?;
         match value.get("schema").and_then(|s| s.as_str()) {
-            Some(SCHEMA) => Ok(serde_json::from_value(value)?),
+            Some(SCHEMA) => Ok(serde_json::from_value(value).map_err(ValueError::Content)?),
             other => Err(CountsError::Schema(other.map(str::to_owned))),
         }
     }

@@ -77,7 +77,7 @@ pub enum PointError {
     },
     /// Candidates without known subtypes would become figures.
     #[error(
-        "slide `{slide}`: {figures} candidates become figures whose subtypes are not known; detect again at this operating point"
+        "slide `{slide}`: {figures} candidates become figures whose subtypes are not known; detect again at this operating point if you have the slide"
     )]
     Subtypes {
         /// Name of the slide.

@@ -13,6 +13,6 @@ pub fn gathered_runs(folder: &Path) -> String {
     let slides = file["slides"].as_array().map_or(&[][..], Vec::as_slice);
     let run = |s: &Value| Some(Shown(folder.join(s["folder"].as_str()?).parent()?).to_string());
     let runs = Vec::from_iter(slides.iter().filter_map(run).collect::<BTreeSet<_>>()).join(", ");
-    let names = "; its tables are of other folders, name one: ";
+    let names = "; its tables are of other folders; name one: ";
     if runs.is_empty() { runs } else { format!("{names}{runs}") }
 }

@@ -107,7 +107,7 @@ pub enum CalibrateError {
     /// No candidate is within the radius of a figure: every pair has F1 = 0.
     #[error(
         "none of {candidates} candidates is within {radius} um of one of {truths} figures, so \
-         every threshold pair has F1 = 0; check coordinates and um/px, or train further"
+         every threshold pair has F1 = 0; check coordinates and um/px, which may be wrong, or train further"
     )]
     NothingMatches {
         /// Candidates over all folds.

@@ -106,7 +106,8 @@ impl Program {
         let mut last = HashMap::new();
         for (i, node) in nodes.iter().enumerate() {
             if !OPERATORS.contains(&node.op_type.as_str()) {
-                let reason = "libtorch here has no such operator; use another engine";
+                let reason =
+                    "libtorch here has no such operator; use another engine, which may have it";
                 return Err(refuse(format!("operator {}", node.op_type), reason));
             }
             for name in &node.input {

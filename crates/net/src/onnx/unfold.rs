@@ -73,7 +73,11 @@ pub fn count_classes(file: &Path) -> Result<i64> {
 }
 
 fn wrong(file: &Path, reason: String) -> NetError {
-    NetError::file(file, reason, "give a package of the preset's network, or its preset")
+    NetError::file(
+        file,
+        reason,
+        "give a package of the preset's network if you have one, or its preset",
+    )
 }
 
 /// The file's bytes and its graph.
@@ -125,8 +129,7 @@ fn all_kept(file: &Path, vs: &VarStore, parts: &[Part]) -> Result<()> {
     if problems.is_empty() {
         return Ok(());
     }
-    let reason =
-        "an export does not keep these as the network trains them; give its model.safetensors";
+    let reason = "an export does not keep these as the network trains them; give its model.safetensors if you have it";
     let (path, reason) = (file.to_path_buf(), reason.to_owned());
     Err(EncoderError::Weights { path, reason, problems, fits_in_part: false }.into())
 }

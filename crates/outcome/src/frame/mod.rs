@@ -121,8 +121,7 @@ impl Columns {
         let (cluster, weights) = (one(&roles.cluster)?, one(&roles.weights)?);
         let patient = one(&roles.patient)?;
         if patient.is_some() && cluster.is_some() {
-            let reason =
-                "one row per patient leaves no clusters: name patients or clusters, not both";
+            let reason = "one row per patient leaves no clusters, so patients and clusters are not named together";
             return Err(Error::plan(Setting::Patient, reason));
         }
         Ok(Self { time, event, events, covariates, groups, strata, cluster, weights, patient })

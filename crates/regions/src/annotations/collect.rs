@@ -425,8 +425,8 @@ fn outlines(all: &[Raw]) -> Vec<bool> {
 /// Reads a whole file as text.
 pub(super) fn read_text(file: &Path) -> Result<String, ImportError> {
     let bytes = read_bytes(file)?;
-    String::from_utf8(bytes)
-        .map_err(|e| broken(file, format!("not UTF-8 text ({e}); save it as UTF-8")))
+    let text = base::text::utf8(&bytes).map_err(|e| broken(file, e.to_string()))?;
+    Ok(text.to_owned())
 }
 
 /// Largest annotation file, bytes.
@@ -434,7 +434,7 @@ const LARGEST: u64 = 2 << 30;
 /// Largest content of a gzipped one, bytes: as of tables. A few of its bytes can be thousands.
 const LARGEST_UNPACKED: u64 = base::table::LARGEST;
 
-/// Reads a whole file, unpacked where it is gzipped, without a byte-order mark.
+/// Reads a whole file, unpacked where it is gzipped.
 pub(super) fn read_bytes(file: &Path) -> Result<Vec<u8>, ImportError> {
     let read = base::file::read(file, LARGEST);
     let mut bytes = read.map_err(|e| ImportError::Io { file: file.into(), reason: e.source })?;
@@ -452,9 +452,6 @@ pub(super) fn read_bytes(file: &Path) -> Result<Vec<u8>, ImportError> {
             return Err(broken(file, format!("more than {mib} MiB when unpacked")));
         }
         bytes = plain;
-    }
-    if bytes.starts_with(b"\xef\xbb\xbf") {
-        bytes.drain(..3);
     }
     Ok(bytes)
 }

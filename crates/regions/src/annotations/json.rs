@@ -90,9 +90,11 @@ fn images(
         stated
             .into_iter()
             .for_each(|m| entry.units.push_mpp(StatedMpp { mpp: [m; 2], row: row() }));
-        let number = c.image(entry);
-        if images.insert(id.clone(), number).is_some() {
-            return Err(broken(file, format!("two images have the id {id}")));
+        let (name, number) = (entry.name.clone(), c.image(entry));
+        if let Some(first) = images.insert(id.clone(), number) {
+            let first = &c.image_entry(first).name;
+            let why = format!("two images have the id {id}: `{first}` and `{name}`");
+            return Err(broken(file, why));
         }
     }
     Ok(images)
@@ -119,6 +121,23 @@ fn categories(
     Ok(categories)
 }
 
+/// Refuses annotations of one identifier; they may have none.
+fn ids_once(file: &Path, annotations: &[Value]) -> Result<(), ImportError> {
+    let mut known = HashMap::new();
+    for (i, v) in annotations.iter().enumerate() {
+        let Some(id) = key(&v["id"]) else { continue };
+        if let Some((first, bbox)) = known.insert(id.clone(), (i, &v["bbox"])) {
+            let here = &v["bbox"];
+            let why = format!(
+                "two annotations have the id {id}: annotations[{first}] with the bbox {bbox} and annotations[{i}] \
+                 with {here}"
+            );
+            return Err(broken(file, why));
+        }
+    }
+    Ok(())
+}
+
 fn read(
     format: &'static str,
     order: BoxOrder,
@@ -132,7 +151,9 @@ fn read(
     let categories = categories(&mut c, file, &root)?;
     let mut boxes = Vec::new();
     let mut raws = Vec::new();
-    for (i, v) in list(file, &root, "annotations")?.iter().enumerate() {
+    let annotations = list(file, &root, "annotations")?;
+    ids_once(file, annotations)?;
+    for (i, v) in annotations.iter().enumerate() {
         let record = match key(&v["id"]) {
             Some(id) => format!("annotation {id}"),
             None => format!("annotations[{i}]"),
@@ -222,13 +243,59 @@ fn place(v: &Value, outlines: bool) -> Result<Shape, String> {
                 "its bbox is {bbox}, but its segmentation reaches from {}, {} to {}, {}; correct one of them",
                 b[0], b[1], b[2], b[3]
             )),
+            _ if outlines => check_area(v, Shape::Numbers(four)),
             _ => Ok(Shape::Numbers(four)),
         };
     }
     let Some(rings) = outline.as_array() else {
         return Err("it has no bbox, and a run-length mask is not read; export boxes".into());
     };
-    around(rings).map(Shape::Outline)
+    around(rings).map(Shape::Outline).and_then(|shape| check_area(v, shape))
+}
+
+/// Compares the `area` of COCO, px2, with that of the box, and with that of an outline of one ring. Some programs write
+/// the area of the box, count the pixels of a mask, or write 0 for an area that they do not know.
+fn check_area(v: &Value, shape: Shape) -> Result<Shape, String> {
+    let Some(area) = v["area"].as_f64().filter(|area| *area != 0.0) else { return Ok(shape) };
+    let sides = |[x0, y0, x1, y1]: [f64; 4]| [(x1 - x0).max(0.0), (y1 - y0).max(0.0)];
+    let [w, h] = match shape {
+        Shape::Outline(b) => sides(b),
+        // In the order of the two that has the larger box.
+        Shape::Numbers(four) => [BoxOrder::Xywh, BoxOrder::Xyxy]
+            .map(|order| sides(order.corners(four)))
+            .into_iter()
+            .fold([0.0, 0.0], |a, b| if b[0] * b[1] > a[0] * a[1] { b } else { a }),
+    };
+    if !(0.0..=(w + 1.0) * (h + 1.0)).contains(&area) {
+        return Err(format!(
+            "its area is {area} px2, but its box is {w} x {h} px; correct one of them"
+        ));
+    }
+    let Some([ring]) = v["segmentation"].as_array().map(Vec::as_slice) else { return Ok(shape) };
+    let (own, length) = ring_area(ring);
+    let tolerance = (0.1 * own).max(length / 2.0 + 2.0);
+    if (area - own).abs() > tolerance && area < 0.9 * w * h {
+        return Err(format!(
+            "its area is {area} px2, but that of its segmentation is {own:.1} px2; correct one of them"
+        ));
+    }
+    Ok(shape)
+}
+
+/// Area, px2, and length, px, of a ring x, y, x, y...
+fn ring_area(ring: &Value) -> (f64, f64) {
+    let numbers = ring.as_array().map(Vec::as_slice).unwrap_or_default();
+    let points: Vec<[f64; 2]> = numbers
+        .as_chunks::<2>()
+        .0
+        .iter()
+        .filter_map(|[x, y]| Some([x.as_f64()?, y.as_f64()?]))
+        .collect();
+    let next = points.iter().cycle().skip(1);
+    let (double, length) = points.iter().zip(next).fold((0.0, 0.0), |(double, length), (a, b)| {
+        (double + a[0] * b[1] - b[0] * a[1], length + (b[0] - a[0]).hypot(b[1] - a[1]))
+    });
+    (double.abs() / 2.0, length)
 }
 
 /// Whether a box of COCO and an outline do not touch, in either order of the box.

@@ -328,9 +328,7 @@ impl Db<'_> {
             None => Ok(()),
             Some((name, what)) => Err(broken(
                 self.file,
-                format!(
-                    "`{name}` is {what}, not a table; export the database as SlideRunner writes it"
-                ),
+                format!("`{name}` is {what}, not a table, as SlideRunner writes it"),
             )),
         }
     }
@@ -391,12 +389,18 @@ impl Db<'_> {
         let mut run = run;
         run().map_err(|e| match e {
             rusqlite::Error::QueryReturnedMoreThanOneRow => {
-                broken(self.file, format!("a table has more than {MOST_ROWS} rows; divide the database"))
+                let most = format!("a table has more than {MOST_ROWS} rows");
+                broken(
+                    self.file,
+                    format!("{most}; divide the database if it is meant to be so large"),
+                )
             }
-            e if e.sqlite_error_code() == Some(rusqlite::ErrorCode::OperationInterrupted) => broken(
-                self.file,
-                "reading it takes more steps than a database of annotations needs; export it again",
-            ),
+            e if e.sqlite_error_code() == Some(rusqlite::ErrorCode::OperationInterrupted) => {
+                broken(
+                    self.file,
+                    "reading it takes more steps than a database of annotations needs",
+                )
+            }
             e => broken(self.file, format!("the database is broken ({e})")),
         })
     }

@@ -140,7 +140,7 @@ pub(super) fn open(path: &Path) -> Result<Dataset> {
         schema: Option<u32>,
     }
     let kind: Kind =
-        serde_json::from_slice(&text).map_err(|e| bad(format!("no regions dataset ({e})")))?;
+        base::json::parse(&text).map_err(|e| bad(format!("no regions dataset ({e})")))?;
     if kind.format.as_deref() != Some(FORMAT) {
         return Err(bad(format!("no regions dataset (`format` is not `{FORMAT}`)")));
     }
@@ -148,8 +148,7 @@ pub(super) fn open(path: &Path) -> Result<Dataset> {
         let found = kind.schema.map_or_else(|| "missing".into(), |s| s.to_string());
         return Err(bad(format!("schema is {found}, this program reads {SCHEMA}")));
     }
-    let Disk { head, mut images } =
-        serde_json::from_slice(&text).map_err(|e| bad(e.to_string()))?;
+    let Disk { head, mut images } = base::json::parse(&text).map_err(|e| bad(e.to_string()))?;
     check(&head, &mut images).map_err(|e| bad(e.to_string()))?;
     let digest = head.content_digest(&images);
     if digest != head.digest {

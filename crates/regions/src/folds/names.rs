@@ -94,7 +94,7 @@ impl FoldManifest {
                 if first != group {
                     return Err(FoldsError::Invalid(format!(
                         "slides `{slide}` and `{}` hold the same image but belong to the groups `{}` \
-                         and `{}`; make the folds over this dataset too (`corpus split` takes several)",
+                         and `{}`, which folds over both datasets prevent (`corpus split` takes several)",
                         item.slide, self.groups[first].name, self.groups[group].name
                     )));
                 }
@@ -107,8 +107,8 @@ impl FoldManifest {
         let shown: Vec<&str> = unknown.iter().copied().take(SHOWN).collect();
         let more = if unknown.len() > SHOWN { ", ..." } else { "" };
         Err(FoldsError::Invalid(format!(
-            "{} of {} slides are in no fold: {}{more}; the folds were made for other slides, make them over \
-             all datasets that use them (`corpus split` takes several)",
+            "{} of {} slides are in no fold: {}{more}; the folds were made for other slides \
+             (`corpus split` takes several datasets)",
             unknown.len(),
             slides.len(),
             shown.join(", ")

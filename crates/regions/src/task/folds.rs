@@ -55,7 +55,7 @@ impl Folds {
             Place::Fold(k) => Ok(Some(k)),
             Place::Train => Ok(None),
             Place::Test => Err(fail(format!(
-                "`{}` of `{}` is test data in these folds; import it as test data, or leave it out",
+                "`{}` of `{}` is test data in these folds, but not in this dataset",
                 item.file, item.slide
             ))),
         });

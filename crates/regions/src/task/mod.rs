@@ -155,8 +155,8 @@ pub enum TaskError {
     Contradiction { first: String, first_class: String, second: String, second_class: String },
     /// A fold that lacks a class.
     #[error(
-        "fold {fold} has no `{class}` to {side} ({count} images of it in all); take fewer folds, \
-         another data.split_seed, or leave the class out"
+        "fold {fold} has no `{class}` to {side} ({count} images of it in all); take fewer folds or another \
+         data.split_seed, which may help, or leave the class out"
     )]
     MissingClass {
         /// Number of the fold.

@@ -79,6 +79,13 @@ fn bad_sets_are_refused_with_a_reason() {
         fs::copy(d.join("a/s0/0.png"), d.join("b/s1/copy.png")).map(drop).unwrap();
     });
     assert!(twice.contains("same image under two labels"), "{twice}");
+    // Without one of them the folder is read.
+    let at = tempfile::tempdir_in(dir.path()).unwrap();
+    drawn(at.path(), &["a", "b"], 3, 12);
+    fs::copy(at.path().join("a/s0/0.png"), at.path().join("b/s1/copy.png")).unwrap();
+    assert!(TrainingSet::open(Task::Folder, at.path()).is_err());
+    fs::remove_file(at.path().join("b/s1/copy.png")).unwrap();
+    TrainingSet::open(Task::Folder, at.path()).unwrap();
     let size = refused(&|d| {
         image::RgbImage::new(9, 12).save(d.join("a/s0/z.png")).unwrap();
     });

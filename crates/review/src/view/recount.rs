@@ -397,7 +397,8 @@ impl Source {
         }
         let one = |(slide, n): (&str, usize)| {
             format!(
-                "{} about this file under its former name `{slide}`, left out: recount the run of that name",
+                "{} about this file under its former name `{slide}`, left out: recount the run of that name \
+                 if you have it",
                 Many(n, "verdict"),
             )
         };

@@ -53,7 +53,7 @@ pub enum ReviewError {
     /// A log that does not begin with the lines that were signed.
     #[error(
         "{}: not the log that {reviewer} signed for {slide} (version {version}): lines were changed or taken out since; put \
-         the log that was signed back", path.display()
+         the log that was signed back if you have it", path.display()
     )]
     Signed { path: PathBuf, reviewer: String, slide: String, version: usize },
     /// A line that is not a review, or of another schema.

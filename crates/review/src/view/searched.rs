@@ -19,7 +19,8 @@ pub enum SearchedError {
     Json(#[from] JsonError),
     /// Outlines that are not there: without them the whole slide would seem to be searched.
     #[error(
-        "{}: has {} and counts.json {}: put back the file that was written with it, or search the slide again",
+        "{}: has {} and counts.json {}: put back the file that was written with it if you \
+         have it, or search the slide again",
         Shown(path), Many(*outlines, "outline"), Many(*regions, "region")
     )]
     Outlines {

@@ -2,7 +2,7 @@
 //! areas.
 
 use super::qupath::{Kind, kind, object_type, objects};
-use super::{Drawn, DrawnFile, Frame, broken, is_coordinate, text};
+use super::{Drawn, DrawnFile, Frame, broken, is_coordinate};
 use crate::area::{Area, Ring};
 use crate::error::RegionError;
 use serde::Deserialize;
@@ -19,8 +19,7 @@ struct Stated {
 pub(super) fn read(file: &mut DrawnFile, bytes: &[u8]) -> Result<(), RegionError> {
     (file.format, file.frame) = ("geojson", Frame::Bounds);
     let path = file.path.clone();
-    let root = base::json::value(text(&path, bytes)?.as_bytes())
-        .map_err(|e| broken(&path, e.to_string()))?;
+    let root = base::json::value(bytes).map_err(|e| broken(&path, e.to_string()))?;
     if let Some(stated) = root.get("mithras").and_then(|v| Stated::deserialize(v).ok()) {
         (file.slide_digest, file.mpp) = (stated.slide_digest, stated.mpp);
     }

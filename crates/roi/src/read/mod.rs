@@ -167,10 +167,5 @@ fn broken(path: &Path, reason: impl Into<String>) -> RegionError {
     RegionError::Format { path: path.to_owned(), reason: reason.into() }
 }
 
-fn text<'a>(path: &Path, bytes: &'a [u8]) -> Result<&'a str, RegionError> {
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    std::str::from_utf8(bytes).map_err(|_| broken(path, "is not UTF-8 text"))
-}
-
 #[cfg(test)]
 mod tests;

@@ -177,6 +177,19 @@ fn a_mask_that_states_two_resolutions_is_refused() {
 }
 
 #[test]
+fn regions_in_utf_16_are_refused_with_the_remedy() {
+    for (name, text) in [("a.geojson", "[]"), ("a.xml", "<ASAP_Annotations/>")] {
+        let wide: Vec<u8> =
+            format!("\u{feff}{text}").encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let refused = refused(name, &wide);
+        assert!(
+            refused.ends_with(&format!("{name}: is UTF-16 text; save it as UTF-8")),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
 fn an_object_with_a_key_twice_is_not_read() {
     let text =
         br#"{"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [], "coordinates":

@@ -1,6 +1,6 @@
 //! XML of ASAP and of Aperio ImageScope, distinguished by the root element.
 
-use super::{Drawn, DrawnFile, Frame, broken, is_coordinate, text};
+use super::{Drawn, DrawnFile, Frame, broken, is_coordinate};
 use crate::area::{Area, Ring};
 use crate::error::RegionError;
 use roxmltree::{Document, Node};
@@ -12,7 +12,7 @@ const ELLIPSE: usize = 360;
 
 pub(super) fn read(file: &mut DrawnFile, bytes: &[u8]) -> Result<(), RegionError> {
     let path = file.path.clone();
-    let text = text(&path, bytes)?;
+    let text = base::text::utf8(bytes).map_err(|e| broken(&path, e.to_string()))?;
     let doc = Document::parse(text).map_err(|e| broken(&path, format!("is not valid XML: {e}")))?;
     file.frame = Frame::Level0;
     match doc.root_element().tag_name().name() {

@@ -42,7 +42,7 @@ pub enum DeidentifyError {
     /// A format that that cannot be written without its personal data.
     #[error(
         "{}: slides read by `{reader}` cannot be copied without their personal data; convert it to DICOM or \
-         OME-TIFF first",
+         OME-TIFF first if you have a converter",
         Shown(path)
     )]
     Format {

@@ -16,7 +16,7 @@ const LOOKED_AT: usize = 16;
 const RULE: Rule = Rule {
     tiles_only: true,
     twins: None,
-    remedy: "export one focal plane of one scene as a file of its own",
+    remedy: "export one focal plane of one scene as a file of its own if its program can",
 };
 
 fn knows(probe: &Probe) -> bool {

@@ -6,7 +6,7 @@ use crate::file::SlideFile;
 use crate::jpeg;
 use crate::limits::{Fault, SMALL, check};
 use crate::png;
-use crate::resolution::Claim;
+use crate::resolution::{Claim, MAX_DENSITY_MPP};
 use crate::several;
 use crate::source::{Decoded, Level, Opened, Source, TileState};
 use crate::tiff::over_white;
@@ -290,6 +290,7 @@ fn png_header(b: &[u8]) -> Result<Header, String> {
         }
         if chunk.kind == b"eXIf" {
             block = exif::orientation(exif_block(chunk.body));
+            add_exif(&mut header.resolutions, exif::resolution(exif_block(chunk.body)));
         } else if let Some((key, text)) = png::text(chunk.kind, chunk.body) {
             match key.to_ascii_lowercase().as_str() {
                 "xml:com.adobe.xmp" => packet = exif::orientation_of_xmp(&text),
@@ -305,6 +306,15 @@ fn png_header(b: &[u8]) -> Result<Header, String> {
     }
     header.orientation = block.or(raw).or(packet).unwrap_or(1);
     Ok(header)
+}
+
+/// Adds the resolution of a block of EXIF to that of a picture, to compare them. Alone it is not used, nor next to the
+/// density of a screen or printer, which libraries write.
+fn add_exif(resolutions: &mut Vec<(&'static str, [f64; 2])>, block: Option<[f64; 2]>) {
+    let is_plausible = |(_, mpp): &(_, [f64; 2])| mpp.iter().all(|um| *um <= MAX_DENSITY_MPP);
+    if resolutions.iter().any(is_plausible) {
+        resolutions.extend(block.map(|mpp| ("exif.XResolution", mpp)));
+    }
 }
 
 /// A block of EXIF without the mark of a JPEG's segment.
@@ -344,7 +354,7 @@ fn around_pixels(probe: &Probe) -> Result<Option<Vec<u8>>, SlideError> {
 
 fn jpeg_header(b: &[u8]) -> Result<Header, String> {
     let (mut frame, mut resolutions) = (None, Vec::new());
-    let (mut block, mut packet) = (None, None);
+    let (mut block, mut packet, mut density) = (None, None, None);
     for segment in jpeg::Segments::before_scans(b) {
         let (marker, body) = (segment.marker, &b[segment.body]);
         match marker {
@@ -374,6 +384,7 @@ fn jpeg_header(b: &[u8]) -> Result<Header, String> {
             }
             0xE1 if body.starts_with(exif::SEGMENT) => {
                 block = exif::orientation(exif_block(body)).or(block);
+                density = exif::resolution(exif_block(body)).or(density);
             }
             0xE1 if body.starts_with(b"http://ns.adobe.com/xap/1.0/\0") => {
                 packet = exif::orientation_of_xmp(body).or(packet);
@@ -384,5 +395,6 @@ fn jpeg_header(b: &[u8]) -> Result<Header, String> {
     let none = "JPEG without a whole frame header before its image data";
     let (height, width, unread, grey) = frame.ok_or(none)?;
     let orientation = block.or(packet).unwrap_or(1);
+    add_exif(&mut resolutions, density);
     Ok(Header { height, width, unread, grey, orientation, resolutions })
 }

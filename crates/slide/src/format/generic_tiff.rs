@@ -17,7 +17,7 @@ pub(super) const FORMAT: Format = Format {
 const RULE: Rule = Rule {
     twins: None,
     tiles_only: false,
-    remedy: "export one focal plane of one scene as an RGB file of its own",
+    remedy: "export one focal plane of one scene as an RGB file of its own if its program can",
 };
 
 /// Every TIFF that no vendor has marked as its own.

@@ -124,7 +124,7 @@ impl Probe {
 }
 
 /// What to do about pixels that are stored in a way that is not read.
-const PLAIN: &str = "export it as 8-bit RGB with JPEG or deflate";
+const PLAIN: &str = "export it as 8-bit RGB with JPEG or deflate if its program can";
 
 /// Every page of a TIFF as a picture of its own, in the order of the file: for stacks of small pictures,
 /// which are not a pyramid.

@@ -16,7 +16,7 @@ pub(super) const FORMAT: Format =
 const RULE: Rule = Rule {
     tiles_only: false,
     twins: None,
-    remedy: "export one focal plane of one scene as an RGB OME-TIFF of its own",
+    remedy: "export one focal plane of one scene as an RGB OME-TIFF of its own if its program can",
 };
 
 fn xml(probe: &Probe) -> Option<String> {
@@ -234,7 +234,7 @@ fn agreed(
     if channels > 1 {
         let reason =
             format!("OME-TIFF with {channels} planes, one per channel (fluorescence), not RGB");
-        return Err(probe.unsupported(reason, "export it as RGB"));
+        return Err(probe.unsupported(reason, "export it as RGB if its program can"));
     }
     let size = |key: &str| image.number(key).filter(|n| *n > 0.0);
     if let (Some(w), Some(h)) = (size("SizeX"), size("SizeY"))

@@ -25,8 +25,8 @@ pub(super) const FORMAT: Format = Format {
 };
 
 /// How to get the library, for messages.
-const REMEDY: &str = "install OpenSlide 4 (`pip install openslide-bin`, or the system's libopenslide1) \
-                      or name the library in MITHRAS_OPENSLIDE";
+const REMEDY: &str = "install OpenSlide 4 (`pip install openslide-bin`, or the system's libopenslide1), \
+                      which may read it, or name the library in MITHRAS_OPENSLIDE";
 const MAIN_FILE: &str =
     "name a slide or an image file; a multi-file slide is named by its main file";
 const UNKNOWN: &str = "not a TIFF, PNG, JPEG or DICOM file";
@@ -133,7 +133,7 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
         }
         let Some(what) = what else { return Err(probe.unsupported(UNKNOWN.into(), MAIN_FILE)) };
         let reason = format!("{what}, which OpenSlide reads, and only from this machine");
-        return Err(probe.unsupported(reason, "download the slide first"));
+        return Err(probe.unsupported(reason, "download the slide first if the server allows it"));
     }
     let library = library::find(options.openslide.as_deref()).map_err(|tried| {
         // NDPI beyond 4 GB is not a valid TIFF, and not damaged for all that.
@@ -153,7 +153,7 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
     let fail = |reason: String| {
         probe.unsupported(
             format!("OpenSlide {}: {reason}", library.version),
-            "check that the file is complete",
+            "check the file, which may be incomplete",
         )
     };
     let path = c_path(&probe.path).ok_or_else(|| fail("a NUL byte in the path".into()))?;
@@ -176,7 +176,7 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
 }
 
 const ZEROS: &str = "zeros where a slide begins, as a copy leaves them that was interrupted";
-const DOWNLOAD: &str = "download the slide again, with the permissions that it needs";
+const DOWNLOAD: &str = "download the slide again if you have the permissions that it needs";
 const ITSELF: &str = "name the slide file itself";
 /// How the text files begin that name a Hamamatsu slide.
 const VIRTUAL: [&[u8]; 2] =

@@ -104,7 +104,7 @@ pub fn read_fold_notes(fold: &Path) -> Result<Vec<String>> {
         return Ok(vec![]);
     }
     let text = base::file::read_string(&path).map_err(|e| TrainError::run(&path, e))?;
-    let file: Notes = serde_json::from_str(&text).map_err(|e| TrainError::run(&path, e))?;
+    let file: Notes = base::json::parse(text.as_bytes()).map_err(|e| TrainError::run(&path, e))?;
     if file.schema != NOTES_SCHEMA {
         return Err(TrainError::run(&path, format!("schema `{}`", file.schema)));
     }
@@ -190,10 +190,10 @@ impl About {
     /// When `run` holds no such run.
     pub fn read(run: &Path) -> Result<Self> {
         let path = run.join(FILE);
-        let text = base::file::read_string(&path).map_err(|e| {
-            TrainError::run(&path, format!("{e}; give the folder of a run over folds"))
-        })?;
-        let about: Self = serde_json::from_str(&text).map_err(|e| TrainError::run(&path, e))?;
+        let text = base::file::read_string(&path)
+            .map_err(|e| TrainError::run(&path, format!("{e}; a run over folds has this file")))?;
+        let about: Self =
+            base::json::parse(text.as_bytes()).map_err(|e| TrainError::run(&path, e))?;
         if about.schema != SCHEMA {
             return Err(TrainError::run(&path, format!("schema `{}`", about.schema)));
         }

@@ -106,7 +106,7 @@ pub fn probed_fold(word: &str, folds: usize) -> Result<Option<usize>> {
     match list_folds(word, folds)?[..] {
         [Part::Final] => Err(TrainError::Preset {
             path: "fold".into(),
-            reason: "a probe leaves a fold out; give its number, or `all`".into(),
+            reason: "a probe leaves a fold out, so it takes the number of a fold or `all`".into(),
         }),
         [Part::Fold(k)] if word != "all" => Ok(Some(k)),
         _ => Ok(None),

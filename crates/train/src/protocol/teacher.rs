@@ -59,7 +59,7 @@ impl Teacher {
         let path = run.join("run.json");
         let Ok(text) = base::file::read_string(&path) else { return Ok(()) };
         let found: serde_json::Value =
-            serde_json::from_str(&text).map_err(|e| TrainError::run(&path, e))?;
+            base::json::parse(text.as_bytes()).map_err(|e| TrainError::run(&path, e))?;
         if found["about"]["teacher"] == self.text {
             return Ok(());
         }
@@ -103,7 +103,7 @@ fn table(path: &Path, classes: &[String]) -> Result<HashMap<String, Vec<f64>>> {
         }
         let p = p.into_iter().map(|v| v / sum).collect();
         if rows.insert(table.cell(row, file).to_owned(), p).is_some() {
-            let why = "rates it twice; give the table of held-out items, not that of a test";
+            let why = "rates it twice; give the table of held-out items if this is that of a test";
             return Err(table.wrong(row, file, why).into());
         }
     }

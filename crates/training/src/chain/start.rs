@@ -25,8 +25,7 @@ pub(super) fn digests(package: &ModelPackage, preset: &DetectorPreset) -> Result
     };
     let agrees = |what: &str, own: &dyn Display, key: &str, asked: &dyn Display| {
         let (own, asked) = (own.to_string(), asked.to_string());
-        let why =
-            || format!("has {what} of {own}, and the preset `{key}` of {asked}; set it to {own}");
+        let why = || format!("has {what} of {own}, and the preset `{key}` of {asked}");
         (own == asked).then_some(()).ok_or_else(|| refused(package, why()))
     };
     let (first, second) = (&preset.segment.data, preset.second());

@@ -118,7 +118,7 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
     if plan.preset.kind == Kind::PseudoLabels && a.engine.model().is_none() {
         print_message(
             "note",
-            "the bundled detector labels the crops; the paper's is one trained on MIDOG22: name yours with --model",
+            "the bundled detector labels the crops; the paper's was trained on MIDOG22: name it with --model if you have it",
         );
     }
     for note in plan.unmatched()? {

@@ -66,7 +66,7 @@ pub fn run(args: Args) -> Result<()> {
         source.folds.folds.iter().map(|f| template.replace("{fold}", f).into()).collect()
     };
     let named = |c: &String| {
-        let (name, path) = c.split_once('=').context("--classifier: write NAME=FILE")?;
+        let (name, path) = c.split_once('=').context("--classifier is not NAME=FILE")?;
         Ok((name.to_string(), each(path)))
     };
     let mut what = Calibrate {

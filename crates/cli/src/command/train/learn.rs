@@ -112,7 +112,7 @@ impl Common {
         let folds = self.folds.as_deref().context("--folds: `mithras corpus split` makes them")?;
         let source = Source::open(&self.data, folds)?;
         for (fold, out) in self.each_fold(&source)? {
-            self.machine.print(&format!("left out: {fold}; run directory {}", out.display()));
+            self.machine.print(&format!("left out: {fold}, in {}", out.display()));
             let options = self.options(&out, device.clone()).in_fold(&fold);
             one(&preset, &source, &fold, &options).with_context(|| format!("fold {fold}"))?;
         }

@@ -62,7 +62,7 @@ pub fn finetune(c: &Common) -> Result<()> {
         *init = start::classifier(init, &c.out)?;
     }
     for part in list_folds(&c.fold, fold_count(&preset.data)?)? {
-        c.machine.print(&format!("left out: {part}; run directory {}", part.dir(&c.out).display()));
+        c.machine.print(&format!("left out: {part}, in {}", part.dir(&c.out).display()));
         train::protocol::finetune(&preset, &set, part, &options)
             .with_context(|| format!("fold {part}"))?;
     }

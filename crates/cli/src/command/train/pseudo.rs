@@ -59,7 +59,7 @@ pub fn run(args: &Args) -> Result<()> {
         *rule = rule.from_threshold(lowest);
     }
     rule.reachable(detector.config.recipe.candidates.lowest()).context(
-        "name --candidates-from SCORE no higher than --mitotic-seg and --mimicker-seg, or raise these",
+        "name --candidates-from SCORE no higher than --mitotic-seg and --mimicker-seg, or raise these if they may rise",
     )?;
     let reporter = &mut args.log.reporter();
     let c = label(&source, &fold, &mut detector, &rule, &args.out, reporter)?;

@@ -43,13 +43,13 @@ enum Left {
     Regions(#[from] JsonError),
     #[error("{}: {source}", Shown(path))]
     Read { path: PathBuf, source: std::io::Error },
-    #[error("its file is not at {}; name the folder of the slides", Shown(.0))]
+    #[error("its file is not at {}; name the folder of the slides if they are elsewhere", Shown(.0))]
     Missing(PathBuf),
     #[error("{} is not the file of the run", Shown(.0))]
     Other(PathBuf),
     #[error(
         "{} is not a DICOM file, but an annotation has to name its DICOM image: name the \
-         folder of the slide's conversion, {name}.dcm or a folder {name}",
+         folder of the slide's conversion, {name}.dcm or a folder {name}, if it was converted",
         Shown(path)
     )]
     NotDicom { path: PathBuf, name: String },

@@ -158,7 +158,7 @@ impl fmt::Display for Project {
         let candidates: usize = self.slides.values().sum();
         let (slides, found) = (Many(self.slides.len(), "slide"), Many(candidates, "candidate"));
         writeln!(f, "{slides}, {found}")?;
-        writeln!(f, "{}: run import.groovy in a QuPath project", Shown(&self.folder))
+        writeln!(f, "{}: import.groovy reads them in a QuPath project", Shown(&self.folder))
     }
 }
 

@@ -35,8 +35,7 @@ pub(super) const FORMAT: Format = Format {
     open,
 };
 
-const REMEDY: &str =
-    "convert it to one 8-bit RGB picture in JPEG, JPEG 2000 or without compression";
+const REMEDY: &str = "convert it to one 8-bit RGB picture in JPEG, JPEG 2000 or without compression if you have a converter";
 
 struct Series {
     levels: Vec<Image>,
@@ -76,7 +75,7 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
     let Some((first, base)) = levels.first() else {
         let own = &members[0].header.flavour;
         let what = format!("no picture of the slide itself (VOLUME) next to this one ({own})");
-        return Err(probe.unsupported(what, "name a file of the slide's levels"));
+        return Err(probe.unsupported(what, "name a file of the slide's levels if there is one"));
     };
     if let Some(pair) = levels.windows(2).find(|p| p[0].1.size == p[1].1.size) {
         let (one, other) = (pair[0].0.name(), pair[1].0.name());

@@ -121,7 +121,7 @@ fn short(reach: f64, t: &ProbeEpochs, items: usize) -> Option<String> {
         format!(
             "{} epochs over {items} images at base rate {} move the head's weights by at most {:.0} % \
              of their start, too little to learn; use a probe of kind `logistic`, or a higher \
-             base_lr or more epochs",
+             base_lr or more epochs, which may learn more",
             t.epochs,
             t.base_lr,
             100.0 * reach

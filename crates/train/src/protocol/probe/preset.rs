@@ -183,7 +183,7 @@ impl Preset for ProbePreset {
             let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
             let taken = name.starts_with("fold-") || ["features", "test"].contains(&name.as_str());
             if name.is_empty() || taken || !name.chars().all(plain) {
-                let why = "is not a valid folder name: use letters, digits, `-` and `_`";
+                let why = "is not a valid folder name of letters, digits, `-` and `_`";
                 return Err(Fault::new(format!("probes.{name}"), why));
             }
         }
