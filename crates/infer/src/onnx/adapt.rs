@@ -4,7 +4,8 @@
 //! What is not touched stays the bytes it was: fields that are not read here (functions,
 //! metadata) must not be lost. Names inside the graph stay too; two `Identity` nodes join them to ours.
 
-use super::{BOXES, EMBEDDING, FLOAT, INPUT, bounded, decode, nodes};
+use super::numbers::FLOAT;
+use super::{BOXES, EMBEDDING, INPUT, bounded, decode, nodes};
 use half::f16;
 use prost::Message;
 use proto::parts::Graph;

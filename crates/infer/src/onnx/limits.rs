@@ -93,7 +93,7 @@ impl Counter {
                 (INITIALIZER, weight) if weight.len() < 256 => {
                     let values = TensorProto::decode(weight)
                         .map_err(|e| format!("a damaged weight: {e}"))?;
-                    let numbers = super::numbers(&values);
+                    let numbers = super::numbers::numbers(&values);
                     frame.constants.extend(numbers.map(|n| (values.name.clone(), n)));
                 }
                 (INPUT, value) => frame.input.push(end(value)?),
@@ -277,7 +277,7 @@ fn constant(node: &Node) -> Result<Option<Vec<f64>>, String> {
         let a =
             AttributeProto::decode(bytes.as_slice()).map_err(|e| format!("a damaged node: {e}"))?;
         let value = match a.name.as_str() {
-            "value" => a.t.and_then(|t| super::numbers(&t)),
+            "value" => a.t.and_then(|t| super::numbers::numbers(&t)),
             "value_int" => Some(vec![a.i as f64]),
             "value_ints" => Some(a.ints.iter().map(|n| *n as f64).collect()),
             _ => None,

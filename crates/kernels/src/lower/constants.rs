@@ -1,7 +1,7 @@
 //! Nodes whose value is known before any image: constants, conversions, and the arithmetic of shapes that exporters
 //! write for a batch of any size. An image's batch dimension is 1 here.
 
-use super::{At, Value};
+use super::node::{At, Value};
 use crate::error::PlanError;
 use crate::ir::{Id, Shape};
 use crate::tensor::{Data, Tensor};

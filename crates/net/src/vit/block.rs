@@ -3,8 +3,8 @@
 use tch::Tensor;
 use tch::nn::{Init, Path};
 
-use super::Mlp;
 use crate::layer::{LayerNorm, Linear, drop_path};
+use encoders::vit::Mlp;
 
 /// A factor per channel (LayerScale), timm's name `gamma`.
 #[derive(Debug)]

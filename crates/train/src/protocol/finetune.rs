@@ -19,8 +19,8 @@ use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
 
 use super::preset::{CropsPreset, Targets};
+use super::shared::{self, Sides, describe_model, reset_head};
 use super::teacher::Teacher;
-use super::{Sides, describe_model, reset_head};
 use crate::batch::{normalised, samples};
 use crate::error::Result;
 use crate::preset::{Loop, Preset as _};
@@ -316,13 +316,13 @@ pub(super) fn fold(
     }
     let groups =
         encoder::layer_decay_groups(&vs, net.as_ref(), settings.weight_decay, preset.layer_decay);
-    let shortcuts = super::shortcuts(set, &fold.train);
+    let shortcuts = shared::shortcuts(set, &fold.train);
     if ranks.is_first() {
         options.report_shortcuts(&shortcuts);
     }
     let mut spec = describe_model(&preset.model, set, manifest)?;
-    start.note(&mut spec, super::list_trained_on(set, &fold.train));
-    let notes = start.notes(&model.to_string(), &super::names(set, &fold.validation));
+    start.note(&mut spec, shared::list_trained_on(set, &fold.train));
+    let notes = start.notes(&model.to_string(), &shared::names(set, &fold.validation));
     let opening = RunSetup {
         stage: "finetune",
         groups,

@@ -1,12 +1,13 @@
 //! Newton's method on the partial likelihood, and what it found.
 
+use super::super::ChiSquared;
+use super::CoxData;
 use super::derivatives::Derivatives;
 use super::recession::unbounded;
 use super::residuals::score_residuals;
 use super::risk::Sorted;
 use super::stable::Stable;
 use super::ties::Ties;
-use super::{ChiSquared, CoxData};
 use crate::distribution::{normal_critical, normal_two_sided};
 use crate::survival::concordance::{Concordance, Pairs};
 use crate::survival::data::SurvivalError;

@@ -7,10 +7,8 @@ use net::vit::{Block, BlockShape};
 use tch::nn::{Init, VarStore};
 use tch::{Kind, Tensor};
 
-use super::{
-    Contrast, Embedding, Forward, Method, Mlp, Pretraining, Valued, all_seen, check_baseline,
-    encoder_tensors, masking, mean_token, reconstruction, unit,
-};
+use super::parts::{Mlp, all_seen, check_baseline, masking, mean_token, reconstruction, unit};
+use super::{Contrast, Embedding, Forward, Method, Pretraining, Valued, encoder_tensors};
 use crate::error::{Result, TrainError};
 use crate::pretrain::micro::Micro;
 use crate::pretrain::preset::{Baseline, PretrainPreset};
