@@ -10,7 +10,7 @@ mod vocabulary;
 mod write;
 
 pub use cell::{cell, uncell};
-pub use join::{Unmatched, file_name, without_ending};
+pub use join::{LoneKeys, MatchingRule, Unmatched, file_name, without_ending};
 pub use vocabulary::{
     EventCell, MISSING, bare, event, is_missing, may_be_code, may_mean_missing, same_event, yes_no,
 };

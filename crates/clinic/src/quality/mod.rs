@@ -14,7 +14,7 @@ use base::progress::{Listener, Piece};
 use base::text::{Many, plain};
 use median::median;
 use mithras::export::{HOTSPOT_MM2, OUT_OF_FOCUS_SHARE};
-use mithras::input::InputDigest;
+use mithras::input::{Input, InputDigest};
 use mitosis::Mpp;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -74,14 +74,10 @@ pub struct Cohort {
 }
 
 /// Measures slides, several at once. `listener` gets a line per slide, with its seconds.
-pub fn cohort(
-    slides: &[(String, PathBuf)],
-    mpp: Option<Mpp>,
-    listener: &mut dyn Listener,
-) -> Cohort {
+pub fn cohort(slides: &[Input], mpp: Option<Mpp>, listener: &mut dyn Listener) -> Cohort {
     let total = slides.len();
     let progress = Mutex::new((0, Piece::begin(listener, "quality", "quality", "slides")));
-    let look = |(name, file): &(String, PathBuf)| {
+    let look = |Input { name, path: file, .. }: &Input| {
         let started = std::time::Instant::now();
         // A resolution for all fills the gaps of slides that state none.
         let read = measure(file, mpp);

@@ -38,7 +38,7 @@ pub use choose::choose;
 pub use error::RobustnessError;
 pub use labelled::Labelled;
 pub use options::Options;
-pub use result::{Looked, Robustness, Row, SCHEMA, ScoredCandidate};
+pub use result::{Looked, Robustness, Row, SCHEMA, ScoredCandidate, WorstChange};
 
 /// Flat images of a folder whose names are `wanted`, in order of their names, every `every`-th.
 ///
@@ -128,8 +128,8 @@ pub fn over(
     let f1: Vec<f64> = rows.iter().filter_map(|r| r.f1).collect();
     let worst = rows
         .iter()
-        .filter_map(|r| Some((r.perturbation.clone(), r.f1?)))
-        .min_by(|a, b| a.1.total_cmp(&b.1));
+        .filter_map(|r| Some(WorstChange { change: r.perturbation.clone(), f1: r.f1? }))
+        .min_by(|a, b| a.f1.total_cmp(&b.f1));
     Ok(Robustness {
         schema: SCHEMA.into(),
         model: detector.config.model.name.clone(),

@@ -53,6 +53,28 @@ pub struct Row {
     pub images: Vec<Looked>,
 }
 
+/// The change that costs most; as JSON a list of the two.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "(String, f64)", into = "(String, f64)")]
+pub struct WorstChange {
+    /// Its name.
+    pub change: String,
+    /// F1 under it.
+    pub f1: f64,
+}
+
+impl From<(String, f64)> for WorstChange {
+    fn from((change, f1): (String, f64)) -> Self {
+        Self { change, f1 }
+    }
+}
+
+impl From<WorstChange> for (String, f64) {
+    fn from(worst: WorstChange) -> Self {
+        (worst.change, worst.f1)
+    }
+}
+
 /// Everything measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Robustness {
@@ -74,8 +96,8 @@ pub struct Robustness {
     pub rows: Vec<Row>,
     /// Mean F1 over all rows.
     pub mean_f1: Option<f64>,
-    /// The change with the lowest F1, and that.
-    pub worst: Option<(String, f64)>,
+    /// The change with the lowest F1.
+    pub worst: Option<WorstChange>,
 }
 
 impl Looked {

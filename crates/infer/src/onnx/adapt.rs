@@ -473,7 +473,7 @@ mod tests {
             super::super::Output { name: EMBEDDING, shape: &[6] },
         )
         .unwrap();
-        assert_eq!(signature.symbols, [("N".to_owned(), 0)]);
+        assert_eq!(signature.symbols, [crate::Symbol { name: "N".into(), size: 0 }]);
         // A second time nothing is added.
         let again = adapt(&made.onnx, &wanted(None, false)).unwrap();
         assert_eq!(nodes(&decode(&again.onnx).unwrap().1).unwrap().len(), 3);

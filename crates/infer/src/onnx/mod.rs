@@ -16,6 +16,7 @@ pub(crate) use embedded::for_rten;
 pub(crate) use limits::has_functions;
 pub(crate) use mean::mean;
 
+use crate::session::Symbol;
 use numbers::{FLOAT, ints};
 use prost::Message;
 use prost::bytes::Bytes;
@@ -40,8 +41,8 @@ pub(crate) const BOXES: &str = "boxes";
 pub(crate) struct Signature {
     /// A batch size fixed in the file.
     pub fixed_batch: Option<usize>,
-    /// Symbolic input dimensions with the size they take; index 0 (the batch) has size 0 here.
-    pub symbols: Vec<(String, usize)>,
+    /// Symbolic input dimensions; that of the batch has size 0 here.
+    pub symbols: Vec<Symbol>,
 }
 
 /// What a card wants of a network's output.
@@ -80,7 +81,7 @@ fn takes(graph: &Graph, side: usize) -> Result<Signature, String> {
     for (dim, want) in dims.iter().zip([0, 3, side, side]) {
         match &dim.value {
             Some(Dimension::Param(name)) if !name.is_empty() => {
-                signature.symbols.push((name.clone(), want));
+                signature.symbols.push(Symbol { name: name.clone(), size: want });
             }
             Some(Dimension::Value(n)) if want == 0 => {
                 if *n > MOST_BATCH {

@@ -38,6 +38,21 @@ impl Source<'_> {
     }
 }
 
+/// Values at equal steps: those of pixel, row or block `i` begin at `at + i * step`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Strided<'a> {
+    pub data: &'a [f32],
+    pub at: usize,
+    pub step: usize,
+}
+
+impl Strided<'_> {
+    /// The same from so many values later on.
+    pub(crate) fn after(self, values: usize) -> Self {
+        Self { at: self.at + values, ..self }
+    }
+}
+
 /// What the sums start from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Start<'a> {
@@ -61,8 +76,8 @@ pub(crate) struct Rows<'a> {
     pub columns: usize,
     pub start: Start<'a>,
     pub clamp: Clamp,
-    /// Values, where the first pixel's begin, and the distance between pixels.
-    pub residual: Option<(&'a [f32], usize, usize)>,
+    /// A step from pixel to pixel.
+    pub residual: Option<Strided<'a>>,
     /// Distances from there where they are not regular, one per pixel.
     pub residual_places: Option<&'a [u32]>,
     pub out: &'a mut [f32],
@@ -95,7 +110,7 @@ impl Rows<'_> {
         };
         let end = self.out_at + far(self.places, self.out_step) + self.columns;
         assert!(end <= self.out.len(), "an output ends at {end} of {}", self.out.len());
-        if let Some((data, at, step)) = self.residual {
+        if let Some(Strided { data, at, step }) = self.residual {
             let end = at + far(self.residual_places, step) + self.columns;
             assert!(end <= data.len(), "a residual ends at {end} of {}", data.len());
         }
@@ -147,7 +162,8 @@ pub(crate) struct Dots<'a> {
     pub columns: usize,
     pub bias: &'a [f32],
     pub clamp: Clamp,
-    pub residual: Option<(&'a [f32], usize, usize)>,
+    /// A step from pixel to pixel.
+    pub residual: Option<Strided<'a>>,
     pub out: &'a mut [f32],
     pub out_at: usize,
     pub out_step: usize,
@@ -175,8 +191,8 @@ pub(crate) struct Finish<'a> {
     pub wide: usize,
     pub bias: &'a [f32],
     pub clamp: Clamp,
-    /// Values, where the first pixel's begin, and the distance between pixels.
-    pub residual: Option<(&'a [f32], usize, usize)>,
+    /// A step from pixel to pixel.
+    pub residual: Option<Strided<'a>>,
     /// Distances from there where they are not regular, one per pixel.
     pub residual_places: Option<&'a [u32]>,
     pub pixels: usize,
@@ -277,8 +293,8 @@ pub(crate) struct OutputTiles<'a> {
     pub position: usize,
     pub bias: &'a [f32],
     pub clamp: Clamp,
-    /// Values, where the first tile's begin, and the distance between rows.
-    pub residual: Option<(&'a [f32], usize, usize)>,
+    /// A step from row to row, from the first tile's on.
+    pub residual: Option<Strided<'a>>,
     pub tiles: usize,
     pub out: &'a mut [f32],
     pub out_at: usize,
@@ -297,7 +313,7 @@ impl OutputTiles<'_> {
         let far = |row: usize| (side - 1) * row + self.tiles * side * n;
         let end = self.out_at + far(self.out_row);
         assert!(end <= self.out.len(), "outputs of tiles end at {end} of {}", self.out.len());
-        if let Some((data, at, row)) = self.residual {
+        if let Some(Strided { data, at, step: row }) = self.residual {
             let end = at + far(row);
             assert!(end <= data.len(), "residuals of tiles end at {end} of {}", data.len());
         }

@@ -11,7 +11,7 @@ mod sets;
 mod vector;
 
 pub(crate) use calls::{
-    Clamp, Depthwise, Dots, Finish, InputTiles, OutputTiles, Rows, Source, Start, Tile,
+    Clamp, Depthwise, Dots, Finish, InputTiles, OutputTiles, Rows, Source, Start, Strided, Tile,
 };
 pub(crate) use func::{Func, exp, limit};
 

@@ -6,7 +6,7 @@
 
 use super::conv::{Read, Write};
 use crate::ir::{Conv, Depthwise, Inverted, Shape};
-use crate::isa::{Clamp, Depthwise as Row, Isa, Rows, Source, Start};
+use crate::isa::{Clamp, Depthwise as Row, Isa, Rows, Source, Start, Strided};
 use crate::layout::Layout;
 use crate::pack::{Packed, matrix};
 
@@ -165,7 +165,9 @@ impl Point {
                 columns: panel.columns,
                 start: if adds { Start::Sums } else { Start::Bias(self.packed.bias(panel)) },
                 clamp: if ends { self.act.clamp } else { Clamp::NONE },
-                residual: residual.map(|r| (r.data, r.at + panel.column, r.step)),
+                residual: residual.map(|Pixels { data, at, step, .. }| {
+                    Strided { data, at, step }.after(panel.column)
+                }),
                 residual_places: None,
                 out,
                 out_at: to + panel.column,

@@ -16,7 +16,9 @@ mod error;
 mod optimal;
 mod reach;
 
-pub use calibration::{CalibrateError, Calibration, Case, Fold, Scored, Within, calibrate};
+pub use calibration::{
+    CalibrateError, Calibration, Case, Fold, FoldTally, Scored, Within, calibrate,
+};
 pub use error::MatchError;
 pub use reach::Pair;
 pub(crate) use reach::Reach;

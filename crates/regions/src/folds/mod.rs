@@ -26,13 +26,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Component, Path, PathBuf};
 
 pub(crate) use deal::Equal;
-pub use deal::Unit;
+pub use deal::{Stratum, Unit};
 pub use given::Splittable;
 pub use manifest::{DataKind, FoldManifest, FoldsError, Group, Place, Result, Scheme};
 pub use names::Sought;
 pub use regions::RegionFold;
 pub(crate) use scenes::marked_scene;
-pub use scenes::{FoldScenes, Frames, bytes_in_memory, is_frame};
+pub use scenes::{FoldScenes, Frames, UnlabelledScenes, bytes_in_memory, is_frame};
 
 /// The value of `format` in a manifest.
 pub const FORMAT: &str = "mithras-folds";

@@ -136,27 +136,32 @@ pub fn check(items: &[ShortcutItem]) -> Report {
     report(items, &figure, &measured(items))
 }
 
+/// What is found about one class against the rest.
+#[derive(Clone, Debug)]
+pub struct ClassReport {
+    /// Name of the class.
+    pub class: String,
+    /// Whether its crops are separated by what cannot see morphology.
+    pub report: Report,
+}
+
 /// Judges each class against the rest, of two classes the second alone: they are each other's rest.
 /// `of` is each item's class.
 #[must_use]
-pub fn check_classes(
-    items: &[ShortcutItem],
-    of: &[usize],
-    classes: &[String],
-) -> Vec<(String, Report)> {
+pub fn check_classes(items: &[ShortcutItem], of: &[usize], classes: &[String]) -> Vec<ClassReport> {
     let features = measured(items);
     let first = usize::from(classes.len() == 2);
     let judged = classes.iter().enumerate().skip(first).map(|(class, name)| {
         let figure: Vec<bool> = of.iter().map(|c| *c == class).collect();
-        (name.clone(), report(items, &figure, &features))
+        ClassReport { class: name.clone(), report: report(items, &figure, &features) }
     });
     judged.collect()
 }
 
 /// The warnings of [`check_classes`], a line each.
 #[must_use]
-pub fn class_warnings(reports: &[(String, Report)]) -> Vec<String> {
-    reports.iter().flat_map(|(class, r)| r.warnings_about(&format!("`{class}`"))).collect()
+pub fn class_warnings(reports: &[ClassReport]) -> Vec<String> {
+    reports.iter().flat_map(|r| r.report.warnings_about(&format!("`{}`", r.class))).collect()
 }
 
 fn measured(items: &[ShortcutItem]) -> Vec<Vec<f64>> {

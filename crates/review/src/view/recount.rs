@@ -363,7 +363,7 @@ impl Source {
 
     /// The same as text, where it is about slides that the run lacks.
     fn strange(&self, folders: &[PathBuf]) -> Option<String> {
-        let join = self.unmatched(folders).filter(|join| join.left.1 > 0 && join.has_rule());
+        let join = self.unmatched(folders).filter(|join| join.left.count > 0 && join.has_rule());
         join.map(|join| join.to_string())
     }
 

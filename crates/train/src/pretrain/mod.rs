@@ -10,6 +10,7 @@ pub mod step;
 mod tensors;
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crops::pairs::{CropSet, PairBatch, PairLoader};
@@ -64,18 +65,18 @@ struct Handed<'a> {
 fn save_batch(path: &Path, micros: &[Micro], step: usize) -> Result<()> {
     let join =
         |f: &dyn Fn(&Micro) -> Tensor| Tensor::cat(&micros.iter().map(f).collect::<Vec<_>>(), 0);
-    let tensors = vec![
+    let tensors = BTreeMap::from([
         ("views".to_string(), join(&|m| m.views.shallow_clone())),
         ("labels".to_string(), join(&|m| m.labels.shallow_clone())),
         ("cells".to_string(), join(&|m| m.cells.shallow_clone())),
         ("noise".to_string(), join(&|m| m.noise.shallow_clone())),
-    ];
+    ]);
     let metadata = [("step".to_string(), step.to_string())].into_iter().collect();
     Ok(checkpoint::save_tensors(path, &tensors, metadata)?)
 }
 
 /// Writes the encoder alone, as [`net::encoder::build`] with no head takes it.
-fn save_encoder(path: &Path, vs: &[(String, Tensor)], spec: &Spec) -> Result<()> {
+fn save_encoder(path: &Path, vs: &BTreeMap<String, Tensor>, spec: &Spec) -> Result<()> {
     Ok(checkpoint::save_described(path, &encoder_tensors(vs), spec)?)
 }
 
@@ -90,7 +91,7 @@ struct Pretrainer<'a> {
     share: Share,
     device: Device,
     /// All weights.
-    variables: Vec<(String, Tensor)>,
+    variables: BTreeMap<String, Tensor>,
     handed: Spec,
     /// Crops that the figures show, `[n, S, S, 3]`.
     shown: Vec<u8>,

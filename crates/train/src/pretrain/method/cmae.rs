@@ -133,7 +133,8 @@ impl Cmae {
             let Some(online) = name.strip_prefix("target.") else { continue };
             let average = all[&name].set_requires_grad(false);
             let averaged = online.starts_with("projector.")
-                || !encoder_tensors(&[(online.to_string(), average.shallow_clone())]).is_empty();
+                || !encoder_tensors(&[(online.to_string(), average.shallow_clone())].into())
+                    .is_empty();
             if averaged {
                 tch::no_grad(|| average.shallow_clone().copy_(&all[online]));
                 pairs.push((average, all[online].shallow_clone()));

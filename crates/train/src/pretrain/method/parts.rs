@@ -2,6 +2,7 @@
 
 use super::super::micro::Micro;
 use super::super::preset::{Fault, PretrainPreset};
+use std::collections::BTreeMap;
 
 use crate::error::Result;
 use net::layer::{LayerNorm, Linear};
@@ -140,13 +141,13 @@ pub(super) fn check_baseline(p: &PretrainPreset, wanted: bool) -> std::result::R
 
 /// The encoder's tensors among a pretraining network's, by timm's names.
 #[must_use]
-pub fn encoder_tensors(all: &[(String, Tensor)]) -> Vec<(String, Tensor)> {
-    let of_one = |n: &str| {
+pub fn encoder_tensors(all: &BTreeMap<String, Tensor>) -> BTreeMap<String, Tensor> {
+    let is_own = |n: &str| {
         ["patch_embed.", "blocks.", "norm."].iter().any(|p| n.starts_with(p))
             || n == "cls_token"
             || n == "pos_embed"
     };
-    let kept = all.iter().filter(|(n, _)| of_one(n));
+    let kept = all.iter().filter(|(n, _)| is_own(n));
     kept.map(|(n, t)| (n.clone(), t.shallow_clone())).collect()
 }
 
