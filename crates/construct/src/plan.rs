@@ -22,7 +22,7 @@ use std::path::PathBuf;
 pub struct Plan {
     /// Everything that changes a crop.
     pub preset: Preset,
-    /// The slides.
+    /// In any order, each once.
     pub slides: Vec<Input>,
     /// Whose they are.
     pub origins: Origins,

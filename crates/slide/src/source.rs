@@ -66,9 +66,9 @@ impl From<SuspectTile> for (TileAt, String) {
 pub struct TileAt {
     /// The level, 0 being the finest.
     pub level: usize,
-    /// Its column.
+    /// From the left, 0 the first.
     pub column: u64,
-    /// Its row.
+    /// From the top, 0 the first.
     pub row: u64,
 }
 

@@ -44,9 +44,9 @@ const COARSE: f64 = 0.36;
 /// One slide.
 #[derive(Clone, Debug, Serialize)]
 pub struct Looked {
-    /// Its name.
+    /// In the cohort.
     pub name: String,
-    /// Its file.
+    /// Path or address.
     #[serde(serialize_with = "base::json::lossy")]
     pub file: PathBuf,
     /// What was measured; none of a slide that cannot be read.
@@ -67,7 +67,7 @@ pub struct Looked {
 pub struct Cohort {
     /// `mithras.quality/1`.
     pub schema: &'static str,
-    /// The slides.
+    /// Those with most flags first.
     pub slides: Vec<Looked>,
     /// The cohort's stain vectors.
     pub stains: Option<[[f64; 3]; 2]>,

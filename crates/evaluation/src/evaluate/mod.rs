@@ -62,11 +62,11 @@ pub struct Evaluation {
 /// 95 % percentile intervals of the pooled figures, slides resampled.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Intervals {
-    /// Of the precision.
+    /// Lower and upper end, in [0, 1].
     pub precision: Option<[f64; 2]>,
-    /// Of the recall.
+    /// Lower and upper end, in [0, 1].
     pub recall: Option<[f64; 2]>,
-    /// Of F1.
+    /// Lower and upper end, in [0, 1].
     pub f1: Option<[f64; 2]>,
     /// Resamples.
     pub replicates: usize,

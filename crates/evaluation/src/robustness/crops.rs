@@ -50,7 +50,7 @@ pub struct CropRobustness {
     pub schema: String,
     /// Name of the package.
     pub model: String,
-    /// Its classes.
+    /// In output order.
     pub classes: Vec<String>,
     /// The positive one, of two.
     pub positive: Option<String>,

@@ -12,13 +12,13 @@ use serde::Serialize;
 pub struct Results {
     /// `mithras.experiment-results/1`.
     pub schema: &'static str,
-    /// The experiment.
+    /// Its id.
     pub experiment: String,
     /// The machine and the settings.
     pub run: RunNote,
     /// Steps, with what came of them.
     pub steps: Vec<StepLine>,
-    /// Tables.
+    /// In the order of the experiment.
     pub tables: Vec<Table>,
     /// Paired tests.
     pub comparisons: Vec<Comparison>,

@@ -17,7 +17,7 @@ use std::time::Instant;
 pub enum Ended {
     /// It ran.
     Done {
-        /// Seconds.
+        /// That it took.
         seconds: f64,
     },
     /// It was done before, and nothing that it reads changed.

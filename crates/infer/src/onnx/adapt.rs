@@ -175,7 +175,6 @@ impl From<String> for Misfit {
     }
 }
 
-/// The one input.
 struct GraphInput {
     name: String,
     batch: DimensionProto,

@@ -42,7 +42,7 @@ pub struct Block {
 pub struct BlockShape {
     /// Token width.
     pub dim: i64,
-    /// Heads.
+    /// Of attention; they divide `dim`.
     pub heads: i64,
     /// Hidden width of the MLP, as `fc1` gives it.
     pub hidden: i64,

@@ -55,7 +55,7 @@ pub struct Coarser {
     pub task: Task,
     /// Its name in file names.
     pub name: &'static str,
-    /// Its classes.
+    /// In output order.
     pub classes: &'static [&'static str],
     /// The class there of each class of the finer task.
     pub of: &'static [usize],

@@ -74,7 +74,7 @@ pub struct JudgedCandidate {
 pub struct JudgedSlide {
     /// Name of its folder.
     pub name: String,
-    /// Its counts.
+    /// As the run wrote them.
     pub counts: CountsFile,
     /// Every candidate.
     pub candidates: Vec<JudgedCandidate>,

@@ -59,7 +59,7 @@ pub struct DrawnFile {
     pub path: PathBuf,
     /// `geojson`, `asap`, `imagescope` or `mask`.
     pub format: &'static str,
-    /// SHA-256 of it.
+    /// Of the file's bytes, hexadecimal.
     pub sha256: String,
     /// What its coordinates count from.
     pub frame: Frame,
