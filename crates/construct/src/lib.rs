@@ -122,15 +122,15 @@ fn counted<E: Sync>(
     workers: usize,
     parts: &Path,
 ) -> BTreeMap<String, usize> {
-    let of = |part: &[Checked<E>]| -> Vec<(String, usize)> {
+    let count_all = |part: &[Checked<E>]| -> Vec<(String, usize)> {
         let count = |i: &Input| tiles::count(i, tiles, &parts.join(&i.name));
-        let one = |s: &Checked<E>| Some((s.input.name.clone(), count(&s.input)?));
-        part.iter().filter_map(one).collect()
+        let named_count = |s: &Checked<E>| Some((s.input.name.clone(), count(&s.input)?));
+        part.iter().filter_map(named_count).collect()
     };
     let each = slides.len().div_ceil(workers.max(1)).max(1);
     std::thread::scope(|scope| {
         let threads: Vec<_> =
-            slides.chunks(each).map(|part| scope.spawn(move || of(part))).collect();
+            slides.chunks(each).map(|part| scope.spawn(move || count_all(part))).collect();
         threads.into_iter().flat_map(|t| t.join().unwrap_or_else(|p| resume_unwind(p))).collect()
     })
 }

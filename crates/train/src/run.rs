@@ -303,10 +303,10 @@ impl Session {
                 spec.pretrained_on.clone_from(&saved.pretrained_on);
             }
             let part = |prefix: &str| -> BTreeMap<String, Tensor> {
-                let of = |(n, t): (&String, &Tensor)| {
+                let named = |(n, t): (&String, &Tensor)| {
                     Some((n.strip_prefix(prefix)?.to_string(), t.shallow_clone()))
                 };
-                file.tensors.iter().filter_map(of).collect()
+                file.tensors.iter().filter_map(named).collect()
             };
             let model = part("model.");
             let report = checkpoint::load_matching(&model, &vs, |n| Some(n.to_string()));

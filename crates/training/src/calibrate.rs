@@ -139,7 +139,7 @@ pub struct AtOthers {
 /// Mean and sample SD over folds.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct OverFolds {
-    /// The mean.
+    /// Over the folds.
     pub mean: f64,
     /// The sample SD.
     pub sd: f64,
@@ -248,8 +248,8 @@ fn table(
     let tallies: Vec<Tally> = folds.iter().map(|f| tally(f, point, rule)).collect::<Result<_>>()?;
     let pooled: Tally = tallies.iter().copied().sum();
     let mut rows: Vec<Row> = folds.iter().zip(&tallies).map(|(f, t)| row(&f.name, t)).collect();
-    let of = |pick: fn(&Row) -> f64| mean_sd(&rows.iter().map(pick).collect::<Vec<_>>());
-    let (f1, p, r) = (of(|r| r.f1), of(|r| r.precision), of(|r| r.recall));
+    let summary = |pick: fn(&Row) -> f64| mean_sd(&rows.iter().map(pick).collect::<Vec<_>>());
+    let (f1, p, r) = (summary(|r| r.f1), summary(|r| r.precision), summary(|r| r.recall));
     rows.push(row("pooled", &pooled));
     let _ = writeln!(md, "\nMatching rule `{rule}`, radius {} um:\n", RADIUS.0);
     let head =

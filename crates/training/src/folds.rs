@@ -114,14 +114,14 @@ pub fn read_mined(path: &Path) -> Result<Vec<Mined>> {
     let table = Table::read(path, &Format { no_rows: true, ..Format::default() }).map_err(fail)?;
     let column = |name: &str| table.need(&[name]).map_err(fail);
     let (frame, x, y) = (column("frame")?, column("x")?, column("y")?);
-    let of = |row: usize| {
+    let mined = |row: usize| {
         Ok(Mined {
             frame: table.cell(row, frame).to_owned(),
             x: table.number(row, x).map_err(fail)? as f32,
             y: table.number(row, y).map_err(fail)? as f32,
         })
     };
-    (0..table.len()).map(of).collect()
+    (0..table.len()).map(mined).collect()
 }
 
 /// One threshold pair over the held-out frames of all folds.

@@ -3,7 +3,6 @@
 use super::{Cohort, page};
 use base::file::WriteError;
 use base::table::Writer;
-use rayon::prelude::*;
 use std::path::Path;
 
 /// Writes `quality.csv` and `quality.html` into a folder, made where it is missing.

@@ -296,7 +296,7 @@ impl<'a> Iterator for Fields<'a> {
     type Item = Result<(u32, &'a [u8]), String>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let mut one = || -> Result<Option<(u32, &'a [u8])>, prost::DecodeError> {
+        let mut next_field = || -> Result<Option<(u32, &'a [u8])>, prost::DecodeError> {
             while !self.0.is_empty() {
                 let (number, wire) = decode_key(&mut self.0)?;
                 let mut rest = self.0;
@@ -308,7 +308,7 @@ impl<'a> Iterator for Fields<'a> {
             }
             Ok(None)
         };
-        let found = one().map_err(|e| format!("not an ONNX file: {e}")).transpose();
+        let found = next_field().map_err(|e| format!("not an ONNX file: {e}")).transpose();
         if !matches!(found, Some(Ok(_))) {
             self.0 = &[];
         }

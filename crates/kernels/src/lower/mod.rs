@@ -602,7 +602,8 @@ impl Lowering {
             c if c.len() == n => c.iter().map(|v| beta * v).collect(),
             c => return at.unsupported(format!("a bias of {} values for {n}", c.len())),
         };
-        let of = |i: usize, j: usize| if turned { v[j * columns + i] } else { v[i * columns + j] };
-        self.product(at, |i, j| alpha * of(i, j), n, bias)
+        let weight =
+            |i: usize, j: usize| if turned { v[j * columns + i] } else { v[i * columns + j] };
+        self.product(at, |i, j| alpha * weight(i, j), n, bias)
     }
 }

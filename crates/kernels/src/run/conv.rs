@@ -518,7 +518,7 @@ impl<'a> Call<'a, '_> {
     /// The lines of some rows for each part: its parity, or all.
     fn lines(&self, image: usize, ys: Range<usize>) -> Vec<Vec<Line>> {
         let w = self.ol.w;
-        let of = |p: usize| match self.conv.parity {
+        let part_lines = |p: usize| match self.conv.parity {
             true => {
                 let (py, x) = (p / 2, p % 2);
                 let line = |y| Line { image, y, x, step: 2, pixels: (w + 1 - x) / 2 };
@@ -526,7 +526,7 @@ impl<'a> Call<'a, '_> {
             }
             false => ys.clone().map(|y| Line { image, y, x: 0, step: 1, pixels: w }).collect(),
         };
-        (0..self.conv.parts.len()).map(of).collect()
+        (0..self.conv.parts.len()).map(part_lines).collect()
     }
 
     fn half_rows(&mut self, half: Half, images: usize, scratch: &mut Scratch) {

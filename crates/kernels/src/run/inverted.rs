@@ -231,12 +231,12 @@ impl Planned {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        let of = |b: &Block| {
+        let bytes = |b: &Block| {
             b.expand.as_ref().map_or(0, |e| e.packed.bytes())
                 + b.project.packed.bytes()
                 + 4 * b.filter.weights.len()
         };
-        self.blocks.iter().map(of).sum()
+        self.blocks.iter().map(bytes).sum()
     }
 
     pub(crate) fn macs(&self, input: Shape, out: Shape) -> u64 {

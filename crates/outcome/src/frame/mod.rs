@@ -86,14 +86,14 @@ impl Columns {
         let all = |names: &[String]| -> Result<Vec<usize>> {
             names.iter().map(|n| table.column(n)).collect()
         };
-        let one = |name: &Option<String>| name.as_deref().map(|c| table.column(c)).transpose();
+        let optional = |name: &Option<String>| name.as_deref().map(|c| table.column(c)).transpose();
         let (time, event) = (table.column(&roles.time)?, table.column(&roles.event)?);
         let events = Events::read(table, event, roles.event_value.as_deref(), notes)?;
         let covariates = all(&roles.covariates)?;
         let (groups, strata) = (all(&roles.groups)?, all(&roles.strata)?);
         all(&roles.categorical)?;
-        let (cluster, weights) = (one(&roles.cluster)?, one(&roles.weights)?);
-        let patient = one(&roles.patient)?;
+        let (cluster, weights) = (optional(&roles.cluster)?, optional(&roles.weights)?);
+        let patient = optional(&roles.patient)?;
         if patient.is_some() && cluster.is_some() {
             let reason =
                 "one row per patient leaves no clusters: name patients or clusters, not both";

@@ -2,7 +2,6 @@
 
 use base::file::FileError;
 use serde::{Deserialize, Serialize};
-use sha2::Digest;
 
 /// Why folds cannot be made or used.
 #[derive(Debug, thiserror::Error)]
@@ -68,9 +67,9 @@ pub enum Place {
 pub struct Group {
     /// Its first patient or, without one, its first slide.
     pub name: String,
-    /// Its slides.
+    /// By name.
     pub slides: Vec<String>,
-    /// Its patients.
+    /// Those that are known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patients: Vec<String>,
     /// What becomes of it.

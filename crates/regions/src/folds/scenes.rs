@@ -65,12 +65,12 @@ pub fn is_frame(image: &Image, mpp: Mpp) -> bool {
 /// Bytes of pixels that [`FoldScenes::load`] would hold for these images.
 #[must_use]
 pub fn bytes_in_memory<'a>(images: impl IntoIterator<Item = &'a Image>, mpp: Mpp) -> u64 {
-    let of = |i: &Image| {
+    let bytes = |i: &Image| {
         let (fx, fy) = i.scale(mpp);
         3.0 * f64::from(i.width) * fx * f64::from(i.height) * fy
     };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an estimate")]
-    let sum = images.into_iter().map(of).sum::<f64>() as u64;
+    let sum = images.into_iter().map(bytes).sum::<f64>() as u64;
     sum
 }
 

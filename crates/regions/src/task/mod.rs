@@ -24,8 +24,6 @@ mod shards;
 use std::ops::Deref;
 use std::path::Path;
 
-use sha2::Digest;
-
 pub use error::{Result, TaskError};
 pub use folds::Folds;
 pub use item::{Crops, Item};

@@ -10,10 +10,10 @@ use tch::{Device, Kind, Tensor};
 /// a GPU multiplies by the inverse of a plain number.
 pub(crate) fn normalise(pixels: &[u8], size: usize, device: Device) -> Tensor {
     let s = size as i64;
-    let of = |v: [f32; 3]| Tensor::from_slice(&v).view([1, 3, 1, 1]).to_device(device);
+    let channels = |v: [f32; 3]| Tensor::from_slice(&v).view([1, 3, 1, 1]).to_device(device);
     let x = Tensor::from_slice(pixels).view([-1, s, s, 3]).to_device(device);
-    let x = x.permute([0, 3, 1, 2]).to_kind(Kind::Float) / of([255.0; 3]);
-    ((x - of(MEAN)) / of(STD)).contiguous()
+    let x = x.permute([0, 3, 1, 2]).to_kind(Kind::Float) / channels([255.0; 3]);
+    ((x - channels(MEAN)) / channels(STD)).contiguous()
 }
 
 /// A batch cut into micro-batches of `k` samples, on `device`.

@@ -117,11 +117,11 @@ impl Groups {
 
     /// `[N, classes]` to `[N, groups]`: their softmax is the sum of the members' softmax.
     fn logits(&self, logits: &Tensor) -> Tensor {
-        let of = |members: &Vec<i64>| {
+        let summed = |members: &Vec<i64>| {
             let index = Tensor::from_slice(members).to_device(logits.device());
             logits.index_select(1, &index).to_kind(Kind::Float).logsumexp([1i64], false)
         };
-        Tensor::stack(&self.members.iter().map(of).collect::<Vec<_>>(), 1)
+        Tensor::stack(&self.members.iter().map(summed).collect::<Vec<_>>(), 1)
     }
 }
 
@@ -207,9 +207,9 @@ struct Held {
 impl Held {
     fn new(preset: &CropsPreset, set: &TrainingSet, positive: Option<&str>, fold: &Fold) -> Self {
         let side = preset.model.image as usize;
-        let of = |&i: &usize| centred(&set.images()[i], preset.data.crop, side);
+        let cropped = |&i: &usize| centred(&set.images()[i], preset.data.crop, side);
         Self {
-            images: fold.validation.iter().map(of).collect(),
+            images: fold.validation.iter().map(cropped).collect(),
             truth: fold.validation.iter().map(|&i| set.items()[i].class).collect(),
             classes: set.classes().len(),
             positive: positive.and_then(|p| set.classes().iter().position(|c| c == p)),

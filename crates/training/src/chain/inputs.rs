@@ -4,7 +4,6 @@ use super::preset::DetectorPreset;
 use infer::ModelPackage;
 use std::path::PathBuf;
 use train::data::Source;
-use train::preset::Preset as _;
 use train::protocol::Part;
 
 /// Where a chain runs: nothing here changes a number.

@@ -115,8 +115,9 @@ fn points(
     };
     let mut measurements = vec![measured(S_SEG, &|r| Some(r.s_seg)), measured(S_CLS, &|r| r.s_cls)];
     if rows.iter().any(|r| r.subtypes.is_some()) {
-        let of = |(i, name): (usize, &Code)| measured(*name, &|r| r.subtypes.map(|s| s.0[i]));
-        measurements.extend(SUBTYPES.iter().enumerate().map(of));
+        let probability =
+            |(i, name): (usize, &Code)| measured(*name, &|r| r.subtypes.map(|s| s.0[i]));
+        measurements.extend(SUBTYPES.iter().enumerate().map(probability));
     }
     Group {
         label: label.to_owned(),
