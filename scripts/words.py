@@ -9,7 +9,8 @@ so there is a limit and not a ban: --check fails when a kind of file has more of
 allows, or when a page has a line of prose, or a source a comment, over 120 columns. Two kinds of names
 have limits, too: a public type whose name another public type of the same crate has, and a function or
 a type named by a preposition or a participle. A tuple of different kinds as a parameter has no names
-where the function is called; these are counted, too. Lower a limit when a count has fallen.
+where the function is called; these are counted, too. So are such tuples in lists, options and fields
+that other files see. Lower a limit when a count has fallen.
 """
 
 import argparse
@@ -47,6 +48,8 @@ COMMENTS = {".rs": r"//[/!]?", ".py": "#(?!!)", ".sh": "#(?!!)"}
 NAME_LIMITS = {"types": 0, "functions": 0}
 #: How many parameters are tuples of different kinds: a struct, or a parameter each, is clearer.
 TUPLE_LIMIT = 0
+#: How many tuples of different kinds are in lists, options or fields that other files see.
+NESTED_LIMIT = 26
 #: Function names that do not say what is returned or done.
 VAGUE = ("of", "on", "one", "told", "said", "asked", "judge", "judged", "keep", "ask", "found", "said_once")
 #: Type names that do not say what the type is.
@@ -195,9 +198,55 @@ def tuple_parameters(name, text):
             kind = re.sub(r"^\([^)]*\)|^[^:(]*", "", parameter, count=1).lstrip(": ")
             kind = re.sub(r"^&(?:'\w+ )?(?:mut )?", "", kind)
             kinds = parts(kind[1:-1]) if kind.startswith("(") and kind.endswith(")") else []
-            if len(kinds) > 1 and not (len(kinds) == 2 and kinds[0] == kinds[1]):
+            # `From` of a tuple is the form of a list for serde.
+            if match[1] != "from" and len(kinds) > 1 and not (len(kinds) == 2 and kinds[0] == kinds[1]):
                 faults.append(f"{name}: {match[1]} ({', '.join(kinds)})")
     return faults
+
+
+def tuple_types(kind):
+    """Every tuple of several kinds within the text of a type; what a closure or an iterator takes or gives is no field."""
+    faults, i = [], 0
+    while i < len(kind):
+        if kind[i] != "(":
+            i += 1
+            continue
+        end = bracket(kind, i)
+        kinds = parts(kind[i + 1 : end])
+        own = not re.search(r"(?:\bfn|\bFn|FnMut|FnOnce|Item = )$", kind[:i])
+        texts = all(re.fullmatch(r"&?(?:'\w+ )?(?:mut )?(?:String|str)", k) for k in kinds)
+        if own and len(kinds) > 1 and not (len(kinds) == 2 and (kinds[0] == kinds[1] or texts)):
+            faults.append(", ".join(kinds))
+        for k in kinds:
+            faults += tuple_types(k)
+        i = end + 1
+    return faults
+
+
+def nested_tuples(name, text):
+    """`file: name (types)` of tuples of different kinds that other files see: in lists and options of parameters and of
+    results, and in fields. What a function gives as one tuple has names where it is taken."""
+    text = re.sub(r"//[^\n]*", "", text.split("#[cfg(test)]\nmod tests")[0])
+    text = re.sub(r'"(?:[^"\\]|\\.)*"', '""', text)
+    found = []
+    for match in re.finditer(r"^ *pub(?:\([\w: ]+\))? (?:const |async |unsafe )*fn (\w+)", text, re.M):
+        at = match.end()
+        if text[at] == "<":
+            at = bracket(text, at) + 1
+        end = bracket(text, at)
+        types = [re.sub(r"^[^:(]*:|^\([^)]*\)\s*:", "", p, count=1).strip() for p in parts(text[at + 1 : end])]
+        result = re.match(r"\s*->\s*(.*?)\s*(?:\bwhere\b|[{;])", text[end + 1 :], re.S)
+        result = result[1] if result else ""
+        while (inner := re.fullmatch(r"(?:std::result::)?(?:Result|Option)<(.*)>", result, re.S)) is not None:
+            result = parts(inner[1])[0]
+        whole = result.startswith("(") and bracket(result, 0) == len(result) - 1
+        types += parts(result[1:-1]) if whole else [result]
+        found += [(match[1], t) for kind in types for t in tuple_types(kind)]
+    for match in re.finditer(r"^ *pub(?:\([\w: ]+\))? (?:const|static) (\w+): ([^=]*)=", text, re.M):
+        found += [(match[1], t) for t in tuple_types(match[2])]
+    for match in re.finditer(r"^ *pub(?:\([\w: ]+\))? (\w+): ([^\n]*?),?$", text, re.M):
+        found += [(match[1], t) for t in tuple_types(match[2])]
+    return [f"{name}: {item} ({kinds})" for item, kinds in found]
 
 
 def main():
@@ -239,14 +288,17 @@ def main():
             print(f"{title:28}" + "".join(f"{found[w]:9}" for w in WORDS) + f"{sum(found.values()):9}")
     twice, vague = public_names(sources)
     tuples = [t for name, text in sources.items() if "/src/" in name and "tests" not in name for t in tuple_parameters(name, text)]
+    nested = [t for name, text in sources.items() if "/src/" in name and "tests" not in name for t in nested_tuples(name, text)]
     if a.list == "tuples":
-        print("\n".join(tuples))
+        print("\n".join(tuples + nested))
     if not a.list:
-        print(f"tuples of different kinds as parameters: {len(tuples)}")
+        print(f"tuples of different kinds as parameters: {len(tuples)}; in lists and fields: {len(nested)}")
         print(f"names of public types that occur twice in a crate: {len(twice)}; vague names: {len(vague)}")
     if a.check:
         if len(tuples) > TUPLE_LIMIT:
             faults.append(f"{len(tuples)} tuples as parameters, more than {TUPLE_LIMIT}; scripts/words.py --list tuples")
+        if len(nested) > NESTED_LIMIT:
+            faults.append(f"{len(nested)} tuples in lists and fields, more than {NESTED_LIMIT}; scripts/words.py --list tuples")
         for sort, found in (("types", twice), ("functions", vague)):
             if len(found) > NAME_LIMITS[sort]:
                 faults.append(f"{len(found)} names of {sort}, more than {NAME_LIMITS[sort]}: {'; '.join(found)}")

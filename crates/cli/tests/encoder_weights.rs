@@ -69,10 +69,8 @@ impl Desk {
     }
 
     fn save(&self, name: &str, file: &Tensors) -> PathBuf {
-        let tensors: Vec<_> =
-            file.tensors.iter().map(|(n, t)| (n.clone(), t.shallow_clone())).collect();
         let path = self.at(name);
-        save_tensors(&path, &tensors, BTreeMap::new()).unwrap();
+        save_tensors(&path, &file.tensors, BTreeMap::new()).unwrap();
         path
     }
 
@@ -274,11 +272,11 @@ fn a_shard_is_part_of_what_features_are_known_by() {
     let folder = desk.at("shards");
     std::fs::create_dir(&folder).unwrap();
     let mut map = serde_json::Map::new();
-    let mut shards: BTreeMap<&str, Vec<_>> = BTreeMap::new();
+    let mut shards: BTreeMap<&str, BTreeMap<_, _>> = BTreeMap::new();
     for (i, (name, t)) in file.tensors.iter().enumerate() {
         let shard = ["a.safetensors", "b.safetensors"][i % 2];
         map.insert(name.clone(), shard.into());
-        shards.entry(shard).or_default().push((name.clone(), t.shallow_clone()));
+        shards.entry(shard).or_default().insert(name.clone(), t.shallow_clone());
     }
     for (shard, tensors) in &shards {
         save_tensors(&folder.join(shard), tensors, BTreeMap::new()).unwrap();

@@ -111,7 +111,7 @@ struct CaseKey {
 pub struct Slide {
     /// Its name.
     pub name: String,
-    /// Its folder.
+    /// That of the run.
     pub folder: PathBuf,
     /// Its count.
     pub counts: CountsFile,
@@ -383,8 +383,9 @@ fn same_recount(folder: &Path, gathered: Option<&Reviewed>) -> Result<(), String
 /// Whether two counts are of one file and one detection.
 fn same(a: &CountsFile, b: &CountsFile) -> bool {
     let numbers = |c: &CountsFile| (c.candidates, c.figures, c.hotspot_count);
-    let of = |c: &CountsFile| (c.slide.digest.clone(), c.model.clone(), c.thresholds.clone());
-    numbers(a) == numbers(b) && of(a) == of(b)
+    let made_from =
+        |c: &CountsFile| (c.slide.digest.clone(), c.model.clone(), c.thresholds.clone());
+    numbers(a) == numbers(b) && made_from(a) == made_from(b)
 }
 
 /// The logs that are not as they were when a slide was recounted; nothing is known of recounts of earlier versions.

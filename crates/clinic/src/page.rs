@@ -403,7 +403,7 @@ fn regions(case: &Case) -> Option<Block> {
 }
 
 fn notes(case: &Case) -> Vec<String> {
-    let of = |s: &Slide| {
+    let slide_notes = |s: &Slide| {
         s.counts.notes().into_iter().map(|n| format!("{}: {n}", s.name)).collect::<Vec<_>>()
     };
     // First, so that they are never among those that are only counted.
@@ -413,7 +413,7 @@ fn notes(case: &Case) -> Vec<String> {
             "{name}: {logs}: changed after the recount, whose numbers these are; recount the run"
         )
     });
-    let mut notes: Vec<String> = changed.chain(case.slides.iter().flat_map(of)).collect();
+    let mut notes: Vec<String> = changed.chain(case.slides.iter().flat_map(slide_notes)).collect();
     notes.extend(case.missing.iter().map(|(slide, why)| format!("{slide} is not counted: {why}")));
     if !case.is_reviewed() && case.slides.iter().any(|s| s.reviewed.is_some()) {
         notes.push(
@@ -492,8 +492,8 @@ fn made(case: &Case) -> Vec<(String, String)> {
     }
     let reviewer = case.slides.iter().find_map(|s| s.reviewed.as_ref()).map(|r| r.reviewer.clone());
     let others = |signer: &str| {
-        let one = |r: &String| r.split(TOGETHER).any(|name| name == signer);
-        reviewer.as_ref().is_some_and(|r| !one(r))
+        let names_signer = |r: &String| r.split(TOGETHER).any(|name| name == signer);
+        reviewer.as_ref().is_some_and(|r| !names_signer(r))
     };
     let by =
         |signer: &str| if others(signer) { "; the numbers are not this reviewer's" } else { "" };

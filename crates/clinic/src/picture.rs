@@ -13,7 +13,7 @@ pub type Outline = Vec<[f64; 2]>;
 
 /// A JPEG with outlines on it.
 pub struct Picture {
-    /// The JPEG.
+    /// Bytes of the file.
     pub jpeg: Vec<u8>,
     /// Rings on it.
     pub outlines: Vec<Outline>,
@@ -57,7 +57,7 @@ impl Spot {
     /// Its parts as rings, level-0 px.
     fn rings(&self, mpp: [f64; 2]) -> Vec<Vec<[f64; 2]>> {
         let reach = self.rule.reach_um();
-        let of = |c: &Point<Level0>| match self.rule.shape {
+        let outline = |c: &Point<Level0>| match self.rule.shape {
             Shape::Square => {
                 let [dx, dy] = mpp.map(|m| reach / m);
                 vec![
@@ -69,7 +69,7 @@ impl Spot {
             }
             Shape::Circle => circle(c, reach, mpp, 48),
         };
-        self.centres.iter().map(of).collect()
+        self.centres.iter().map(outline).collect()
     }
 }
 
@@ -107,8 +107,8 @@ pub fn overview(slide: &Slide, reviewed: bool, unread: &mut Vec<String>) -> Vec<
     match base::file::read_whole(slide.folder.join(pictures::THUMBNAIL)) {
         Ok(jpeg) => {
             let share = |ring: Vec<[f64; 2]>| {
-                let on = |[x, y]: [f64; 2]| [(x / w).clamp(0.0, 1.0), (y / h).clamp(0.0, 1.0)];
-                ring.into_iter().map(on).collect::<Outline>()
+                let clamped = |[x, y]: [f64; 2]| [(x / w).clamp(0.0, 1.0), (y / h).clamp(0.0, 1.0)];
+                ring.into_iter().map(clamped).collect::<Outline>()
             };
             let mut outlines: Vec<Outline> =
                 spot.iter().flat_map(|s| s.rings(mpp)).map(share).collect();
@@ -172,10 +172,10 @@ fn hotspot(slide: &Slide, spot: &Spot, reviewed: bool) -> Result<(Option<Picture
     let (tile, white) = read.map_err(|e| e.to_string())?;
     let share =
         |p: [f64; 2]| [(p[0] * mpp[0] - from[0]) / um[0], (p[1] * mpp[1] - from[1]) / um[1]];
-    let on = |p: &[f64; 2]| share(*p).iter().all(|v| (0.0..=1.0).contains(v));
+    let is_inside = |p: &[f64; 2]| share(*p).iter().all(|v| (0.0..=1.0).contains(v));
     let mut outlines: Vec<Outline> = vec![ring.iter().copied().map(share).collect()];
     let (places, _) = figures(slide, reviewed);
-    let seen = places.iter().filter(|p| on(&[p.x, p.y]));
+    let seen = places.iter().filter(|p| is_inside(&[p.x, p.y]));
     let rings = seen.map(|p| circle(p, RING_UM, mpp, 24).into_iter().map(share).collect());
     outlines.extend(rings);
     let resolution = c.resolution().map_err(|e| e.to_string())?;

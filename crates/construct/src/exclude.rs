@@ -179,15 +179,15 @@ impl Exclusions {
     /// hold names of other places, too: those are nothing to speak of.
     pub(super) fn misspelt(&self, slides: &[&str], patients: &[&str]) -> Vec<Unmatched> {
         let sides = |what| ("the lists to exclude", what);
-        let of = |what, kept_out: &BTreeMap<String, String>, here: &[&str]| {
+        let missed = |what, kept_out: &BTreeMap<String, String>, here: &[&str]| {
             let names = kept_out.keys().map(String::as_str).filter(|k| !here.contains(k));
             let alone: Vec<&str> = names.collect();
             let idle = here.iter().copied().filter(|n| !kept_out.contains_key(*n));
             let idle: Vec<&str> = idle.collect();
             Unmatched::from_keys(sides(what), &alone, &idle).filter(Unmatched::has_rule)
         };
-        let slides = of("the slides", &self.slides, slides);
-        slides.into_iter().chain(of("the patients", &self.patients, patients)).collect()
+        let slides = missed("the slides", &self.slides, slides);
+        slides.into_iter().chain(missed("the patients", &self.patients, patients)).collect()
     }
 
     /// A name may come with or without the file's suffix, and may itself hold dots.

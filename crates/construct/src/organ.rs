@@ -29,8 +29,8 @@ const SITES: [(&str, &str); 20] = [
 
 /// The organ site of a cohort; none for a name that is not TCGA's, or of cohorts of several sites.
 fn site(cohort: &str) -> Option<&'static str> {
-    let of = |c: &String| SITES.iter().find(|(name, _)| name == c).map(|(_, site)| *site);
-    let sites = parts(cohort).iter().map(of).collect::<Option<Vec<_>>>()?;
+    let known_site = |c: &String| SITES.iter().find(|(name, _)| name == c).map(|(_, site)| *site);
+    let sites = parts(cohort).iter().map(known_site).collect::<Option<Vec<_>>>()?;
     let first = *sites.first()?;
     sites.iter().all(|s| *s == first).then_some(first)
 }

@@ -91,7 +91,7 @@ pub(super) struct Joined {
 /// `build.json`.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// The corpus.
+    /// Folder of the corpus.
     #[serde(serialize_with = "base::json::lossy")]
     pub corpus: PathBuf,
     /// Its digest; none where no slide could be read, and so no corpus was written.
@@ -166,14 +166,14 @@ impl Report {
         let filters = plan.filters.len();
         let (digest, resolutions) = joined.map(|j| (j.digest, j.resolutions)).unzip();
         let rows = |f: &Funnel| f.rows().into_iter().collect();
-        let of = |status| lines.iter().filter(move |s| s.status == status).cloned();
+        let with_status = |status| lines.iter().filter(move |s| s.status == status).cloned();
         Self {
             corpus: plan.out.clone(),
             digest,
             crops: total.crops(),
             slides: lines.len(),
-            excluded: of(Status::Excluded).count(),
-            failed: of(Status::Failed).collect(),
+            excluded: with_status(Status::Excluded).count(),
+            failed: with_status(Status::Failed).collect(),
             funnel: rows(&total),
             cohorts: per_cohort.iter().map(|(c, f)| (c.clone(), rows(f))).collect(),
             resolutions: resolutions.unwrap_or_default(),

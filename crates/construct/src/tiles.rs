@@ -103,7 +103,6 @@ fn on_tissue(
 const COUNT: &str = "tiles.json";
 const COUNT_SCHEMA: &str = "mithras.tiles/1";
 
-/// [`COUNT`].
 #[derive(Serialize, Deserialize)]
 struct Count {
     schema: String,

@@ -7,15 +7,39 @@ use crate::shard::Columns;
 use base::digest::hex;
 use std::collections::BTreeMap;
 
+/// One occurrence of such an image; as JSON a list of the three.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(into = "(String, Label, Option<String>)")]
+pub struct Occurrence {
+    /// Path of the crop in its corpus.
+    pub path: String,
+    /// Label of the crop.
+    pub label: Label,
+    /// Its subtype, where it has one.
+    pub subtype: Option<String>,
+}
+
+impl From<Occurrence> for (String, Label, Option<String>) {
+    fn from(o: Occurrence) -> Self {
+        (o.path, o.label, o.subtype)
+    }
+}
+
 /// One image that occurs more than once.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct SameImage {
     /// SHA-256 of its pixels.
     pub pixels: String,
-    /// Path, label and subtype of every occurrence, in corpus order.
-    pub crops: Vec<(String, Label, Option<String>)>,
+    /// Every occurrence, in corpus order.
+    pub crops: Vec<Occurrence>,
     /// Whether labels or subtypes differ.
     pub contradicts: bool,
+}
+
+impl From<CropMeta> for Occurrence {
+    fn from(c: CropMeta) -> Self {
+        Self { path: c.path, label: c.label, subtype: c.subtype }
+    }
 }
 
 /// Every image that occurs more than once, by decoded pixels, whatever the encoding.
@@ -37,7 +61,7 @@ pub fn repeated_images(corpus: &Corpus) -> Result<Vec<SameImage>> {
             SameImage {
                 pixels: hex(&h),
                 contradicts: crops.iter().any(|c| (c.label, c.subtype.clone()) != first),
-                crops: crops.into_iter().map(|c| (c.path, c.label, c.subtype)).collect(),
+                crops: crops.into_iter().map(Occurrence::from).collect(),
             }
         })
         .collect())

@@ -33,7 +33,7 @@ pub struct Header {
 pub struct ShardEntry {
     /// File name inside the corpus folder.
     pub file: String,
-    /// Crops in it.
+    /// Rows of the shard.
     pub crops: u64,
     /// Its size in bytes.
     pub bytes: u64,
@@ -44,7 +44,7 @@ pub struct ShardEntry {
 /// Counts that `inspect` prints and `verify` recomputes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Crops in all.
+    /// Over all shards.
     pub crops: u64,
     /// Distinct slides.
     pub slides: u64,

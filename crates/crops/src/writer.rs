@@ -22,7 +22,7 @@ use tempfile::NamedTempFile;
 pub struct Layout {
     /// Crops per row group.
     pub rows_per_group: usize,
-    /// Crops per shard.
+    /// At most; the last shard has fewer.
     pub crops_per_shard: u64,
 }
 

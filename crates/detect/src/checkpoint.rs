@@ -2,14 +2,14 @@
 
 use crate::candidates::{Extractor, Region};
 use crate::error::{DetectError, StoreError};
-use crate::flaw::{Squares, Verdicts};
+use crate::flaw::{FlawedWindow, Squares};
 use crate::grid::WindowAt;
 use crate::recipe::{Job, Recipe};
 use base::digest::sha256;
 use base::renamed;
 use mitosis::Score;
 use serde::{Deserialize, Serialize};
-use slide::TileAt;
+use slide::SuspectTile;
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
@@ -30,11 +30,31 @@ pub struct Checkpoint {
     pub(crate) next_row: u32,
     pub(crate) extractor: Extractor,
     pub(crate) done: Vec<Scored>,
-    pub(crate) unread: Vec<(WindowAt, String)>,
+    pub(crate) unread: Vec<Unread>,
     /// Windows with flaws.
-    pub(crate) flawed: Vec<(WindowAt, Verdicts)>,
+    pub(crate) flawed: Vec<FlawedWindow>,
     /// Tiles in doubt among those read so far.
-    pub(crate) suspect: Vec<(TileAt, String)>,
+    pub(crate) suspect: Vec<SuspectTile>,
+}
+
+/// A window that was not read; as JSON a list of the two.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "(WindowAt, String)", into = "(WindowAt, String)")]
+pub(crate) struct Unread {
+    pub(crate) at: WindowAt,
+    pub(crate) reason: String,
+}
+
+impl From<(WindowAt, String)> for Unread {
+    fn from((at, reason): (WindowAt, String)) -> Self {
+        Self { at, reason }
+    }
+}
+
+impl From<Unread> for (WindowAt, String) {
+    fn from(unread: Unread) -> Self {
+        (unread.at, unread.reason)
+    }
 }
 
 /// A finished candidate.
@@ -128,7 +148,7 @@ impl Checkpoint {
             return mismatch("its candidate rule is another one");
         }
         let squares = Squares::new(recipe.grid, recipe.mpp);
-        if !self.flawed.iter().all(|(_, flaws)| flaws.fits(&squares)) {
+        if !self.flawed.iter().all(|f| f.verdicts.fits(&squares)) {
             return mismatch("its squares are others");
         }
         let one_stage = |d: &Scored| d.second == Second::None;

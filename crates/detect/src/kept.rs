@@ -3,7 +3,7 @@
 use crate::candidates::Region;
 use crate::checkpoint::{Scored, signed, verified};
 use crate::error::StoreError;
-use crate::flaw::{FLAW_LIMITS, Verdicts};
+use crate::flaw::{FLAW_LIMITS, FlawedWindow};
 use crate::grid::WindowAt;
 use crate::recipe::Recipe;
 use crate::source::{TileSource, WorkingFrame};
@@ -33,7 +33,7 @@ pub(crate) struct FirstStage {
     key: String,
     /// In reading order.
     pub(crate) regions: Vec<Region>,
-    pub(crate) flawed: Vec<(WindowAt, Verdicts)>,
+    pub(crate) flawed: Vec<FlawedWindow>,
 }
 
 /// The file of one slide and first stage.
@@ -81,7 +81,7 @@ impl FirstStageFile {
     pub(crate) fn save(
         &self,
         scored: &[Scored],
-        flawed: &[(WindowAt, Verdicts)],
+        flawed: &[FlawedWindow],
     ) -> Result<(), StoreError> {
         let mut regions: Vec<Region> = scored.iter().map(|s| s.region).collect();
         regions.sort_by_key(|r| r.first);

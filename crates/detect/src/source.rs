@@ -3,7 +3,7 @@
 use crate::error::ReadError;
 use crate::grid::Frame;
 use mitosis::{Level0, Mpp, Point, Rect, Resolution, RgbTile, Window};
-use slide::TileAt;
+use slide::SuspectTile;
 
 /// A slide that several threads read at once, in the working frame of `docs/ARCHITECTURE.md`.
 pub trait TileSource: Sync {
@@ -29,13 +29,13 @@ pub trait TileSource: Sync {
         let _ = (mpp, rect);
     }
 
-    /// Tiles read so far whose data are in doubt, with the reason.
-    fn suspect(&self) -> Vec<(TileAt, String)> {
+    /// Tiles read so far whose data are in doubt.
+    fn suspect(&self) -> Vec<SuspectTile> {
         Vec::new()
     }
 
     /// Adds tiles that an interrupted run found in doubt.
-    fn mark_suspect(&self, tiles: &[(TileAt, String)]) {
+    fn mark_suspect(&self, tiles: &[SuspectTile]) {
         let _ = tiles;
     }
 
@@ -75,11 +75,11 @@ impl TileSource for slide::Slide {
         slide::Slide::passed(self, mpp, rect);
     }
 
-    fn suspect(&self) -> Vec<(TileAt, String)> {
+    fn suspect(&self) -> Vec<SuspectTile> {
         self.suspect_tiles()
     }
 
-    fn mark_suspect(&self, tiles: &[(TileAt, String)]) {
+    fn mark_suspect(&self, tiles: &[SuspectTile]) {
         slide::Slide::mark_suspect(self, tiles);
     }
 

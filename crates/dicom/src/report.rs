@@ -32,6 +32,17 @@ pub struct Report<'a> {
     pub notes: Vec<String>,
 }
 
+/// A measured number.
+#[derive(Clone, Copy, Debug)]
+pub struct Number {
+    /// What it is.
+    pub name: Code,
+    /// Its unit.
+    pub unit: Code,
+    /// The number, in that unit.
+    pub value: f64,
+}
+
 /// What was measured on one area.
 #[derive(Clone, Debug)]
 pub struct Measured {
@@ -42,8 +53,8 @@ pub struct Measured {
     /// Corners of the area, px of the total pixel matrix; the first is not repeated. None: the image, or what no
     /// polygon shows.
     pub area: Option<Vec<[f64; 2]>>,
-    /// What, in which unit, how much.
-    pub numbers: Vec<(Code, Code, f64)>,
+    /// What was measured there.
+    pub numbers: Vec<Number>,
 }
 
 const REPORT: Code = Code("126000", "DCM", "Imaging Measurement Report");
@@ -263,8 +274,7 @@ impl Report<'_> {
             region.put(items(tags::CONTENT_SEQUENCE, vec![from]));
             content.push(region);
         }
-        content
-            .extend(group.numbers.iter().map(|(name, unit, value)| number(*name, *unit, *value)));
+        content.extend(group.numbers.iter().map(|n| number(n.name, n.unit, n.value)));
         let template = if group.area.is_some() { "1410" } else { "1501" };
         holding("CONTAINS", GROUP, Some(template), content)
     }

@@ -22,11 +22,11 @@ pub struct ConvShape {
     pub output: i64,
     /// Kernel side.
     pub kernel: i64,
-    /// Stride.
+    /// In px, both ways.
     pub stride: i64,
-    /// Groups.
+    /// Channels are divided into so many.
     pub groups: i64,
-    /// With bias.
+    /// Whether it adds one per output channel.
     pub bias: bool,
 }
 

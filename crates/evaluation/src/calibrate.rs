@@ -119,7 +119,7 @@ impl Slide {
     /// [`CalibrateError::OneStage`].
     pub fn measured(result: &Robustness) -> Result<Vec<Self>, CalibrateError> {
         let clean = result.rows.first().into_iter().flat_map(|r| &r.images);
-        let one = |image: &crate::robustness::Looked| {
+        let slide = |image: &crate::robustness::Looked| {
             let near = image.near_figures(result.radius_um);
             let candidates = image.found.iter().zip(near).map(|(f, figure)| {
                 let s_cls = f
@@ -130,7 +130,7 @@ impl Slide {
             let candidates = candidates.collect::<Result<_, CalibrateError>>()?;
             Ok(Self { name: image.image.clone(), digest: None, candidates })
         };
-        clean.map(one).collect()
+        clean.map(slide).collect()
     }
 }
 
@@ -353,12 +353,12 @@ fn fit(items: &[Item]) -> Result<Platt, CalibrateError> {
 }
 
 fn loss(scores: &[f64], truth: &[bool]) -> Fit {
-    let one = |(s, t): (&f64, &bool)| {
+    let loss = |(s, t): (&f64, &bool)| {
         let s = s.clamp(1e-9, 1.0 - 1e-9);
         -(if *t { s } else { 1.0 - s }).ln()
     };
     let n = scores.len().max(1) as f64;
-    let log_loss = scores.iter().zip(truth).map(one).sum::<f64>() / n;
+    let log_loss = scores.iter().zip(truth).map(loss).sum::<f64>() / n;
     Fit { log_loss, ece: ece(scores, truth, &vec![1.0; scores.len()], 10) }
 }
 

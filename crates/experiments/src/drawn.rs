@@ -140,14 +140,14 @@ fn folder(path: &Path) -> Result<()> {
 
 /// As many mimickers as figures, and mostly tissue, so that they fit; where they do not, a further seed is taken.
 fn drawing(side: u32, seed: u64, figures: usize) -> std::result::Result<Layout, draw::SpecError> {
-    let of = |seed| {
+    let draw = |seed| {
         let mut spec = Spec::new(side, side, seed, figures)?;
         spec.mimickers = figures;
         spec.tissue_mm2 = 0.8 * (f64::from(side) * Spec::MPP * 1e-3).powi(2);
         Layout::new(spec)
     };
-    let further = (1..20).map(|k| of(seed + 1000 * k));
-    of(seed).or_else(|e| further.flatten().next().ok_or(e))
+    let further = (1..20).map(|k| draw(seed + 1000 * k));
+    draw(seed).or_else(|e| further.flatten().next().ok_or(e))
 }
 
 /// Draws a slide with as many mimickers as figures and gives its layout.

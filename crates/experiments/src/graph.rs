@@ -344,11 +344,11 @@ impl Builder {
     }
 
     fn step(&self, spec: &StepSpec, env: &Env, dims: &Dims) -> Result<Step> {
-        let one = |text: &String| expand(text, env);
+        let expanded = |text: &String| expand(text, env);
         let mut words = vec![];
         for word in &spec.run {
             match word {
-                Word::One(word) => words.push(one(word)?),
+                Word::One(word) => words.push(expanded(word)?),
                 Word::Each { each, words: repeated } => {
                     for more in envs(&[each], dims)? {
                         let env = env.clone().into_iter().chain(more).collect();
@@ -380,13 +380,13 @@ impl Builder {
         };
         let gmacs = property(".passes").unwrap_or(spec.passes) * property(".gmacs").unwrap_or(17.6);
         let mut step = Step {
-            name: one(&spec.name)?,
-            about: one(&spec.about)?,
+            name: expanded(&spec.name)?,
+            about: expanded(&spec.about)?,
             words,
-            outside: spec.outside.as_ref().map(one).transpose()?,
-            makes: spec.makes.iter().map(one).collect::<Result<_>>()?,
+            outside: spec.outside.as_ref().map(expanded).transpose()?,
+            makes: spec.makes.iter().map(expanded).collect::<Result<_>>()?,
             stdout: spec.stdout.clone(),
-            lock: spec.lock.iter().map(one).collect::<Result<_>>()?,
+            lock: spec.lock.iter().map(expanded).collect::<Result<_>>()?,
             resumes: spec.resumes,
             gpu: spec.gpu,
             memory: spec.memory,

@@ -80,11 +80,11 @@ fn shell(words: &[String]) -> String {
     let plain = |w: &str| {
         !w.is_empty() && w.chars().all(|c| c.is_ascii_alphanumeric() || "-_./,=:".contains(c))
     };
-    let one =
+    let quoted =
         |w: &String| if plain(w) { w.clone() } else { format!("'{}'", w.replace('\'', "'\\''")) };
     words
         .iter()
-        .map(one)
+        .map(quoted)
         .collect::<Vec<_>>()
         .join(" ")
         .replace('{', "{{")

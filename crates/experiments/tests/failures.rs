@@ -65,7 +65,7 @@ fn run(dir: &Path) -> Summary {
 }
 
 fn ended(summary: &Summary, step: &str) -> Ended {
-    summary.steps.iter().find(|(name, _)| name == step).unwrap().1.clone()
+    summary.steps.iter().find(|s| s.name == step).unwrap().ended.clone()
 }
 
 /// The calls since the last look, in order of their names.

@@ -6,7 +6,7 @@ use base::preset::{Fault, Preset};
 use encoders::onnx::{self, TEXT, VECTOR};
 use encoders::text::{PADDING, TextTower};
 use infer::convert::{self, ConvertError};
-use infer::{Bytes, EngineOptions, Network};
+use infer::{Bytes, EngineOptions, Network, Symbol};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use tokenizers::{Tokenizer, TruncationParams};
@@ -159,7 +159,7 @@ pub fn vectors(
         shape: &[texts.len().min(BATCH), input.tokens, input.width],
         output: VECTOR,
         bf16_from: None,
-        symbols: &[("N".into(), 0)],
+        symbols: &[Symbol { name: "N".into(), size: 0 }],
     };
     let all = convert::vectors(&network, &input.values, options).map_err(failed)?;
     let width = tower.shape().output as usize;

@@ -171,8 +171,8 @@ impl Table {
         while let Some(mut column) = group.next_column()? {
             match index {
                 0..5 => {
-                    let of = |r| ByteArray::from(texts[index](r).as_bytes().to_vec());
-                    let values: Vec<_> = self.rows.iter().map(of).collect();
+                    let bytes = |r| ByteArray::from(texts[index](r).as_bytes().to_vec());
+                    let values: Vec<_> = self.rows.iter().map(bytes).collect();
                     column.typed::<ByteArrayType>().write_batch(&values, None, None)?;
                 }
                 5 | 6 => {

@@ -9,7 +9,7 @@ use encoders::{Array, EncoderError};
 use features::headed::{Draft, Head, Headed, classifier};
 use features::prompts::Prompts;
 use infer::convert::{probes, vectors};
-use infer::{EngineOptions, ModelPackage, Network};
+use infer::{EngineOptions, ModelPackage, Network, Symbol};
 use mitosis::Mpp;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -96,7 +96,7 @@ fn embed(tower: &TextTower, texts: &[Vec<i64>]) -> Result<Vec<f32>, EncoderError
         shape: &[2, input.tokens, input.width],
         output: VECTOR,
         bf16_from: None,
-        symbols: &[("N".into(), 0)],
+        symbols: &[Symbol { name: "N".into(), size: 0 }],
     };
     Ok(vectors(&network, &input.values, &one_thread()).unwrap())
 }

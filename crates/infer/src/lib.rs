@@ -36,6 +36,6 @@ pub mod timing;
 pub use card::{CardError, ModelCard};
 pub use engine::{
     Bytes, EngineChoice, EngineError, EngineOptions, EngineReport, Models, Network, Plug, Plugin,
-    Precision, Provider, Session, Started, open,
+    Precision, Provider, Session, Started, Symbol, open,
 };
 pub use package::{DEFAULT, ModelPackage, PackageError};

@@ -15,8 +15,17 @@ pub struct Network<'a> {
     /// The value from which on everything is computed in bf16, `input` being all of it; f32 throughout
     /// where `None`.
     pub bf16_from: Option<&'a str>,
-    /// Named axes of the input with the size they take; 0 for the batch.
-    pub symbols: &'a [(String, usize)],
+    /// Named axes of the input.
+    pub symbols: &'a [Symbol],
+}
+
+/// A named axis of an input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Symbol {
+    /// As the file names it.
+    pub name: String,
+    /// The size that it takes; 0 for the batch.
+    pub size: usize,
 }
 
 /// A loaded network with its input buffer, row-major.

@@ -174,13 +174,13 @@ impl Network {
     /// Bytes of packed weights.
     #[must_use]
     pub fn weight_bytes(&self) -> usize {
-        let of = |s: &Step| match &s.kind {
+        let bytes = |s: &Step| match &s.kind {
             Kind::Conv(c) => c.bytes(),
             Kind::Winograd(c) => c.bytes(),
             Kind::Inverted(i) => i.bytes(),
             _ => 0,
         };
-        self.steps.iter().map(of).sum()
+        self.steps.iter().map(bytes).sum()
     }
 
     /// Bytes of one thread's values, without scratch rows.
@@ -274,14 +274,14 @@ impl Network {
             let times = workspace.times.take().unwrap_or_default();
             least.iter_mut().zip(times).for_each(|(l, t)| *l = l.min(t));
         }
-        let one = |(step, seconds): (&Step, f64)| {
+        let timed = |(step, seconds): (&Step, f64)| {
             let x = self.values[step.inputs[0]].layout;
             let o = self.values[step.output].layout;
             let name = step.kind.name();
             let text = format!("{name} {}x{}x{} -> {}x{}x{}", x.h, x.w, x.c, o.h, o.w, o.c);
             (text, seconds, step.macs)
         };
-        self.steps.iter().zip(least).map(one).collect()
+        self.steps.iter().zip(least).map(timed).collect()
     }
 
     /// A few images through all steps.

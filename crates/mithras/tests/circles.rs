@@ -1,8 +1,8 @@
 //! No circle of imports between files: each can be read after those that it uses.
 //!
-//! Read from the text: paths that begin with `crate`, `super` or `self`, in `use` lines and inside
-//! functions, followed through re-exports to the file that holds the item. A parent that only
-//! declares, re-exports, or calls its children by their module's name uses none of them.
+//! Read from the text: paths that begin with `crate`, `super`, `self` or the name of a child module, in `use` lines
+//! and inside functions, followed through re-exports to the file that holds the item. A parent that declares and
+//! re-exports a child does not use it; one that calls it, or names in its own code what it re-exports, does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -116,30 +116,60 @@ fn is_use(line: &str) -> bool {
     line.trim_start().starts_with("use ")
 }
 
-/// Paths from `crate` or `super` in the code itself. In an inline module `super` is the file, so its
-/// paths from there are left out.
-fn inline_paths(text: &str) -> impl Iterator<Item = Vec<String>> + '_ {
-    let mut inside = false;
-    text.lines().flat_map(move |line| {
+/// Paths from `crate`, `super` or a child in the code itself. In an inline module `super` is the file, so its paths
+/// from there are left out.
+fn inline_paths(text: &str, children: &BTreeSet<String>) -> Vec<Vec<String>> {
+    let (mut inside, mut found) = (false, Vec::new());
+    let starts: Vec<String> = ["crate", "super", "self"]
+        .into_iter()
+        .chain(children.iter().map(String::as_str))
+        .map(|first| format!("{first}::"))
+        .collect();
+    for line in text.lines() {
         inside = match inside {
             false => !line.starts_with(' ') && line.contains("mod ") && line.ends_with('{'),
             true => line != "}",
         };
-        let ours = |at: &usize| {
-            let before = &line[..*at];
+        let ours = |at: usize| {
+            let before = &line[..at];
             let joined = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '$');
             !before.ends_with(joined) && !before.ends_with("in ") && !is_use(before)
         };
-        let starts = ["crate::", "super::"].into_iter().filter(move |w| *w == "crate::" || !inside);
-        let mut found = Vec::new();
-        for start in starts {
-            for (at, _) in line.match_indices(start).filter(|(at, _)| ours(at)) {
+        for start in starts.iter().filter(|w| *w == "crate::" || !inside) {
+            for (at, _) in line.match_indices(start.as_str()).filter(|(at, _)| ours(*at)) {
                 let name = |c: char| !(c.is_alphanumeric() || matches!(c, '_' | ':'));
                 let path = &line[at..];
                 found.push(segments(&path[..path.find(name).unwrap_or(path.len())]).collect());
             }
         }
-        found
+    }
+    found
+}
+
+/// The text without its `use` and `mod` lines and without what is between quotation marks.
+fn body(text: &str) -> String {
+    let (mut rest, mut inside) = (String::new(), false);
+    for line in text.lines() {
+        inside |= is_use(line);
+        if inside {
+            inside = !line.contains(';');
+        } else if !(line.contains("mod ") && line.ends_with(';')) {
+            rest.extend(line.split('"').step_by(2));
+            rest.push('\n');
+        }
+    }
+    rest
+}
+
+/// Whether the text has `name` as a type, or calls it.
+fn is_named(text: &str, name: &str) -> bool {
+    let word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    let function = name.starts_with(char::is_lowercase);
+    text.match_indices(name).any(|(at, _)| {
+        let (before, after) = (&text[..at], &text[at + name.len()..]);
+        let whole = !word(before.chars().next_back()) && !word(after.chars().next());
+        let own = [".", "fn ", "::"].iter().any(|b| before.ends_with(b));
+        whole && (!function || after.starts_with('(') && !own)
     })
 }
 
@@ -172,8 +202,13 @@ fn read(root: &Path) -> Modules {
                 }
             }
         }
-        let inline = inline_paths(&text).filter_map(|path| absolute(path, &module, &children));
-        uses.extend(inline.map(|path| (path, None)));
+        // What a parent re-exports and names itself, it uses.
+        let own = body(&text);
+        let named = uses.iter().filter(|(_, n)| n.as_ref().is_some_and(|n| is_named(&own, n)));
+        let named: Vec<_> = named.map(|(path, _)| (path.clone(), None)).collect();
+        let inline = inline_paths(&text, &children);
+        let inline = inline.into_iter().filter_map(|path| absolute(path, &module, &children));
+        uses.extend(named.into_iter().chain(inline.map(|path| (path, None))));
         modules.insert(module, File { path, uses, children });
     }
     modules
@@ -247,7 +282,7 @@ fn branches(
     let mut all: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     for (from, to) in edges.iter().flat_map(|(from, all)| all.iter().map(move |to| (from, to))) {
         let shared = from.iter().zip(to).take_while(|(a, b)| a == b).count();
-        // A file and the folder around it are one thing.
+        // Between a folder's own file and what is in the folder: circles of files.
         if shared < from.len() && shared < to.len() {
             all.entry(from[..=shared].to_vec()).or_default().insert(to[..=shared].to_vec());
         }
@@ -319,6 +354,19 @@ fn a_circle_is_seen() {
         assert_eq!(found.len(), 1, "{body}");
         assert!(found.iter().next().unwrap().contains(&vec!["b".to_owned(), "c".to_owned()]));
     }
+    // A parent that calls a child, or names what it re-exports, uses it.
+    write("b/c.rs", "//! C.\nuse super::D;\npub struct B(D);\npub fn f(d: D) {}\n");
+    for (body, circle) in [
+        ("pub struct D;", false),
+        ("pub struct D;\nfn g() {\n    c::f(D);\n}", true),
+        ("pub struct D;\nfn g() {\n    self::c::f(D);\n}", true),
+        ("pub struct D;\nfn g(b: &B) {}", true),
+    ] {
+        write("b/mod.rs", &format!("//! B.\nmod c;\npub use c::B;\n{body}\n"));
+        let found = circles(&edges(&read(dir.path())));
+        assert_eq!(found.len(), usize::from(circle), "{body}");
+    }
+    write("b/mod.rs", "//! B.\nmod c;\npub use c::B;\n");
     // Of an inline module `super` is the file itself.
     write("b/c.rs", "//! C.\nmod d {\n    pub fn a() -> super::a::A {}\n}\npub struct B;\n");
     assert!(circles(&edges(&read(dir.path()))).is_empty());

@@ -244,8 +244,8 @@ impl HotspotRule {
                 centres: chosen.into_iter().map(|i| figures[i]).collect(),
             }]);
         }
-        let one = |i: usize| Spot { count: counts[i], centres: vec![figures[i]] };
-        Ok(chosen.into_iter().map(one).collect())
+        let spot = |i: usize| Spot { count: counts[i], centres: vec![figures[i]] };
+        Ok(chosen.into_iter().map(spot).collect())
     }
 }
 

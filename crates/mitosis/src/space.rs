@@ -28,9 +28,9 @@ pub struct Rect {
     pub x: i64,
     /// Top edge.
     pub y: i64,
-    /// Width.
+    /// Level-0 pixels.
     pub width: u64,
-    /// Height.
+    /// Level-0 pixels.
     pub height: u64,
 }
 

@@ -174,7 +174,7 @@ fn raw_tensor(t: &Tensor) -> Result<(Dtype, Vec<usize>, Vec<u8>)> {
 /// The file system's, with the path.
 pub fn save_tensors(
     path: &Path,
-    tensors: &[(String, Tensor)],
+    tensors: &BTreeMap<String, Tensor>,
     metadata: BTreeMap<String, String>,
 ) -> Result<()> {
     let raw = tensors
@@ -223,7 +223,7 @@ pub fn read_tensors(path: &Path) -> Result<Tensors> {
 /// # Errors
 /// The file system's, with the path.
 pub fn save(path: &Path, vs: &VarStore, spec: &Spec) -> Result<()> {
-    let tensors: Vec<(String, Tensor)> = vs.variables().into_iter().collect();
+    let tensors: BTreeMap<String, Tensor> = vs.variables().into_iter().collect();
     save_described(path, &tensors, spec)
 }
 
@@ -232,7 +232,7 @@ pub fn save(path: &Path, vs: &VarStore, spec: &Spec) -> Result<()> {
 ///
 /// # Errors
 /// The file system's, with the path.
-pub fn save_described(path: &Path, tensors: &[(String, Tensor)], spec: &Spec) -> Result<()> {
+pub fn save_described(path: &Path, tensors: &BTreeMap<String, Tensor>, spec: &Spec) -> Result<()> {
     let json = serde_json::to_string(spec).map_err(|e| NetError::config("spec", e.to_string()))?;
     save_tensors(path, tensors, BTreeMap::from([(KEY.to_string(), json)]))
 }

@@ -60,7 +60,7 @@ impl Ema {
 
     /// The shadow by name, for saving.
     #[must_use]
-    pub fn state(&self) -> Vec<(String, Tensor)> {
+    pub fn state(&self) -> BTreeMap<String, Tensor> {
         self.names.iter().cloned().zip(self.shadow.iter().map(Tensor::shallow_clone)).collect()
     }
 
@@ -68,7 +68,7 @@ impl Ema {
     ///
     /// # Errors
     /// [`crate::NetError::Encoder`] with the name that is missing or has another shape.
-    pub fn load_state(&mut self, state: &[(String, Tensor)]) -> Result<()> {
+    pub fn load_state(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
         for (name, shadow) in self.names.iter().zip(&mut self.shadow) {
             restore_state(shadow, name, state)?;
         }

@@ -15,7 +15,7 @@ pub struct Conv2d {
     pub stride: i64,
     /// Zero padding, both axes and sides.
     pub padding: i64,
-    /// Groups.
+    /// Channels are divided into so many.
     pub groups: i64,
 }
 

@@ -121,8 +121,7 @@ impl Lora {
     ///
     /// # Errors
     /// libtorch's own.
-    pub fn merged(&self, variables: Vec<(String, Tensor)>) -> Result<Vec<(String, Tensor)>> {
-        let mut all: BTreeMap<String, Tensor> = variables.into_iter().collect();
+    pub fn merged(&self, mut all: BTreeMap<String, Tensor>) -> Result<BTreeMap<String, Tensor>> {
         let layers: Vec<String> =
             all.keys().filter_map(|n| Some(n.strip_suffix(".lora_a")?.to_owned())).collect();
         for layer in layers {
@@ -136,6 +135,6 @@ impl Lora {
             let sum = (double(&weight) + change).to_kind(weight.kind());
             all.insert(format!("{layer}.weight"), sum);
         }
-        Ok(all.into_iter().collect())
+        Ok(all)
     }
 }

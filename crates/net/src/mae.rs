@@ -29,7 +29,7 @@ pub struct MaeConfig {
     /// Decoder blocks.
     #[serde(default = "MaeConfig::default_decoder_depth")]
     pub decoder_depth: i64,
-    /// Decoder heads.
+    /// Of attention; they divide the decoder's width.
     #[serde(default = "MaeConfig::default_decoder_heads")]
     pub decoder_heads: i64,
     /// Width D_P of the projections.

@@ -226,12 +226,12 @@ impl AdamW {
 
     /// Everything needed to continue, by name: `step`, `exp_avg.<name>`, `exp_avg_sq.<name>`.
     #[must_use]
-    pub fn state(&self) -> Vec<(String, Tensor)> {
-        let mut out = vec![("step".to_string(), self.step.shallow_clone())];
+    pub fn state(&self) -> BTreeMap<String, Tensor> {
+        let mut out = BTreeMap::from([("step".to_string(), self.step.shallow_clone())]);
         for s in &self.slots {
             for (i, name) in s.group.names.iter().enumerate() {
-                out.push((format!("exp_avg.{name}"), s.exp_avg[i].shallow_clone()));
-                out.push((format!("exp_avg_sq.{name}"), s.exp_avg_sq[i].shallow_clone()));
+                out.insert(format!("exp_avg.{name}"), s.exp_avg[i].shallow_clone());
+                out.insert(format!("exp_avg_sq.{name}"), s.exp_avg_sq[i].shallow_clone());
             }
         }
         out
@@ -241,7 +241,7 @@ impl AdamW {
     ///
     /// # Errors
     /// [`NetError::Encoder`] with the name that is missing or has another shape.
-    pub fn load_state(&mut self, state: &[(String, Tensor)]) -> Result<()> {
+    pub fn load_state(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
         restore_state(&mut self.step, "step", state)?;
         for s in &mut self.slots {
             for (i, name) in s.group.names.iter().enumerate() {
@@ -257,9 +257,9 @@ impl AdamW {
 pub(crate) fn restore_state(
     into: &mut Tensor,
     name: &str,
-    state: &[(String, Tensor)],
+    state: &BTreeMap<String, Tensor>,
 ) -> Result<()> {
-    let Some((_, from)) = state.iter().find(|(n, _)| n == name) else {
+    let Some(from) = state.get(name) else {
         return Err(NetError::config(name, "missing in the saved optimiser state"));
     };
     if from.size() != into.size() {
@@ -338,7 +338,7 @@ impl Lars {
 
     /// `velocity.<name>`.
     #[must_use]
-    pub fn state(&self) -> Vec<(String, Tensor)> {
+    pub fn state(&self) -> BTreeMap<String, Tensor> {
         let named = self.names.iter().zip(&self.velocity);
         named.map(|(n, v)| (format!("velocity.{n}"), v.shallow_clone())).collect()
     }
@@ -347,7 +347,7 @@ impl Lars {
     ///
     /// # Errors
     /// [`NetError::Encoder`] with the name that is missing or has another shape.
-    pub fn load_state(&mut self, state: &[(String, Tensor)]) -> Result<()> {
+    pub fn load_state(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
         for (name, v) in self.names.iter().zip(&mut self.velocity) {
             restore_state(v, &format!("velocity.{name}"), state)?;
         }

@@ -61,12 +61,12 @@ fn built<B>(
 ) -> Vec<Vec<B>> {
     let last = rows.iter().map(Vec::len).sum::<usize>() - 1;
     let mut index = 0_usize;
-    let mut one = |shape| {
+    let mut next_block = |shape| {
         let rate = drop_path * index as f64 / last as f64;
         index += 1;
         block(shape, rate)
     };
-    rows.iter().map(|row| row.iter().map(&mut one).collect()).collect()
+    rows.iter().map(|row| row.iter().map(&mut next_block).collect()).collect()
 }
 
 /// A bottleneck: 1x1, 3x3 (with the stride), 1x1, each with a batch norm.

@@ -49,7 +49,7 @@ fn several_trainings_of_one_network_are_loaded_as_the_mean_of_their_weights() {
     let files: Vec<_> =
         [1.0, 3.0, -1.0].map(|f| (f, dir.path().join(format!("{f}.safetensors")))).into();
     for (factor, path) in &files {
-        let times: Vec<(String, Tensor)> =
+        let times: BTreeMap<String, Tensor> =
             vs.variables().into_iter().map(|(n, t)| (n, t.detach() * *factor)).collect();
         checkpoint::save_described(path, &times, &good).expect("saved");
     }
@@ -132,7 +132,7 @@ fn every_kind_of_tensor_comes_back() {
     let base = Tensor::from_slice(&[0.0f64, 1.0, 2.5, -3.0]);
     let kinds =
         [Kind::Float, Kind::Double, Kind::Half, Kind::BFloat16, Kind::Int64, Kind::Int, Kind::Bool];
-    let tensors: Vec<_> =
+    let tensors: BTreeMap<_, _> =
         kinds.iter().map(|k| (format!("{k:?}"), base.to_kind(*k).reshape([2, 2]))).collect();
     let meta = BTreeMap::from([("epoch".to_string(), "3".to_string())]);
     checkpoint::save_tensors(&path, &tensors, meta.clone()).expect("saved");

@@ -87,7 +87,6 @@ fn adapters_equal_peft() {
         }
 
         let merged = case.lora.merged(vs.variables().into_iter().collect()).expect("merged");
-        let merged: BTreeMap<String, Tensor> = merged.into_iter().collect();
         for (name, want) in &case.merged {
             want.check(&format!("{what}: {name} merged"), &merged[name], TOLERANCE);
         }

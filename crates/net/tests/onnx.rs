@@ -52,10 +52,10 @@ fn run(bytes: &[u8], cases: &[(Tensor, Tensor)]) -> Option<BTreeMap<String, f64>
     let dir = tempfile::tempdir().expect("a temporary folder");
     let (model, data) = (dir.path().join("m.onnx"), dir.path().join("cases.safetensors"));
     onnx::write(&model, bytes).expect("written");
-    let mut tensors = Vec::new();
+    let mut tensors = BTreeMap::new();
     for (i, (image, expected)) in cases.iter().enumerate() {
-        tensors.push((format!("image.{i}"), image.shallow_clone()));
-        tensors.push((format!("expected.{i}"), expected.shallow_clone()));
+        tensors.insert(format!("image.{i}"), image.shallow_clone());
+        tensors.insert(format!("expected.{i}"), expected.shallow_clone());
     }
     net::checkpoint::save_tensors(&data, &tensors, BTreeMap::new()).expect("written");
     writeln!(engines.asks, "{}\t{}", model.display(), data.display()).expect("python");

@@ -166,7 +166,7 @@ pub struct Baseline {
 /// One step.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct BaselinePoint {
-    /// Time.
+    /// In the table's unit.
     pub time: f64,
     /// At the covariates' means.
     pub cumulative_hazard: f64,
@@ -208,7 +208,7 @@ pub fn cox(table: &Table, plan: &CoxPlan) -> Result<CoxModel> {
     let baseline = if plan.baseline {
         let stratum = |s: usize| frame.strata.as_ref().map(|_| frame.strata_names[s].clone());
         let all = fitted.baseline(&data)?;
-        let one = |b: &stats::survival::cox::Baseline| Baseline {
+        let baseline = |b: &stats::survival::cox::Baseline| Baseline {
             stratum: stratum(b.stratum),
             points: b
                 .points
@@ -220,7 +220,7 @@ pub fn cox(table: &Table, plan: &CoxPlan) -> Result<CoxModel> {
                 })
                 .collect(),
         };
-        Some(all.iter().map(one).collect())
+        Some(all.iter().map(baseline).collect())
     } else {
         None
     };
@@ -277,10 +277,10 @@ pub fn cox(table: &Table, plan: &CoxPlan) -> Result<CoxModel> {
 
 fn proportional(frame: &Frame, test: &ZphTest) -> ProportionalHazards {
     let named = frame.term_names.iter().zip(&test.terms);
-    let one = |(name, t): (&String, &Option<stats::survival::ChiSquared>)| {
+    let term = |(name, t): (&String, &Option<stats::survival::ChiSquared>)| {
         t.map(|t| TermTest { name: name.clone(), test: t.into() })
     };
-    ProportionalHazards { terms: named.filter_map(one).collect(), global: test.global.into() }
+    ProportionalHazards { terms: named.filter_map(term).collect(), global: test.global.into() }
 }
 
 #[cfg(test)]

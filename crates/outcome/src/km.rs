@@ -75,7 +75,7 @@ pub struct Curve {
 /// A curve at a time of the table.
 #[derive(Clone, Debug, Serialize)]
 pub struct CurvePoint {
-    /// Time.
+    /// In the table's unit.
     pub time: f64,
     /// Weight at risk just before.
     pub at_risk: f64,
@@ -99,7 +99,7 @@ pub struct CurvePoint {
 /// have no S here.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CurveAt {
-    /// Time.
+    /// In the table's unit.
     pub time: f64,
     /// Weight still at risk just before.
     pub at_risk: f64,

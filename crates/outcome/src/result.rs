@@ -118,7 +118,7 @@ pub struct Resampled {
     pub replicates: Option<usize>,
     /// Resamples in which the figure exists.
     pub defined: usize,
-    /// The seed.
+    /// Of the resamples.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// How the limits were found.
@@ -229,7 +229,7 @@ impl Coefficient {
 /// The coefficients of a fit; [`adjust`] adds Holm's p-values.
 pub(crate) fn coefficients(fit: &CoxFit, names: &[String], level: f64) -> Vec<Coefficient> {
     let found: Vec<_> = (0..names.len()).map(|j| fit.coefficient(j)).collect();
-    let one = |(j, name): (usize, &String), c: &Option<cox::Coefficient>| {
+    let coefficient = |(j, name): (usize, &String), c: &Option<cox::Coefficient>| {
         let Some(c) = c else {
             let (beta, se, z, p) = (None, None, None, None);
             let rest = Rest::LeftOut { left_out: true };
@@ -257,7 +257,7 @@ pub(crate) fn coefficients(fit: &CoxFit, names: &[String], level: f64) -> Vec<Co
             }),
         }
     };
-    names.iter().enumerate().zip(&found).map(|(n, c)| one(n, c)).collect()
+    names.iter().enumerate().zip(&found).map(|(n, c)| coefficient(n, c)).collect()
 }
 
 /// Adds the profile's limits to the coefficients that may be infinite, or to all.

@@ -8,7 +8,7 @@ use prost::bytes::Bytes;
 /// A `ModelProto`.
 #[derive(Clone, PartialEq, Message)]
 pub struct Model {
-    /// IR version.
+    /// Of ONNX's intermediate representation.
     #[prost(int64, tag = "1")]
     pub ir_version: i64,
     /// The network.

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 
 /// um/px as Python gives it.
 pub fn mpp(value: Option<f64>) -> PyResult<Option<Mpp>> {
-    let of = |v| Mpp::new(v).map_err(|e| PyValueError::new_err(e.to_string()));
-    value.map(of).transpose()
+    let mpp = |v| Mpp::new(v).map_err(|e| PyValueError::new_err(e.to_string()));
+    value.map(mpp).transpose()
 }
 
 /// A level: size, level-0 pixels per pixel, size of tiles.
@@ -85,10 +85,10 @@ impl Slide {
 
     /// The pyramid, finest level first.
     fn _levels(&self) -> Vec<Level> {
-        let one = |l: &slide::Level| {
+        let level = |l: &slide::Level| {
             ((l.width, l.height), (l.downsample_x, l.downsample_y), (l.tile_width, l.tile_height))
         };
-        self.0.levels().iter().map(one).collect()
+        self.0.levels().iter().map(level).collect()
     }
 
     /// Reads `width` x `height` pixels of a level as `uint8 [height, width, 3]`.

@@ -148,13 +148,16 @@ pub fn write(
 
 /// `data.yaml`: class 0 is the figure, class 1 what resembles one, where the dataset has such.
 fn description(set: &Dataset) -> String {
-    let of = |kind| set.classes().iter().find(move |c| c.kind == kind).map(|c| c.name.as_str());
+    let class_name =
+        |kind| set.classes().iter().find(move |c| c.kind == kind).map(|c| c.name.as_str());
     let mut text = format!(
         "# {} {}\ntrain: images/train\nval: images/val\nnames:\n",
         set.name(),
         set.digest()
     );
-    for (k, name) in [of(Kind::Figure), of(Kind::Mimicker)].into_iter().flatten().enumerate() {
+    for (k, name) in
+        [class_name(Kind::Figure), class_name(Kind::Mimicker)].into_iter().flatten().enumerate()
+    {
         // JSON's quotes are YAML's.
         let quoted = serde_json::to_string(name).unwrap_or_default();
         text += &format!("  {k}: {quoted}\n");

@@ -321,7 +321,7 @@ fn equal_pictures_with_two_labels_are_listed() {
     assert_eq!(found.len(), 2);
     let bad: Vec<_> = found.iter().filter(|f| f.contradicts).collect();
     assert_eq!(bad.len(), 1);
-    assert_eq!(bad[0].crops[0].0, "s3/3.png");
+    assert_eq!(bad[0].crops[0].path, "s3/3.png");
     let h = histograms(&corpus).unwrap();
     assert_eq!(h.s_cls["mimicker"].iter().sum::<u64>(), 26);
     let m = montage(&corpus, 5, 16, 1).unwrap();

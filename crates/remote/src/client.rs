@@ -115,8 +115,8 @@ impl Client {
     /// Requests and bytes so far.
     #[must_use]
     pub fn traffic(&self) -> Traffic {
-        let of = |n: &AtomicU64| n.load(Ordering::Relaxed);
-        Traffic { requests: of(&self.requests), bytes: of(&self.bytes) }
+        let value = |n: &AtomicU64| n.load(Ordering::Relaxed);
+        Traffic { requests: value(&self.requests), bytes: value(&self.bytes) }
     }
 
     /// Keeps no more bytes of blocks than this from now on.

@@ -185,21 +185,21 @@ impl Client {
     ) -> Result<Answer, Miss> {
         let status = answer.status().as_u16();
         let headers = answer.headers();
-        let of = |name: &str| header(headers, name);
+        let field = |name: &str| header(headers, name);
         let found = |len, body, skip, given| Answer {
             len,
-            etag: of("etag").map(str::to_owned),
-            modified: of("last-modified").and_then(of_http),
+            etag: field("etag").map(str::to_owned),
+            modified: field("last-modified").and_then(of_http),
             skip,
             given,
             body,
         };
-        let range = of("content-range").unwrap_or_default();
+        let range = field("content-range").unwrap_or_default();
         let total = range.rsplit('/').next().and_then(|t| t.parse::<u64>().ok());
-        let length = of("content-length").and_then(|n| n.parse::<u64>().ok());
-        let encoded = of("content-encoding").is_some_and(|e| e != "identity");
+        let length = field("content-length").and_then(|n| n.parse::<u64>().ok());
+        let encoded = field("content-encoding").is_some_and(|e| e != "identity");
         if encoded && (200..300).contains(&status) {
-            let encoding = of("content-encoding").unwrap_or_default().to_owned();
+            let encoding = field("content-encoding").unwrap_or_default().to_owned();
             return Err(RemoteError::Packed { encoding }.into());
         }
         match status {
@@ -227,11 +227,12 @@ impl Client {
             412 => Err(RemoteError::Changed { what: "its ETag" }.into()),
             416 => Err(RemoteError::Changed { what: "its length" }.into()),
             408 | 429 | 500 | 502 | 503 | 504 => {
-                let wish = of("retry-after").and_then(|s| s.parse().ok()).map(Duration::from_secs);
+                let wish =
+                    field("retry-after").and_then(|s| s.parse().ok()).map(Duration::from_secs);
                 Err(Miss::Again(format!("the server answered {status}"), wish))
             }
             _ => {
-                let region = of("x-amz-bucket-region").map(str::to_owned);
+                let region = field("x-amz-bucket-region").map(str::to_owned);
                 if let Some(region) = region.filter(|_| address.scheme == Scheme::S3)
                     && self.moves(address, region)
                 {
@@ -349,8 +350,8 @@ fn code(answer: &mut Response<Body>) -> String {
 /// Encodes what a request must not contain. What is encoded already stays.
 fn well_formed(url: &str) -> String {
     let bad = |b: u8| !b.is_ascii_graphic() || b"\"<>\\^`{|}".contains(&b);
-    let one = |b| if bad(b) { format!("%{b:02X}") } else { char::from(b).to_string() };
-    url.bytes().map(one).collect()
+    let escaped = |b| if bad(b) { format!("%{b:02X}") } else { char::from(b).to_string() };
+    url.bytes().map(escaped).collect()
 }
 
 /// Why no answer came. No message of the client's own: some hold the address.

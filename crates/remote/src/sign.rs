@@ -63,8 +63,8 @@ fn hmac(key: &[u8], text: &str) -> Vec<u8> {
 /// A key as a path of a request: everything but letters, digits, `-._~` and `/` is encoded.
 pub(crate) fn encoded(key: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~/".contains(&b);
-    let one = |b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") };
-    key.bytes().map(one).collect()
+    let escaped = |b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") };
+    key.bytes().map(escaped).collect()
 }
 
 #[cfg(test)]

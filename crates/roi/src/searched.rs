@@ -195,7 +195,7 @@ pub fn outlines(folder: &Path, offset: [i64; 2]) -> Result<Vec<RegionOutline>, J
         ring
     };
     let features = file["features"].as_array().map_or(&[][..], Vec::as_slice);
-    let one = |f: &Value| {
+    let outline = |f: &Value| {
         let polygons = f["geometry"]["coordinates"].as_array().map_or(&[][..], Vec::as_slice);
         let area = polygons.iter().fold(Area::default(), |all, p| {
             let rings: Vec<Ring> =
@@ -208,7 +208,7 @@ pub fn outlines(folder: &Path, offset: [i64; 2]) -> Result<Vec<RegionOutline>, J
         let name = f["properties"]["name"].as_str().unwrap_or_default().to_owned();
         RegionOutline { name, area: area.moved(offset) }
     };
-    Ok(features.iter().map(one).collect())
+    Ok(features.iter().map(outline).collect())
 }
 
 impl Remedied for SlideRegionError {

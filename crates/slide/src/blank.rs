@@ -232,12 +232,12 @@ impl Slide {
     /// Tiles read so far whose blank patches were filled, by level.
     pub(crate) fn patch_notes(&self) -> Vec<String> {
         let patched = self.patched.lock().unwrap_or_else(PoisonError::into_inner);
-        let one = |(level, tiles): (&usize, &std::collections::BTreeSet<_>)| {
+        let note = |(level, tiles): (&usize, &std::collections::BTreeSet<_>)| {
             let n = base::text::Many(tiles.len(), "tile");
             let finer = level - 1;
             format!("{n} of level {level} with a blank part, where level {finer} was read instead")
         };
-        patched.iter().map(one).collect()
+        patched.iter().map(note).collect()
     }
 }
 

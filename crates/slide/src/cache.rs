@@ -56,10 +56,10 @@ impl TileCache {
     }
 
     pub(crate) fn get(&self, key: Key) -> Option<Arc<RgbTile>> {
-        let of = |mut shard: MutexGuard<'_, Shard>| {
+        let take = |mut shard: MutexGuard<'_, Shard>| {
             shard.tiles.get(&key).map(|(tile, _)| Arc::clone(tile))
         };
-        of(self.shard(key)).or_else(|| if self.has_large() { of(self.large()) } else { None })
+        take(self.shard(key)).or_else(|| if self.has_large() { take(self.large()) } else { None })
     }
 
     /// Makes a tile that is kept the first to make room.

@@ -66,5 +66,5 @@ pub use plan::{PlannedWindow, WindowPlan};
 pub use png::{PngResolution, png_resolutions};
 pub use resolution::{ANISOTROPY, CONTRADICTION, MAX_DENSITY_MPP};
 pub use slide::{MAX_READ_BYTES, Slide};
-pub use source::{AssociatedImage, BACKGROUND, Disagreement, Level, TileAt};
+pub use source::{AssociatedImage, BACKGROUND, Disagreement, Level, SuspectTile, TileAt};
 pub use tissue::{TissueMask, TissueOptions, TissueRule};

@@ -105,7 +105,7 @@ fn opacity(bytes: &[u8]) -> Opacity {
 }
 
 fn on_white(image: &DynamicImage, opacity: Opacity) -> Vec<u8> {
-    let one = |pixel: &image::Rgba<u8>| {
+    let on_white = |pixel: &image::Rgba<u8>| {
         let [r, g, b, a] = pixel.0;
         let rgb = [r, g, b];
         match opacity {
@@ -115,7 +115,7 @@ fn on_white(image: &DynamicImage, opacity: Opacity) -> Vec<u8> {
             Opacity::Unstated => rgb,
         }
     };
-    image.to_rgba8().pixels().flat_map(one).collect()
+    image.to_rgba8().pixels().flat_map(on_white).collect()
 }
 
 #[cfg(test)]

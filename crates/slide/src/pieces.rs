@@ -4,7 +4,7 @@ use crate::limits::Fault;
 use crate::resample::{Axis, SAME};
 use crate::scratch::Piece;
 use crate::source::BACKGROUND;
-use crate::source::{Decoded, TileAt, TileState};
+use crate::source::{Decoded, SuspectTile, TileAt, TileState};
 use crate::{Slide, SlideError};
 use mitosis::{Mm2, Rect, RgbTile};
 use std::collections::BTreeSet;
@@ -99,18 +99,17 @@ impl Slide {
         self.read_axes(at.level - 1, &ax, &ay, Rect::new(x, y, w, h), &mut |e, _| Err(e))
     }
 
-    /// Tiles decoded so far whose data are doubtful, with the reason: data after the end, no end
-    /// marker, restart markers out of turn. Their pixels were taken as they are.
+    /// Tiles decoded so far whose data are doubtful. Their pixels were taken as they are.
     #[must_use]
-    pub fn suspect_tiles(&self) -> Vec<(TileAt, String)> {
+    pub fn suspect_tiles(&self) -> Vec<SuspectTile> {
         let suspect = self.suspect.lock().unwrap_or_else(PoisonError::into_inner);
-        suspect.iter().map(|(at, why)| (*at, why.clone())).collect()
+        suspect.iter().map(|(at, why)| SuspectTile { at: *at, reason: why.clone() }).collect()
     }
 
     /// Adds tiles that an earlier process found suspect ([`Slide::suspect_tiles`]).
-    pub fn mark_suspect(&self, tiles: &[(TileAt, String)]) {
+    pub fn mark_suspect(&self, tiles: &[SuspectTile]) {
         let mut suspect = self.suspect.lock().unwrap_or_else(PoisonError::into_inner);
-        suspect.extend(tiles.iter().cloned());
+        suspect.extend(tiles.iter().map(|t| (t.at, t.reason.clone())));
     }
 
     /// Level-0 pixels that a tile covers, rounded outwards and cut to the slide.

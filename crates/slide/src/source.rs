@@ -39,14 +39,36 @@ impl Level {
     }
 }
 
+/// A tile whose data are in doubt; as JSON a list of the two.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(TileAt, String)", into = "(TileAt, String)")]
+pub struct SuspectTile {
+    /// The tile.
+    pub at: TileAt,
+    /// Why: data after the end, no end marker, restart markers out of turn.
+    pub reason: String,
+}
+
+impl From<(TileAt, String)> for SuspectTile {
+    fn from((at, reason): (TileAt, String)) -> Self {
+        Self { at, reason }
+    }
+}
+
+impl From<SuspectTile> for (TileAt, String) {
+    fn from(tile: SuspectTile) -> Self {
+        (tile.at, tile.reason)
+    }
+}
+
 /// A tile or strip of a pyramid level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TileAt {
     /// The level, 0 being the finest.
     pub level: usize,
-    /// Its column.
+    /// From the left, 0 the first.
     pub column: u64,
-    /// Its row.
+    /// From the top, 0 the first.
     pub row: u64,
 }
 

@@ -246,10 +246,10 @@ impl TissueMask {
         for (j, line) in self.mask.chunks_exact(self.width.max(1)).enumerate() {
             let y = (j as f64 + 0.5) * self.scale.1;
             let tissue = line.iter().enumerate().filter(|(_, t)| **t);
-            let of = |(i, _): (usize, &bool)| {
+            let share = |(i, _): (usize, &bool)| {
                 columns[i] * weight((i, j), Point::new((i as f64 + 0.5) * self.scale.0, y))
             };
-            let row: f64 = tissue.map(of).sum();
+            let row: f64 = tissue.map(share).sum();
             pixels += row * part(j, self.scale.1, self.extent.1);
         }
         pixels * self.mpp.get() * self.mpp.get() * 1e-6

@@ -14,7 +14,7 @@ use rayon::prelude::*;
 pub struct Plan {
     /// How many replicates; the paper's protocol has 1,000.
     pub replicates: usize,
-    /// The seed.
+    /// Of the random draws.
     pub seed: u64,
     /// Confidence of the interval.
     pub level: f64,

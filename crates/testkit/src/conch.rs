@@ -26,18 +26,19 @@ pub const NINE: [&str; 9] = [
 /// When the file cannot be written.
 pub fn tokenizer(path: &Path, words: &[&str], pad: &str) {
     let special = [pad, "<start_of_text>", "<end_of_text>", "<unk>"];
-    let of = |i: usize| special[i];
+    let special_token = |i: usize| special[i];
     let vocabulary: Vec<String> =
         special.iter().chain(words).enumerate().map(|(i, w)| format!("{w:?}: {i}")).collect();
     let token = |i: usize| {
         format!(
             r#"{{"id": {i}, "content": {:?}, "single_word": false, "lstrip": false, "rstrip": false,
             "normalized": false, "special": true}}"#,
-            of(i)
+            special_token(i)
         )
     };
-    let named =
-        |i: usize| format!(r#"{0:?}: {{"id": {0:?}, "ids": [{i}], "tokens": [{0:?}]}}"#, of(i));
+    let named = |i: usize| {
+        format!(r#"{0:?}: {{"id": {0:?}, "ids": [{i}], "tokens": [{0:?}]}}"#, special_token(i))
+    };
     let file = format!(
         r#"{{"version": "1.0", "truncation": null, "padding": null,
         "added_tokens": [{}, {}, {}],
@@ -54,8 +55,8 @@ pub fn tokenizer(path: &Path, words: &[&str], pad: &str) {
         token(0),
         token(1),
         token(2),
-        of(1),
-        of(2),
+        special_token(1),
+        special_token(2),
         named(1),
         named(2),
         vocabulary.join(", ")

@@ -144,13 +144,13 @@ impl Data {
     /// # Errors
     /// An image that is not among those of this fold's training side.
     pub fn mark(&mut self, pseudo: &[Pseudo]) -> Result<()> {
-        let there = self.scenes.unlabelled.iter().flat_map(|u| &u.1).map(|s| s.name.as_str());
+        let there = self.scenes.unlabelled.iter().flat_map(|u| &u.scenes).map(|s| s.name.as_str());
         let listed = pseudo.iter().map(|p| p.frame.as_str());
         let join =
             Unmatched::between(("the pseudo-labels", "the unlabelled images"), listed, there)
                 .map_or_else(String::new, |join| format!(": {join}"));
         for p in pseudo {
-            let mut scenes = self.scenes.unlabelled.iter_mut().flat_map(|u| u.1.iter_mut());
+            let mut scenes = self.scenes.unlabelled.iter_mut().flat_map(|u| u.scenes.iter_mut());
             let scene = scenes.find(|s| s.name == p.frame).ok_or_else(|| TrainError::Preset {
                 path: "pseudo-labels".into(),
                 reason: format!(
@@ -180,8 +180,8 @@ impl Data {
         if !s.patches.is_empty() {
             all.push(Domain::patches(DOMAINS[1], s.patches.clone()));
         }
-        if s.unlabelled.iter().any(|u| !u.1.is_empty()) {
-            let scenes = s.unlabelled.iter().flat_map(|u| u.1.iter().cloned());
+        if s.unlabelled.iter().any(|u| !u.scenes.is_empty()) {
+            let scenes = s.unlabelled.iter().flat_map(|u| u.scenes.iter().cloned());
             all.push(Domain::unlabelled(DOMAINS[2], scenes.collect()));
         }
         all

@@ -67,7 +67,7 @@ impl Headed {
     /// # Errors
     /// The file system's, with the path.
     pub fn save(&self, path: &Path) -> Result<()> {
-        let tensors: Vec<(String, Tensor)> = self.vs.variables().into_iter().collect();
+        let tensors: BTreeMap<String, Tensor> = self.vs.variables().into_iter().collect();
         Ok(net::checkpoint::save_tensors(path, &tensors, BTreeMap::new())?)
     }
 

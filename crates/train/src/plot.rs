@@ -63,11 +63,11 @@ pub(crate) fn read_rows(path: &Path) -> Result<Vec<Row>> {
 
 /// Both loss curves over the steps.
 pub(crate) fn curves(rows: &[Row]) -> String {
-    let of = |kind: &str| -> Vec<(f64, f64)> {
+    let points = |kind: &str| -> Vec<(f64, f64)> {
         let kept = rows.iter().filter(|r| r.kind == kind && r.loss.is_finite());
         kept.map(|r| (r.step as f64, r.loss)).collect()
     };
-    let series = |name: &str, kind| Series { name: name.into(), points: of(kind) };
+    let series = |name: &str, kind| Series { name: name.into(), points: points(kind) };
     lines(vec![series("train loss", "train"), series("validation loss", "validation")])
 }
 

@@ -9,6 +9,7 @@
 //! RUN/model.safetensors    what the run hands on (train.keep)
 //! ```
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -301,13 +302,13 @@ impl Session {
                 spec.trained_on.clone_from(&saved.trained_on);
                 spec.pretrained_on.clone_from(&saved.pretrained_on);
             }
-            let part = |prefix: &str| -> Vec<(String, Tensor)> {
-                let of = |(n, t): (&String, &Tensor)| {
+            let part = |prefix: &str| -> BTreeMap<String, Tensor> {
+                let named = |(n, t): (&String, &Tensor)| {
                     Some((n.strip_prefix(prefix)?.to_string(), t.shallow_clone()))
                 };
-                file.tensors.iter().filter_map(of).collect()
+                file.tensors.iter().filter_map(named).collect()
             };
-            let model = part("model.").into_iter().collect();
+            let model = part("model.");
             let report = checkpoint::load_matching(&model, &vs, |n| Some(n.to_string()));
             if !report.is_exact() {
                 return Err(TrainError::run(&state, report));
@@ -554,8 +555,8 @@ impl Session {
     }
 
     fn save(&self, done: usize) -> Result<()> {
-        let mut all: Vec<(String, Tensor)> = vec![];
-        let mut put = |prefix: &str, list: Vec<(String, Tensor)>| {
+        let mut all: BTreeMap<String, Tensor> = BTreeMap::new();
+        let mut put = |prefix: &str, list: BTreeMap<String, Tensor>| {
             all.extend(list.into_iter().map(|(n, t)| (format!("{prefix}.{n}"), t)));
         };
         put("model", self.vs.variables().into_iter().collect());

@@ -151,7 +151,7 @@ pub fn train_on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Re
     let mut pool = SegmentPool::new(
         &data.scenes.frames,
         &data.scenes.exhaustive_patches,
-        data.scenes.unlabelled.iter().flat_map(|f| f.1.clone()).collect(),
+        data.scenes.unlabelled.iter().flat_map(|f| f.scenes.clone()).collect(),
         SegmentRules {
             shares: &preset.shares,
             cells: &preset.cells,
@@ -197,7 +197,7 @@ pub fn train_on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Re
         init: &start.text,
         frames: data.scenes.frames.scenes.len(),
         patches: data.scenes.exhaustive_patches.len(),
-        unlabelled: data.scenes.unlabelled.iter().map(|f| f.1.len()).sum(),
+        unlabelled: data.scenes.unlabelled.iter().map(|f| f.scenes.len()).sum(),
         validation_patches: held.len(),
         shortcuts,
     };

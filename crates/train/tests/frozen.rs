@@ -28,8 +28,7 @@ fn weights(path: &Path, seed: i64) -> BTreeMap<String, Tensor> {
     let config = EncoderConfig { image: 32, ..EncoderConfig::new(VIT, 0) };
     encoder::build(&vs.root(), &config).unwrap();
     let all: BTreeMap<String, Tensor> = vs.variables().into_iter().collect();
-    let list: Vec<_> = all.iter().map(|(n, t)| (n.clone(), t.shallow_clone())).collect();
-    checkpoint::save_tensors(path, &list, BTreeMap::new()).unwrap();
+    checkpoint::save_tensors(path, &all, BTreeMap::new()).unwrap();
     all
 }
 

@@ -80,7 +80,7 @@ fn drawn_weights(path: &Path) {
     let vs = VarStore::new(Device::Cpu);
     let config = EncoderConfig { image: 32, ..EncoderConfig::new("vit_tiny_patch16_224", 0) };
     encoder::build(&vs.root(), &config).unwrap();
-    let all: Vec<_> = vs.variables().into_iter().collect();
+    let all = vs.variables().into_iter().collect();
     checkpoint::save_tensors(path, &all, Default::default()).unwrap();
 }
 
@@ -238,8 +238,7 @@ fn a_run_is_not_resumed_under_other_labels_of_the_held_out_slide() {
         let mut spec = file.spec.unwrap();
         let notes = spec.notes.as_object_mut().unwrap();
         assert!(notes.remove("held_out_digest").is_some(), "{name}");
-        let tensors: Vec<_> = file.tensors.into_iter().collect();
-        checkpoint::save_described(&state, &tensors, &spec).unwrap();
+        checkpoint::save_described(&state, &file.tensors, &spec).unwrap();
         run(&other, "A00", &options(out, 1)).unwrap();
     }
 }

@@ -552,8 +552,7 @@ fn the_folds_of_a_run_begin_with_one_file_of_weights_or_each_with_its_own() {
     let saved = checkpoint::read_tensors(&state).unwrap();
     let mut spec = saved.spec.unwrap();
     spec.notes.as_object_mut().unwrap().remove("init_sha256").unwrap();
-    checkpoint::save_described(&state, &saved.tensors.into_iter().collect::<Vec<_>>(), &spec)
-        .unwrap();
+    checkpoint::save_described(&state, &saved.tensors, &spec).unwrap();
     start("run", &other, 0, options(dir.path().into(), true, 0)).unwrap();
     let list = checkpoint::read_trained_on(&run.join(MODEL)).unwrap().unwrap();
     assert!(list.slides.contains("elsewhere"), "{list:?}");

@@ -67,7 +67,6 @@ fn weights(path: &Path, classes: i64, change: impl FnOnce(&mut BTreeMap<String, 
     encoder::build(&vs.root(), &config).unwrap();
     let mut all: BTreeMap<String, Tensor> = vs.variables().into_iter().collect();
     change(&mut all);
-    let all: Vec<_> = all.into_iter().collect();
     checkpoint::save_tensors(path, &all, BTreeMap::new()).unwrap();
 }
 
@@ -93,7 +92,7 @@ fn weights_that_saw_what_a_fold_holds_out_are_noted_by_fine_tuning_and_probing()
     let (unlabelled, old) =
         (dir.path().join("pre.safetensors"), dir.path().join("old.safetensors"));
     let file = checkpoint::read_tensors(&labelled).unwrap();
-    let (tensors, spec) = (file.tensors.into_iter().collect::<Vec<_>>(), file.spec.unwrap());
+    let (tensors, spec) = (file.tensors, file.spec.unwrap());
     let pretrained = checkpoint::Spec {
         trained_on: Some(Default::default()),
         pretrained_on: spec.trained_on.clone(),

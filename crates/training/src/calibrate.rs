@@ -2,6 +2,7 @@
 
 use super::Result;
 use super::frames::Candidates;
+use crate::Named;
 use base::file;
 use infer::card::CandidateMethod;
 use mitosis::matching::{Case, Fold, Rule, Scored, Tally, calibrate};
@@ -62,8 +63,8 @@ pub struct Stage {
     pub name: String,
     /// Whether scores of a second stage count.
     pub second: bool,
-    /// Name of each fold and its held-out images.
-    pub folds: Vec<(String, Vec<ImageCase>)>,
+    /// Held-out images of each fold.
+    pub folds: Vec<Named<Vec<ImageCase>>>,
 }
 
 /// What else the results state.
@@ -92,7 +93,7 @@ pub struct Calibration {
     pub seen: Vec<String>,
     /// By name of the stage, in order.
     #[serde(serialize_with = "as_map")]
-    pub stages: Vec<(String, StageResult)>,
+    pub stages: Vec<Named<StageResult>>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -115,7 +116,7 @@ pub struct StageResult {
     pub operating_point: OperatingPoint,
     /// By matching rule.
     #[serde(serialize_with = "as_map")]
-    pub rules: Vec<(String, RuleResult)>,
+    pub rules: Vec<Named<RuleResult>>,
     /// Each fold at the thresholds of the others; `None` with one fold, or where the others choose none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_others: Option<AtOthers>,
@@ -138,7 +139,7 @@ pub struct AtOthers {
 /// Mean and sample SD over folds.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct OverFolds {
-    /// The mean.
+    /// Over the folds.
     pub mean: f64,
     /// The sample SD.
     pub sd: f64,
@@ -179,8 +180,8 @@ pub struct Row {
     pub recall: f64,
 }
 
-fn as_map<S: Serializer, V: Serialize>(list: &[(String, V)], s: S) -> Result<S::Ok, S::Error> {
-    s.collect_map(list.iter().map(|(k, v)| (k, v)))
+fn as_map<S: Serializer, V: Serialize>(list: &[Named<V>], s: S) -> Result<S::Ok, S::Error> {
+    s.collect_map(list.iter().map(|n| (&n.name, &n.value)))
 }
 
 /// The results for programs, for people, and candidate by candidate.
@@ -247,8 +248,8 @@ fn table(
     let tallies: Vec<Tally> = folds.iter().map(|f| tally(f, point, rule)).collect::<Result<_>>()?;
     let pooled: Tally = tallies.iter().copied().sum();
     let mut rows: Vec<Row> = folds.iter().zip(&tallies).map(|(f, t)| row(&f.name, t)).collect();
-    let of = |pick: fn(&Row) -> f64| mean_sd(&rows.iter().map(pick).collect::<Vec<_>>());
-    let (f1, p, r) = (of(|r| r.f1), of(|r| r.precision), of(|r| r.recall));
+    let summary = |pick: fn(&Row) -> f64| mean_sd(&rows.iter().map(pick).collect::<Vec<_>>());
+    let (f1, p, r) = (summary(|r| r.f1), summary(|r| r.precision), summary(|r| r.recall));
     rows.push(row("pooled", &pooled));
     let _ = writeln!(md, "\nMatching rule `{rule}`, radius {} um:\n", RADIUS.0);
     let head =
@@ -318,9 +319,9 @@ pub fn report(stages: &[Stage], settings: &Settings) -> Result<Report> {
         let folds: Vec<Fold> = stage
             .folds
             .iter()
-            .map(|(name, images)| Fold {
-                name: name.clone(),
-                cases: images.iter().map(|i| i.case(stage.second)).collect(),
+            .map(|fold| Fold {
+                name: fold.name.clone(),
+                cases: fold.value.iter().map(|i| i.case(stage.second)).collect(),
             })
             .collect();
         let chosen = calibrate(&folds, RADIUS, settings.rule)?;
@@ -334,18 +335,19 @@ pub fn report(stages: &[Stage], settings: &Settings) -> Result<Report> {
         );
         let mut rules = vec![];
         for rule in [Rule::Midog, Rule::Optimal] {
-            rules.push((rule.to_string(), table(&folds, &chosen.point, rule, &mut md)?));
+            let value = table(&folds, &chosen.point, rule, &mut md)?;
+            rules.push(Named { name: rule.to_string(), value });
         }
         let at_others = at_others(&folds, settings.rule, &mut md)?;
-        let result = StageResult { operating_point: chosen.point, rules, at_others };
-        results.push((stage.name.clone(), result));
-        for (fold, images) in &stage.folds {
-            for image in images {
+        let value = StageResult { operating_point: chosen.point, rules, at_others };
+        results.push(Named { name: stage.name.clone(), value });
+        for fold in &stage.folds {
+            for image in &fold.value {
                 for d in &image.found {
                     let c = d.candidate.centroid;
                     csv.push([
                         stage.name.clone(),
-                        fold.clone(),
+                        fold.name.clone(),
                         image.name.clone(),
                         format!("{:.2}", c.x),
                         format!("{:.2}", c.y),

@@ -336,6 +336,7 @@ fn results(calibration: &Value, wanted: &str) -> toml::Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Named;
     use crate::calibrate::{ImageCase, Settings, Stage, report};
     use mitosis::matching::Rule;
     use mitosis::{Candidate, Detection, Physical, Point, Resolution, ResolutionSource};
@@ -364,7 +365,7 @@ mod tests {
         let stages = [FIRST, "second"].map(|name| Stage {
             name: name.into(),
             second: name != FIRST,
-            folds: vec![("0".into(), vec![case()])],
+            folds: vec![Named { name: "0".into(), value: vec![case()] }],
         });
         let settled = |made: Option<f64>, stated: Option<f64>| {
             let candidates = Candidates {

@@ -4,6 +4,7 @@
 use super::calibrate::{FIRST, ImageCase, RADIUS, Report, Settings, Stage, report};
 use super::frames::{Candidates, Remembering, SecondStage, WINDOW, detect};
 use super::{Result, TrainingError};
+use crate::Named;
 use ::detect::Grid;
 use base::file::{self, Lock};
 use base::progress::Listener;
@@ -113,14 +114,14 @@ pub fn read_mined(path: &Path) -> Result<Vec<Mined>> {
     let table = Table::read(path, &Format { no_rows: true, ..Format::default() }).map_err(fail)?;
     let column = |name: &str| table.need(&[name]).map_err(fail);
     let (frame, x, y) = (column("frame")?, column("x")?, column("y")?);
-    let of = |row: usize| {
+    let mined = |row: usize| {
         Ok(Mined {
             frame: table.cell(row, frame).to_owned(),
             x: table.number(row, x).map_err(fail)? as f32,
             y: table.number(row, y).map_err(fail)? as f32,
         })
     };
-    (0..table.len()).map(of).collect()
+    (0..table.len()).map(mined).collect()
 }
 
 /// One threshold pair over the held-out frames of all folds.
@@ -128,8 +129,8 @@ pub fn read_mined(path: &Path) -> Result<Vec<Mined>> {
 pub struct Calibrate {
     /// Weights of the segmenters, one per fold.
     pub segmenters: Vec<PathBuf>,
-    /// Name and weights of each second stage, one file per fold.
-    pub classifiers: Vec<(String, Vec<PathBuf>)>,
+    /// Weights of each second stage, one file per fold.
+    pub classifiers: Vec<Named<Vec<PathBuf>>>,
     /// Folder that keeps the first stage's maps for a later call.
     pub cache: Option<PathBuf>,
     /// How candidates are taken.
@@ -194,7 +195,8 @@ pub fn calibrate(
     if let Some(dir) = &c.cache {
         std::fs::create_dir_all(dir).map_err(TrainingError::io(dir))?;
     }
-    let names = std::iter::once(FIRST.to_owned()).chain(c.classifiers.iter().map(|s| s.0.clone()));
+    let names =
+        std::iter::once(FIRST.to_owned()).chain(c.classifiers.iter().map(|s| s.name.clone()));
     let mut stages: Vec<Stage> =
         names.enumerate().map(|(i, name)| Stage { name, second: i > 0, folds: vec![] }).collect();
     let mut notes = vec![];
@@ -205,7 +207,7 @@ pub fn calibrate(
         notes.extend(unseen(source, k, weights, &inner.spec, c.allow_seen)?);
         let first = c.candidates.recipe(&inner.spec, None)?;
         let mut seconds = vec![];
-        for (_, paths) in &c.classifiers {
+        for Named { value: paths, .. } in &c.classifiers {
             let net = TorchClassifier::open(&paths[k], &c.device)?;
             notes.extend(unseen(source, k, &paths[k], &net.spec, c.allow_seen)?);
             let recipe = c
@@ -234,7 +236,7 @@ pub fn calibrate(
             }
         }
         for (stage, cases) in stages.iter_mut().zip(cases) {
-            stage.folds.push((fold.clone(), cases));
+            stage.folds.push(Named { name: fold.clone(), value: cases });
         }
     }
     let settings =

@@ -9,12 +9,15 @@ pub mod encoders;
 pub mod export;
 pub mod folds;
 pub mod frames;
+mod named;
 pub mod parity;
 pub mod protocol;
 pub mod pseudo;
 mod resolution;
 mod seen;
 pub mod torch;
+
+pub use named::Named;
 
 use base::file::FileError;
 use base::remedy::{Remedied, Remedy};

@@ -7,6 +7,7 @@
 use super::export::{note_slides, note_weights};
 use super::seen::Overlap;
 use super::{Result, TrainingError};
+use crate::Named;
 use base::file::{self, Lock};
 use evaluation::evaluate::classification::{Classification, ClassificationPlan, classification};
 use infer::card::{ClassifierCard, ModelCard};
@@ -206,8 +207,8 @@ impl Tested {
 pub struct TestResults {
     /// The folder of the results.
     pub out: PathBuf,
-    /// What was judged, by name.
-    pub figures: Vec<(String, Classification)>,
+    /// What was judged.
+    pub figures: Vec<Named<Classification>>,
     /// What the models have seen of the set.
     pub notes: Vec<String>,
 }
@@ -274,8 +275,8 @@ pub fn test(t: &Test) -> Result<TestResults> {
             };
             put(&out, &name, &metrics)?;
             let from = threshold.map(|t| format!("{name} from {t:.3} on"));
-            results.push((name, figures));
-            results.extend(from.zip(at));
+            results.push(Named { name, value: figures });
+            results.extend(from.zip(at).map(|(name, value)| Named { name, value }));
         }
     }
     tested.sets.retain(|s| s.test_set_sha256 != sha256);

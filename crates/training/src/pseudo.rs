@@ -23,7 +23,7 @@ pub struct Counts {
     pub images: usize,
     /// Mitotic figures.
     pub figures: usize,
-    /// Mimickers.
+    /// Pseudo-labels of that class.
     pub mimickers: usize,
     /// Candidates that are neither.
     pub excluded: usize,
@@ -102,7 +102,7 @@ pub fn read(path: &Path) -> Result<Vec<Pseudo>> {
     let table = Table::read(path, &Format { no_rows: true, ..Format::default() }).map_err(fail)?;
     let column = |name: &str| table.need(&[name]).map_err(fail);
     let (frame, x, y, label) = (column("frame")?, column("x")?, column("y")?, column("label")?);
-    let of = |row: usize| {
+    let pseudo = |row: usize| {
         let word = table.cell(row, label);
         let known = WORDS.iter().find(|w| w.0 == word);
         let known =
@@ -114,7 +114,7 @@ pub fn read(path: &Path) -> Result<Vec<Pseudo>> {
             mitotic: known.1 == PseudoLabel::Mitotic,
         })
     };
-    (0..table.len()).map(of).collect()
+    (0..table.len()).map(pseudo).collect()
 }
 
 #[cfg(test)]

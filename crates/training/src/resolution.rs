@@ -115,7 +115,7 @@ mod tests {
             let mut spec = checkpoint::Spec::new("drawn", &(), 64).unwrap();
             spec.preset_hash = digest::sha256(&text);
             let file = folder.join("model.safetensors");
-            checkpoint::save_described(&file, &[], &spec).unwrap();
+            checkpoint::save_described(&file, &std::collections::BTreeMap::new(), &spec).unwrap();
             file
         };
         covered(&[&stage(0), &stage(1)]).unwrap()

@@ -14,6 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use train::data::{Data, Pseudo, Source};
 use train::preset::{Init, Preset as _};
+use training::Named;
 use training::TrainingError;
 use training::chain::{Chain, ChainOptions, DetectorPreset, StepKind};
 use training::export::{self, Choice, Package};
@@ -116,7 +117,7 @@ fn pseudo_labels_of_a_detector_mark_what_was_not_labelled() {
 
     let (plain, mut data) = (source.data("none").unwrap(), source.data("none").unwrap());
     data.mark(&labels).unwrap();
-    assert_eq!(data.scenes.unlabelled[0].1[0].marks.len(), figures);
+    assert_eq!(data.scenes.unlabelled[0].scenes[0].marks.len(), figures);
     assert_eq!(data.mimickers.len(), counts.mimickers);
     assert_ne!(data.scenes.digest, plain.scenes.digest, "a run on other labels is another run");
     let of =
@@ -202,12 +203,12 @@ fn peaks_are_taken_where_a_preset_asks_for_them(source: &Source, own: &Calibrate
     calibrate(source, &what, &out, &mut Silent).unwrap();
     let package = Package {
         segmenter: what.segmenters[0].clone(),
-        classifier: what.classifiers[0].1[0].clone(),
+        classifier: what.classifiers[0].value[0].clone(),
         averaged: vec![],
         segmentation: None,
         choice: Choice::Calibration {
             file: out.join("calibration.json"),
-            stage: what.classifiers[0].0.clone(),
+            stage: what.classifiers[0].name.clone(),
             min_separation_um: None,
         },
         training: toml::Table::new(),
@@ -473,7 +474,7 @@ fn a_drawn_dataset_becomes_a_package_and_a_killed_run_continues() {
         segmenters: (0..2)
             .map(|k| options.out.join(format!("fold-{k}/segment/model.safetensors")))
             .collect(),
-        classifiers: vec![("swapped".into(), vec![second(1), second(0)])],
+        classifiers: vec![Named { name: "swapped".into(), value: vec![second(1), second(0)] }],
         cache: None,
         candidates: preset.candidates,
         rule: Rule::Midog,
@@ -490,7 +491,7 @@ fn a_drawn_dataset_becomes_a_package_and_a_killed_run_continues() {
     let report = calibrate(&source, &allowed, &out, &mut Silent).unwrap();
     assert_eq!(report.markdown.matches("Not held out: ").count(), 2, "{}", report.markdown);
     let mut own = what;
-    own.classifiers[0].1.reverse();
+    own.classifiers[0].value.reverse();
     calibrate(&source, &own, &out, &mut Silent).unwrap();
     peaks_are_taken_where_a_preset_asks_for_them(&source, &own, dir.path());
     // Weights without a list, as older versions left them.
@@ -501,10 +502,9 @@ fn a_drawn_dataset_becomes_a_package_and_a_killed_run_continues() {
     );
     let old = dir.path().join("old.safetensors");
     let spec = checkpoint::Spec { trained_on: None, ..checkpoint::read_spec(&second(0)).unwrap() };
-    let tensors: Vec<_> =
-        checkpoint::read_tensors(&second(0)).unwrap().tensors.into_iter().collect();
+    let tensors = checkpoint::read_tensors(&second(0)).unwrap().tensors;
     checkpoint::save_described(&old, &tensors, &spec).unwrap();
-    own.classifiers[0].1[0].clone_from(&old);
+    own.classifiers[0].value[0].clone_from(&old);
     let unlisted = calibrate(&source, &own, &out, &mut Silent).unwrap_err();
     assert!(matches!(unlisted, TrainingError::Unlisted { .. }), "{unlisted}");
     // Cards of packages list starts of names.

@@ -190,8 +190,7 @@ fn a_test_set_that_was_trained_on_is_refused() {
     let model = run.join("final").join(MODEL);
     let file = net::checkpoint::read_tensors(&model).unwrap();
     let spec = net::checkpoint::Spec { trained_on: None, ..file.spec.unwrap() };
-    let tensors: Vec<_> = file.tensors.into_iter().collect();
-    net::checkpoint::save_described(&model, &tensors, &spec).unwrap();
+    net::checkpoint::save_described(&model, &file.tensors, &spec).unwrap();
     fs::remove_file(run.join("items.csv")).unwrap();
     let notes = scored(&at("slide"), false).unwrap().notes;
     assert!(notes[0].contains("not checked against the test set"), "{notes:?}");

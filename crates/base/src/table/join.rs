@@ -98,15 +98,33 @@ fn loose(key: &str) -> String {
     zeros(&letters(without_ending(file_name(key)))).to_lowercase()
 }
 
+/// Keys of one side that the other lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoneKeys {
+    /// The first of them.
+    pub first: Vec<String>,
+    /// How many there are.
+    pub count: usize,
+}
+
+/// A rule by which keys would match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MatchingRule {
+    /// As in "3 would match without leading zeros".
+    pub name: &'static str,
+    /// How many keys of the left side.
+    pub count: usize,
+}
+
 /// What two sets of keys do not share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unmatched {
-    /// The first keys of the left side that the right lacks, and how many there are.
-    pub left: (Vec<String>, usize),
-    /// The first keys of the right side that the left lacks, and how many there are.
-    pub right: (Vec<String>, usize),
-    /// The rule by which most of the left ones would meet a right one, and how many.
-    pub rule: Option<(&'static str, usize)>,
+    /// Keys of the left side alone.
+    pub left: LoneKeys,
+    /// Keys of the right side alone.
+    pub right: LoneKeys,
+    /// The rule by which most of the left ones would meet a right one.
+    pub rule: Option<MatchingRule>,
     names: (String, String),
 }
 
@@ -142,8 +160,10 @@ impl Unmatched {
         if alone.is_empty() && others.is_empty() {
             return None;
         }
-        let first =
-            |all: &[&str]| (all.iter().take(NAMED).map(|k| (*k).to_owned()).collect(), all.len());
+        let first = |all: &[&str]| LoneKeys {
+            first: all.iter().take(NAMED).map(|k| (*k).to_owned()).collect(),
+            count: all.len(),
+        };
         let rule = best(alone, others);
         let names = (names.0.to_owned(), names.1.to_owned());
         Some(Self { left: first(alone), right: first(others), rule, names })
@@ -152,11 +172,11 @@ impl Unmatched {
 
 /// The first rule of those that match most. Keys that a rule would make equal on one side do not
 /// match: they would be ambiguous.
-fn best(left: &[&str], right: &[&str]) -> Option<(&'static str, usize)> {
-    let mut best: Option<(&'static str, usize)> = None;
-    let mut consider = |name, matched: usize| {
-        if matched > best.map_or(0, |(_, n)| n) {
-            best = Some((name, matched));
+fn best(left: &[&str], right: &[&str]) -> Option<MatchingRule> {
+    let mut best: Option<MatchingRule> = None;
+    let mut consider = |name, count: usize| {
+        if count > best.map_or(0, |rule| rule.count) {
+            best = Some(MatchingRule { name, count });
         }
     };
     for rule in RULES {
@@ -190,7 +210,7 @@ fn best(left: &[&str], right: &[&str]) -> Option<(&'static str, usize)> {
 impl fmt::Display for Unmatched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = Vec::new();
-        for ((keys, n), name, other) in [
+        for (LoneKeys { first: keys, count: n }, name, other) in [
             (&self.left, &self.names.0, &self.names.1),
             (&self.right, &self.names.1, &self.names.0),
         ] {
@@ -205,8 +225,8 @@ impl fmt::Display for Unmatched {
                 listed.join(", ")
             ));
         }
-        if let Some((rule, n)) = self.rule {
-            parts.push(format!("{n} would match {rule}"));
+        if let Some(MatchingRule { name, count }) = self.rule {
+            parts.push(format!("{count} would match {name}"));
         }
         f.write_str(&parts.join("; "))
     }
@@ -235,7 +255,7 @@ mod tests {
             (["Müller", "Škoda"], ["Mu\u{308}ller", "S\u{30c}koda"], "every accent as a character"),
         ] {
             let mismatch = between(&left, &right).unwrap();
-            assert_eq!(mismatch.rule.map(|(_, n)| n), Some(2), "{mismatch}");
+            assert_eq!(mismatch.rule.map(|rule| rule.count), Some(2), "{mismatch}");
             let text = mismatch.to_string();
             assert!(text.contains(words) && text.contains(&format!("'{}'", left[0])), "{text}");
             assert!(text.contains(&format!("'{}'", right[0])), "{text}");

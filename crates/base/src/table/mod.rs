@@ -10,7 +10,7 @@ mod vocabulary;
 mod write;
 
 pub use cell::{cell, uncell};
-pub use join::{Unmatched, file_name, without_ending};
+pub use join::{LoneKeys, MatchingRule, Unmatched, file_name, without_ending};
 pub use vocabulary::{
     EventCell, MISSING, bare, event, is_missing, may_be_code, may_mean_missing, same_event, yes_no,
 };
@@ -390,7 +390,7 @@ impl Table {
     /// [`TableError::Text`] with the line of a row that cannot be read as such a value.
     pub fn rows<T: serde::de::DeserializeOwned>(&self) -> Result<Vec<T>, TableError> {
         let header = csv::StringRecord::from(self.names.clone());
-        let one = |row: usize| {
+        let row_line = |row: usize| {
             let cells: Vec<&str> = (0..self.names.len()).map(|c| self.cell(row, c)).collect();
             csv::StringRecord::from(cells).deserialize(Some(&header)).map_err(|e| {
                 let reason = match e.kind() {
@@ -400,7 +400,7 @@ impl Table {
                 TableError::Text { path: self.path.clone(), line: self.lines[row], reason }
             })
         };
-        (0..self.len()).map(one).collect()
+        (0..self.len()).map(row_line).collect()
     }
 
     /// Checks that no two columns have one name.
@@ -630,8 +630,8 @@ impl Look {
     /// leave, neither of which is closed. A blank behind every delimiter makes it prose, unless rows have it, too.
     fn rows_in_cell(&self, cell: &str, column: usize, columns: usize) -> Option<usize> {
         let text = cell.replace("\r\n", "\n").replace('\r', "\n");
-        let of = |line: &str| line.bytes().filter(|b| *b == self.delimiter).count();
-        let lines: Vec<usize> = text.split('\n').map(of).collect();
+        let delimiters = |line: &str| line.bytes().filter(|b| *b == self.delimiter).count();
+        let lines: Vec<usize> = text.split('\n').map(delimiters).collect();
         let (first, rest) = lines.split_first()?;
         let (last, between) = rest.split_last()?;
         let rows = *first == columns - 1 - column

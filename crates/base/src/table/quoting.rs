@@ -20,7 +20,6 @@ pub(super) struct Suspect {
 /// How the rows of a table are written.
 #[derive(Debug, Default)]
 pub(super) struct Quoting {
-    /// Of the header.
     header: Vec<bool>,
     /// Columns that are not in marks in every row so far.
     plain: Vec<bool>,

@@ -161,11 +161,11 @@ fn encoders(a: &Encoders) -> Result<()> {
     use train::bench::{Bench, Measured, run};
 
     let measured = |runs: &[(String, PathBuf)]| {
-        let of = |(name, run): &(String, PathBuf)| {
+        let measured = |(name, run): &(String, PathBuf)| {
             let found = second_stage(run)?;
             Ok((name.clone(), Measured { seconds: found.seconds, count: found.slides }))
         };
-        runs.iter().map(of).collect::<Result<_>>()
+        runs.iter().map(measured).collect::<Result<_>>()
     };
     let measured = [measured(&a.region_run)?, measured(&a.slide_run)?];
 

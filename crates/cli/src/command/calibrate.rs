@@ -4,7 +4,7 @@ use anyhow::{Context, ensure};
 use evaluation::calibrate::{self, CalibrateError, Candidate, Slide};
 use evaluation::robustness::Robustness;
 use infer::ModelPackage;
-use review::view::{JudgedRun, JudgedSlide, judged_slides};
+use review::view::{JudgedCandidate, JudgedRun, JudgedSlide, judged_slides};
 use std::path::{Path, PathBuf};
 
 /// Fit a detector's scores and thresholds to a laboratory's own judged candidates
@@ -85,13 +85,13 @@ fn slide(judged: JudgedSlide, package: &ModelPackage) -> Result<Slide, Calibrate
         return Err(other(&judged.name, &model.name, package));
     }
     let one_stage = || CalibrateError::OneStage { slide: judged.name.clone() };
-    let one = |(r, figure): &(mithras::record::DetectionRow, Option<bool>)| {
-        let s_cls = r.s_cls.ok_or_else(one_stage)?;
-        Ok(Candidate { s_seg: r.s_seg, s_cls, figure: *figure })
+    let candidate = |JudgedCandidate { row, figure }: &JudgedCandidate| {
+        let s_cls = row.s_cls.ok_or_else(one_stage)?;
+        Ok(Candidate { s_seg: row.s_seg, s_cls, figure: *figure })
     };
     // A candidate outside the tissue is never accepted, whatever its score.
-    let inside = judged.candidates.iter().filter(|(r, _)| !r.outside_tissue);
-    let candidates = inside.map(one).collect::<Result<_, CalibrateError>>()?;
+    let inside = judged.candidates.iter().filter(|c| !c.row.outside_tissue);
+    let candidates = inside.map(candidate).collect::<Result<_, CalibrateError>>()?;
     Ok(Slide {
         name: judged.name.clone(),
         digest: Some(judged.counts.slide.digest.clone()),

@@ -35,8 +35,7 @@ pub struct Args {
 pub fn run(a: Args) -> Result<ExitCode> {
     let found = mithras::batch::find_files(&a.slides)?;
     print_messages("note", &found.notes());
-    let slides: Vec<_> = found.slides.into_iter().map(|s| (s.name, s.path)).collect();
-    let cohort = clinic::quality::cohort(&slides, a.mpp, &mut *a.log.listener(false));
+    let cohort = clinic::quality::cohort(&found.slides, a.mpp, &mut *a.log.listener(false));
     clinic::quality::write(&cohort, &a.out)?;
     result(a.json, &cohort)?;
     let failed = cohort.slides.iter().filter(|s| s.measured.is_none()).count();

@@ -41,10 +41,11 @@ pub struct Args {
     detect: Vec<String>,
 }
 
-pub fn run(a: Args) -> anyhow::Result<ExitCode> {
+/// Runs it; flags are checked by the `program`, which is all verbs.
+pub fn run(a: Args, program: clap::Command) -> anyhow::Result<ExitCode> {
     // A wrong flag is refused here, not by every task.
     let words = ["mithras", "detect", "--out=.", "--list=."].map(String::from);
-    <crate::Cli as clap::Parser>::try_parse_from(words.iter().chain(&a.detect))?;
+    program.try_get_matches_from(words.iter().chain(&a.detect))?;
     let program = std::env::current_exe()?;
     let Args { list, out, shards, split, at_once, gpu, sbatch: options, detect, .. } = a;
     let plan = Plan { list, out, shards, split, at_once, gpu, options, program, detect };

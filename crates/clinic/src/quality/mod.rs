@@ -1,26 +1,26 @@
 //! What is wrong with the slides of a cohort: measured on a sample of each, compared with the others and with the
 //! training data.
 
+mod files;
 mod measure;
 mod median;
 mod page;
 pub mod stain;
 
+pub use files::write;
 pub use measure::{Measured, measure};
 
-use base::file::WriteError;
 use base::progress::{Listener, Piece};
-use base::table::Writer;
 use base::text::{Many, plain};
 use median::median;
 use mithras::export::{HOTSPOT_MM2, OUT_OF_FOCUS_SHARE};
-use mithras::input::InputDigest;
+use mithras::input::{Input, InputDigest};
 use mitosis::Mpp;
 use rayon::prelude::*;
 use serde::Serialize;
 use stain::Stains;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 /// Median stain vectors of the ICPR 2012 Aperio frames that the bundled detectors were trained on, by
@@ -44,9 +44,9 @@ const COARSE: f64 = 0.36;
 /// One slide.
 #[derive(Clone, Debug, Serialize)]
 pub struct Looked {
-    /// Its name.
+    /// In the cohort.
     pub name: String,
-    /// Its file.
+    /// Path or address.
     #[serde(serialize_with = "base::json::lossy")]
     pub file: PathBuf,
     /// What was measured; none of a slide that cannot be read.
@@ -67,21 +67,17 @@ pub struct Looked {
 pub struct Cohort {
     /// `mithras.quality/1`.
     pub schema: &'static str,
-    /// The slides.
+    /// Those with most flags first.
     pub slides: Vec<Looked>,
     /// The cohort's stain vectors.
     pub stains: Option<[[f64; 3]; 2]>,
 }
 
 /// Measures slides, several at once. `listener` gets a line per slide, with its seconds.
-pub fn cohort(
-    slides: &[(String, PathBuf)],
-    mpp: Option<Mpp>,
-    listener: &mut dyn Listener,
-) -> Cohort {
+pub fn cohort(slides: &[Input], mpp: Option<Mpp>, listener: &mut dyn Listener) -> Cohort {
     let total = slides.len();
     let progress = Mutex::new((0, Piece::begin(listener, "quality", "quality", "slides")));
-    let look = |(name, file): &(String, PathBuf)| {
+    let look = |Input { name, path: file, .. }: &Input| {
         let started = std::time::Instant::now();
         // A resolution for all fills the gaps of slides that state none.
         let read = measure(file, mpp);
@@ -238,59 +234,6 @@ fn flags(m: &Measured, from_training: Option<f64>) -> Vec<String> {
     flag(m.missing_tiles > 0, format!("{} missing", Many(m.missing_tiles, "tile")));
     flag(m.label, "the label is in the file".into());
     flags
-}
-
-/// Writes `quality.csv` and `quality.html` into a folder, made where it is missing.
-///
-/// # Errors
-/// [`WriteError`].
-pub fn write(cohort: &Cohort, out: &Path) -> Result<(), WriteError> {
-    std::fs::create_dir_all(out).map_err(|source| WriteError { path: out.to_owned(), source })?;
-    table(cohort).write(&out.join("quality.csv"))?;
-    base::file::write(&out.join("quality.html"), page::html(cohort).as_bytes())
-}
-
-fn table(cohort: &Cohort) -> Writer {
-    let mut header = vec!["slide", "file", "flags", "distance", "mpp_x", "mpp_y", "vendor"];
-    header.extend([
-        "scanner",
-        "width",
-        "height",
-        "levels",
-        "tissue_mm2",
-        "out_of_focus",
-        "pen",
-        "dirt",
-    ]);
-    header.extend(["folds", "haematoxylin_r", "haematoxylin_g", "haematoxylin_b", "eosin_r"]);
-    header.extend(["eosin_g", "eosin_b", "stain_from_cohort", "stain_from_training"]);
-    header.extend(["missing_tiles", "label", "personal", "seconds", "unread_places"]);
-    let empty = header.len() - 4;
-    let mut table = Writer::new(&header);
-    let number = |v: f64| ((v * 1e6).round() / 1e6).to_string();
-    let maybe = |v: Option<f64>| v.map_or_else(String::new, number);
-    for s in &cohort.slides {
-        let mut cells = vec![s.name.clone(), s.file.display().to_string()];
-        cells.extend([s.flags.join("; "), number(s.distance)]);
-        match &s.measured {
-            None => cells.extend(std::iter::repeat_n(String::new(), empty)),
-            Some(m) => {
-                cells.extend((0..2).map(|k| maybe(m.mpp.map(|m| m[k]))));
-                cells.extend([m.vendor.clone(), m.scanner.unwrap_or_default().to_owned()]);
-                cells.extend(m.size.map(|v| v.to_string()));
-                cells.extend([m.levels.to_string(), maybe(m.tissue_mm2), maybe(m.out_of_focus)]);
-                cells.extend([number(m.pen), number(m.dirt), maybe(m.folds)]);
-                let stains = m.stains.map(|[h, e]| [h[0], h[1], h[2], e[0], e[1], e[2]]);
-                cells.extend((0..6).map(|k| maybe(stains.map(|s| s[k]))));
-                cells.extend([s.stain_from_cohort, s.stain_from_training].map(maybe));
-                cells.extend([m.missing_tiles.to_string(), m.label.to_string()]);
-                cells.extend([m.personal.to_string(), format!("{:.2}", m.seconds)]);
-                cells.push(m.unread_places.to_string());
-            }
-        }
-        table.push(cells);
-    }
-    table
 }
 
 impl fmt::Display for Cohort {

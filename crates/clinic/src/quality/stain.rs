@@ -15,7 +15,7 @@ const FEWEST: usize = 500;
 pub struct Stains {
     /// Haematoxylin: the one with the larger share of red.
     pub haematoxylin: [f64; 3],
-    /// Eosin.
+    /// Optical density of red, green, blue; of length one.
     pub eosin: [f64; 3],
 }
 

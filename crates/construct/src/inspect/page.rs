@@ -101,8 +101,8 @@ fn filter(build: &Value) -> Option<String> {
     match build.get("tumour_filter")? {
         Value::String(none) => Some(none.clone()),
         f => {
-            let of = |k: &str| f[k].as_str().unwrap_or_default();
-            let (name, class, hash) = (of("name"), of("tumour_class"), of("sha256"));
+            let field = |k: &str| f[k].as_str().unwrap_or_default();
+            let (name, class, hash) = (field("name"), field("tumour_class"), field("sha256"));
             Some(format!("{name}, class {class}, SHA-256 {hash}"))
         }
     }

@@ -107,10 +107,11 @@ impl fmt::Display for CropsReport {
                 let rows: Vec<String> = image
                     .crops
                     .iter()
-                    .map(|(p, l, s)| {
+                    .map(|crop| {
+                        let (path, label) = (&crop.path, crop.label);
                         format!(
-                            "{p} {l}{}",
-                            s.as_ref().map(|s| format!(" ({s})")).unwrap_or_default()
+                            "{path} {label}{}",
+                            crop.subtype.as_ref().map(|s| format!(" ({s})")).unwrap_or_default()
                         )
                     })
                     .collect();

@@ -10,5 +10,5 @@ mod tally;
 
 pub use package::{Drawn, Item, Key, KeyItem, Package, PackageWriter, Pools, Question, Stratum};
 pub use review::{BoxSize, Entry, ReviewLog, Verdict};
-pub use sample::{CountsError, SampleOptions, StratumBy, counts, sample, sample_wider};
+pub use sample::{CountsError, Quota, SampleOptions, StratumBy, counts, sample, sample_wider};
 pub use tally::{ReviewCounts, Row, tally};

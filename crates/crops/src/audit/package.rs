@@ -112,7 +112,7 @@ pub struct Key {
     pub audit: String,
     /// Digest of the corpus, or of the run.
     pub corpus_digest: String,
-    /// Seed.
+    /// Of the draw.
     pub seed: u64,
     /// Strata with their sizes.
     pub strata: Vec<Stratum>,

@@ -59,12 +59,21 @@ struct Line {
     entry: Option<Entry>,
 }
 
+/// A change of this session that can be undone.
+#[derive(Clone)]
+struct Change {
+    item: String,
+    /// The verdict that it replaced.
+    before: Option<Entry>,
+}
+
 /// A reviewer's log, read and open for appending.
 pub struct ReviewLog {
     audit: String,
     log: Log,
     entries: BTreeMap<String, Entry>,
-    order: Vec<(String, Option<Entry>)>,
+    /// The first first.
+    changes: Vec<Change>,
 }
 
 impl ReviewLog {
@@ -81,7 +90,7 @@ impl ReviewLog {
         let path = dir.join(format!("{reviewer}.jsonl"));
         let (log, text) = Log::open(&path)?;
         let entries = parse(&text, &path, audit)?;
-        Ok(Self { audit: audit.into(), log, entries, order: Vec::new() })
+        Ok(Self { audit: audit.into(), log, entries, changes: Vec::new() })
     }
 
     /// The current verdicts, by item.
@@ -97,7 +106,7 @@ impl ReviewLog {
     pub fn set(&mut self, item: &str, entry: Option<Entry>) -> Result<()> {
         let before = self.entries.get(item).copied();
         self.append(item, entry)?;
-        self.order.push((item.into(), before));
+        self.changes.push(Change { item: item.into(), before });
         Ok(())
     }
 
@@ -106,9 +115,9 @@ impl ReviewLog {
     /// # Errors
     /// When the log cannot be written.
     pub fn undo(&mut self) -> Result<Option<String>> {
-        let Some((item, before)) = self.order.last().cloned() else { return Ok(None) };
+        let Some(Change { item, before }) = self.changes.last().cloned() else { return Ok(None) };
         self.append(&item, before)?;
-        self.order.pop();
+        self.changes.pop();
         Ok(Some(item))
     }
 

@@ -35,6 +35,23 @@ pub struct SampleOptions {
     pub allow_short: bool,
 }
 
+/// How many crops of a stratum are drawn.
+#[derive(Clone, Copy, Debug)]
+pub struct Quota {
+    /// Name of the stratum.
+    pub stratum: &'static str,
+    /// Crops per cohort.
+    pub crops: usize,
+}
+
+impl Quota {
+    /// So many crops of a stratum.
+    #[must_use]
+    pub const fn new(stratum: &'static str, crops: usize) -> Self {
+        Self { stratum, crops }
+    }
+}
+
 impl StratumBy {
     /// Crops per cohort for each stratum, from `NAME=COUNT`; labels have default counts.
     ///
@@ -42,7 +59,9 @@ impl StratumBy {
     /// A text that is not such a pair; an empty list where no defaults exist.
     pub fn counts(self, pairs: &[String]) -> Result<BTreeMap<String, usize>, CountsError> {
         match self {
-            Self::Label => counts(pairs, &[("mitotic_figure", 30), ("mimicker", 20)]),
+            Self::Label => {
+                counts(pairs, &[Quota::new("mitotic_figure", 30), Quota::new("mimicker", 20)])
+            }
             Self::Subtype => counts(pairs, &[]),
         }
     }
@@ -52,17 +71,14 @@ impl StratumBy {
 ///
 /// # Errors
 /// A text that is not such a pair; an empty list where no defaults exist.
-pub fn counts(
-    pairs: &[String],
-    usual: &[(&str, usize)],
-) -> Result<BTreeMap<String, usize>, CountsError> {
+pub fn counts(pairs: &[String], usual: &[Quota]) -> Result<BTreeMap<String, usize>, CountsError> {
     let pair = |text: &String| {
         let (name, count) = text.rsplit_once('=')?;
         Some((name.to_owned(), count.parse().ok()?))
     };
     match (pairs, usual) {
         ([], []) => Err(CountsError::None),
-        ([], usual) => Ok(usual.iter().map(|&(n, k)| (n.into(), k)).collect()),
+        ([], usual) => Ok(usual.iter().map(|q| (q.stratum.into(), q.crops)).collect()),
         _ => pairs.iter().map(|p| pair(p).ok_or_else(|| CountsError::Form(p.clone()))).collect(),
     }
 }

@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 /// ReviewCounts of verdicts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReviewCounts {
-    /// Confirmed.
+    /// Items that the reviewer agreed with.
     pub confirmed: u64,
-    /// Not confirmed.
+    /// Items that the reviewer rejected.
     pub not_confirmed: u64,
-    /// Unsure.
+    /// Items that the reviewer could not decide.
     pub unsure: u64,
     /// Confirmed figures by smallest enclosing box: 25, 50, 75, larger.
     pub boxes: [u64; 4],
@@ -27,7 +27,7 @@ pub struct ReviewCounts {
 /// A stratum and its counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
-    /// Cohort.
+    /// As the corpus names it.
     pub cohort: String,
     /// Label or subtype.
     pub stratum: String,

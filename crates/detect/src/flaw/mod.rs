@@ -316,6 +316,26 @@ impl Steps {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Verdicts(Vec<Option<Flaw>>);
 
+/// A window with flaws; as JSON a list of the two.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "(WindowAt, Verdicts)", into = "(WindowAt, Verdicts)")]
+pub(crate) struct FlawedWindow {
+    pub(crate) at: WindowAt,
+    pub(crate) verdicts: Verdicts,
+}
+
+impl From<(WindowAt, Verdicts)> for FlawedWindow {
+    fn from((at, verdicts): (WindowAt, Verdicts)) -> Self {
+        Self { at, verdicts }
+    }
+}
+
+impl From<FlawedWindow> for (WindowAt, Verdicts) {
+    fn from(window: FlawedWindow) -> Self {
+        (window.at, window.verdicts)
+    }
+}
+
 impl Verdicts {
     /// Whether it is of this division.
     pub(crate) fn fits(&self, squares: &Squares) -> bool {
@@ -388,9 +408,10 @@ impl<'a> FlawMap<'a> {
         squares: Squares,
         grid: Grid,
         read: &'a BTreeSet<WindowAt>,
-        flawed: Vec<(WindowAt, Verdicts)>,
+        flawed: Vec<FlawedWindow>,
     ) -> Self {
-        let flawed = flawed.into_iter().filter(|(at, _)| read.contains(at)).collect();
+        let flawed = flawed.into_iter().filter(|f| read.contains(&f.at));
+        let flawed = flawed.map(|f| (f.at, f.verdicts)).collect();
         Self { squares, window: grid.window(), read, flawed }
     }
 

@@ -123,7 +123,7 @@ fn overlaps_count_once_and_what_no_window_read_not_at_all() {
     let pixel = 0.25e-3_f64.powi(2);
     let area = |read: &[WindowAt], flawed: &[WindowAt]| {
         let read = read.iter().copied().collect();
-        let flawed = flawed.iter().map(|w| (*w, blurred())).collect();
+        let flawed = flawed.iter().map(|w| (*w, blurred()).into()).collect();
         let all = FlawMap::new(s, grid, &read, flawed).list(&frame(912, 912), None);
         assert_eq!(all.side_px, (400.0, 400.0));
         (all.area(Flaw::OutOfFocus).0 / pixel).round()
@@ -136,7 +136,7 @@ fn overlaps_count_once_and_what_no_window_read_not_at_all() {
     assert_eq!(area(&[at(0, 0)], &[at(0, 0)]), 512.0 * 512.0);
     assert_eq!(area(&[at(0, 0)], &four), 512.0 * 512.0);
     let read = four.into_iter().collect();
-    let map = FlawMap::new(s, grid, &read, vec![(at(0, 1), blurred())]);
+    let map = FlawMap::new(s, grid, &read, vec![(at(0, 1), blurred()).into()]);
     assert_eq!(map.at(399.0, 10.0), None);
     assert_eq!(map.at(400.0, 10.0), Some(Flaw::OutOfFocus));
     assert_eq!(map.at(900.0, 399.0), Some(Flaw::OutOfFocus));

@@ -1,11 +1,21 @@
-//! What passes between the stages.
+//! What a run is given, and what passes between its stages.
 
 use crate::candidates::Extractor;
-use crate::checkpoint::Scored;
+use crate::checkpoint::{Scored, Unread};
 use crate::error::ReadError;
-use crate::flaw::Verdicts;
+use crate::flaw::{FlawedWindow, Verdicts};
 use crate::grid::WindowAt;
+use crate::recipe::{Job, Recipe, Workers};
+use crate::source::TileSource;
 use mitosis::ProbMap;
+
+/// One run over a slide.
+pub(crate) struct Run<'a> {
+    pub(crate) source: &'a dyn TileSource,
+    pub(crate) job: &'a Job<'a>,
+    pub(crate) recipe: &'a Recipe,
+    pub(crate) workers: &'a Workers,
+}
 
 /// A window to read.
 #[derive(Clone, Copy, Debug)]
@@ -19,8 +29,8 @@ pub(super) struct Item {
 
 /// What stages show the caller's thread.
 pub(super) enum Event {
-    Unread(WindowAt, String),
-    Flawed(WindowAt, Verdicts),
+    Unread(Unread),
+    Flawed(FlawedWindow),
     WindowDone,
     Scored(Scored),
     UnitEnd(Box<Stored>),

@@ -12,49 +12,42 @@
 //! the others run ahead without bound. A failing stage notes its error, sets `stop` and drops its
 //! channels; every other stage then finds its channel closed and ends, so nothing can hang.
 
+mod done;
 mod flow;
 mod second;
 mod shared;
 mod stages;
 
-use crate::area::{self, TISSUE_MARGIN_UM};
+use done::Done;
+
 use crate::candidates::Extractor;
-use crate::checkpoint::{Checkpoint, Scored, Second, VERSION, run_digest};
+use crate::checkpoint::{Checkpoint, VERSION, run_digest};
 use crate::control::Control;
 use crate::error::DetectError;
-use crate::flaw::{FlawMap, Squares, Verdicts};
 use crate::grid::WindowAt;
 use crate::kept::{FirstStage, FirstStageFile};
-use crate::recipe::{Job, Recipe, Workers};
-use crate::result::{SlideCandidate, SlideResult, StageReport, Unclassified, UnreadWindow};
+use crate::recipe::{Job, Recipe};
+use crate::result::SlideResult;
 use crate::source::{TileSource, WorkingFrame};
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded, unbounded};
+pub(crate) use flow::Run;
 use flow::{Event, Item};
-use mitosis::suppression::{ScoredPoint, suppress_neighbours};
-use mitosis::{Candidate, Classifier, Detection, Microns, Mm2, Physical, Point, Score, Segmenter};
+use mitosis::{Classifier, Segmenter};
 use shared::{Meter, Shared, StopOnDrop};
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
-/// One run over a slide.
-pub(crate) struct Run<'a> {
-    pub(crate) source: &'a dyn TileSource,
-    pub(crate) job: &'a Job<'a>,
-    pub(crate) recipe: &'a Recipe,
-    pub(crate) workers: &'a Workers,
-}
-
 /// See [`Detector::run`](crate::Detector::run); `resume` is checked, not trusted.
 #[expect(clippy::too_many_lines, reason = "the stages and their channels, joined in one place")]
 pub(crate) fn run(
-    of: &Run<'_>,
+    run: &Run<'_>,
     segmenter: &mut dyn Segmenter,
     classifier: Option<&mut dyn Classifier>,
     resume: Option<Checkpoint>,
     watched: &mut Control<'_>,
 ) -> Result<SlideResult, DetectError> {
-    let &Run { source, job, recipe, workers } = of;
+    let &Run { source, job, recipe, workers } = run;
     let start = Instant::now();
     recipe.check()?;
     let frame = WorkingFrame::at_resolution(source, recipe.mpp)?;
@@ -134,7 +127,7 @@ pub(crate) fn run(
             workers.classify_batch.max(1),
             second::Channels { regions, crop_out, crops_in: crops, events: event_out },
         );
-        let run = Watched { source, digest: &digest, control, most: workers.candidates };
+        let run = Watched { source, digest: &digest, control, max_candidates: workers.candidates };
         watch(&events, &mut done, run, watched);
     });
 
@@ -148,7 +141,7 @@ pub(crate) fn run(
         save_first_stage(&first, &done, source, watched);
     }
     let stages = meters.iter().map(Meter::report).collect();
-    Ok(done.result(of, &frame, &windows, stages, start.elapsed()))
+    Ok(done.result(run, &frame, &windows, stages, start.elapsed()))
 }
 
 /// The candidates that are kept of this slide, if they can be used.
@@ -209,7 +202,7 @@ fn planned(
 /// What is left to read: the unfinished rows, and before them the last finished row once more.
 fn items(windows: &[WindowAt], done: &Done, unit_windows: usize) -> Vec<Item> {
     let first = windows.partition_point(|w| w.row < done.next_row);
-    let unread = |w: &WindowAt| done.unread.iter().any(|(at, _)| at == w);
+    let unread = |w: &WindowAt| done.unread.iter().any(|u| u.at == *w);
     let warm = windows[..first]
         .iter()
         .filter(|w| w.row + 1 == done.next_row && !unread(w))
@@ -235,14 +228,14 @@ struct Watched<'a> {
     digest: &'a str,
     control: &'a Shared,
     /// Candidates that a slide may have.
-    most: usize,
+    max_candidates: usize,
 }
 
 /// The caller's thread: progress, storing, cancelling.
 fn watch(
     events: &Receiver<Event>,
     done: &mut Done,
-    Watched { source, digest, control, most }: Watched<'_>,
+    Watched { source, digest, control, max_candidates }: Watched<'_>,
     watched: &mut Control<'_>,
 ) {
     let total = done.windows_total;
@@ -252,26 +245,24 @@ fn watch(
             control.fail(DetectError::Cancelled);
         }
         match events.recv_timeout(Duration::from_millis(50)) {
-            Ok(Event::Unread(at, reason)) => {
-                done.unread.push((at, reason));
-            }
-            Ok(Event::Flawed(at, flaws)) => done.flawed.push((at, flaws)),
+            Ok(Event::Unread(window)) => done.unread.push(window),
+            Ok(Event::Flawed(window)) => done.flawed.push(window),
             Ok(Event::WindowDone) => {
                 done.windows_done += 1;
                 watched.update(done.windows_done, total);
             }
             Ok(Event::Scored(scored)) => {
                 done.scored.push(scored);
-                if done.scored.len() > most {
-                    control.fail(DetectError::Candidates(most));
+                if done.scored.len() > max_candidates {
+                    control.fail(DetectError::Candidates(max_candidates));
                 }
                 watched.update(done.windows_done, total);
             }
             Ok(Event::UnitEnd(stored)) => {
                 let Some(store) = &mut watched.store else { continue };
                 // The first stage runs ahead: what it found in later rows is not part of the unit.
-                let unread = done.unread.iter().filter(|u| u.0.row < stored.next_row);
-                let flawed = done.flawed.iter().filter(|f| f.0.row < stored.next_row);
+                let unread = done.unread.iter().filter(|u| u.at.row < stored.next_row);
+                let flawed = done.flawed.iter().filter(|f| f.at.row < stored.next_row);
                 let state = Checkpoint {
                     version: VERSION,
                     run: digest.to_owned(),
@@ -291,145 +282,4 @@ fn watch(
             Err(RecvTimeoutError::Disconnected) => return,
         }
     }
-}
-
-/// What the caller's thread has gathered.
-struct Done {
-    next_row: u32,
-    extractor: Option<Extractor>,
-    scored: Vec<Scored>,
-    unread: Vec<(WindowAt, String)>,
-    flawed: Vec<(WindowAt, Verdicts)>,
-    windows_done: u64,
-    windows_total: u64,
-    resumed: bool,
-    ended: bool,
-}
-
-impl Done {
-    /// Everything but the second stage.
-    fn with_first_stage(windows: &[WindowAt], flawed: Vec<(WindowAt, Verdicts)>) -> Self {
-        let all = windows.len();
-        Self {
-            next_row: windows.last().map_or(0, |w| w.row + 1),
-            flawed,
-            windows_done: all as u64,
-            resumed: true,
-            ..Self::new(all, None)
-        }
-    }
-
-    fn new(windows_total: usize, resume: Option<Checkpoint>) -> Self {
-        let empty = Self {
-            next_row: 0,
-            extractor: None,
-            scored: Vec::new(),
-            unread: Vec::new(),
-            flawed: Vec::new(),
-            windows_done: 0,
-            windows_total: windows_total as u64,
-            resumed: false,
-            ended: false,
-        };
-        match resume {
-            None => empty,
-            Some(state) => Self {
-                next_row: state.next_row,
-                extractor: Some(state.extractor),
-                scored: state.done,
-                unread: state.unread,
-                flawed: state.flawed,
-                resumed: true,
-                ..empty
-            },
-        }
-    }
-
-    fn result(
-        mut self,
-        &Run { source, job, recipe, .. }: &Run<'_>,
-        frame: &WorkingFrame,
-        windows: &[WindowAt],
-        stages: Vec<StageReport>,
-        wall: Duration,
-    ) -> SlideResult {
-        self.scored.sort_by_key(|s| s.region.first);
-        self.unread.sort();
-        let all: BTreeSet<_> = windows.iter().copied().collect();
-        let unread: BTreeSet<_> = self.unread.iter().map(|u| u.0).collect();
-        let read = &all - &unread;
-        let squares = Squares::new(recipe.grid, recipe.mpp);
-        let map = FlawMap::new(squares, recipe.grid, &read, self.flawed);
-        let (mut candidates, mut unclassified) = (Vec::new(), Vec::new());
-        let mut places = Vec::new();
-        for Scored { region, second } in self.scored {
-            let raw = region.candidate();
-            let candidate = Candidate { centroid: frame.to_level0(raw.at), s_seg: raw.s_seg };
-            let s_cls = match second {
-                Second::None => None,
-                Second::Bits(bits) => Score::new(f32::from_bits(bits)).ok(),
-                Second::Unread(reason) => {
-                    unclassified.push(Unclassified { candidate, reason });
-                    continue;
-                }
-            };
-            candidates.push(SlideCandidate {
-                detection: Detection { candidate, s_cls },
-                outside_tissue: job
-                    .tissue
-                    .is_some_and(|t| !t.near(candidate.centroid, TISSUE_MARGIN_UM)),
-                flaw: map.at(raw.at.x, raw.at.y),
-            });
-            places.push(Point::new(raw.at.x * recipe.mpp.get(), raw.at.y * recipe.mpp.get()));
-        }
-        if let Some(um) = recipe.min_separation_um {
-            let mut kept = separated(&candidates, &places, Microns(um)).into_iter();
-            candidates.retain(|_| kept.next() == Some(true));
-        }
-        let flawed = map.list(frame, job.tissue);
-        let analysed = area::area(&read, recipe.grid, frame, job.tissue);
-        let planned = area::area(&all, recipe.grid, frame, job.tissue);
-        let (w, h) = source.dimensions();
-        let side = |n: u32, scale: f64| f64::from(n) * f64::from(recipe.grid.stride()) * scale;
-        let reach = f64::from(recipe.grid.window());
-        let unread = self.unread.into_iter().map(|(at, reason)| {
-            let (x, y) = (side(at.col, frame.scale.0), side(at.row, frame.scale.1));
-            let right = (x + reach * frame.scale.0).min(w as f64);
-            let bottom = (y + reach * frame.scale.1).min(h as f64);
-            UnreadWindow { at, min: Point::new(x, y), max: Point::new(right, bottom), reason }
-        });
-        SlideResult {
-            candidates,
-            flawed,
-            unclassified,
-            unread: unread.collect(),
-            analysed,
-            unread_area: Mm2((planned.0 - analysed.0).max(0.0)),
-            windows: windows.len(),
-            resumed_windows: windows.partition_point(|w| self.resumed && w.row < self.next_row),
-            stages,
-            wall,
-        }
-    }
-}
-
-/// Which candidates stay where those near each other are one division; `places` in um. What is outside tissue is never
-/// accepted, so it takes nothing away.
-fn separated(
-    candidates: &[SlideCandidate],
-    places: &[Point<Physical>],
-    radius: Microns,
-) -> Vec<bool> {
-    let inside: Vec<usize> =
-        (0..candidates.len()).filter(|&i| !candidates[i].outside_tissue).collect();
-    let scored = inside.iter().map(|&i| {
-        let d = &candidates[i].detection;
-        ScoredPoint { at: places[i], score: d.s_cls.unwrap_or(d.candidate.s_seg) }
-    });
-    let kept = suppress_neighbours(&scored.collect::<Vec<_>>(), radius);
-    let mut stays = vec![true; candidates.len()];
-    for (i, kept) in inside.into_iter().zip(kept) {
-        stays[i] = kept;
-    }
-    stays
 }

@@ -111,7 +111,7 @@ impl Segment<'_> {
                 Ok(Pixels { tile, flaws }) => {
                     batch.push(tile);
                     if let Some(flaws) = flaws {
-                        let _ = self.events.send(Event::Flawed(item.at, flaws));
+                        let _ = self.events.send(Event::Flawed((item.at, flaws).into()));
                     }
                 }
                 Err(e @ ReadError::File(_)) => return Err(e.into()),
@@ -121,7 +121,7 @@ impl Segment<'_> {
                     )));
                 }
                 Err(ReadError::Damaged(reason)) => {
-                    let _ = self.events.send(Event::Unread(item.at, reason.clone()));
+                    let _ = self.events.send(Event::Unread((item.at, reason.clone()).into()));
                     self.unread(reason)?;
                 }
             }

@@ -253,7 +253,6 @@ impl<'a> Graph<'a> {
         self.exact(dims.clone(), data, name)
     }
 
-    /// A scalar.
     pub(super) fn scalar(&mut self, value: f32) -> Value {
         let name = self.fresh("scalar");
         self.exact(vec![], &[value], name)

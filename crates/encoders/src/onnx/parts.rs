@@ -88,9 +88,9 @@ impl Cutting {
 
     fn count(&mut self, nodes: &[NodeProto], weights: &[TensorProto]) {
         let (n, w, bytes) = self.counted;
-        let of = |len: usize| len as u64 + KEY;
-        let more = nodes[n..].iter().map(|n| of(n.encoded_len())).sum::<u64>()
-            + weights[w..].iter().map(|t| of(t.encoded_len())).sum::<u64>();
+        let with_key = |len: usize| len as u64 + KEY;
+        let more = nodes[n..].iter().map(|n| with_key(n.encoded_len())).sum::<u64>()
+            + weights[w..].iter().map(|t| with_key(t.encoded_len())).sum::<u64>();
         self.counted = (nodes.len(), weights.len(), bytes + more);
     }
 }

@@ -101,7 +101,7 @@ pub struct Done {
     pub schema: &'static str,
     /// The task.
     pub track: Track,
-    /// The image.
+    /// Path of the image.
     #[serde(serialize_with = "base::json::lossy")]
     pub image: PathBuf,
     /// Name of the package.

@@ -5,17 +5,18 @@ mod boxes;
 pub mod classification;
 pub mod curve;
 mod display;
+mod error;
 mod label;
 mod position;
 mod seen;
 mod truth;
 
+pub use error::EvaluateError;
 pub use regions::units::Conflict;
 pub use seen::{Listed, seen_in_training, slides_seen_in_training};
 pub use truth::{Truth, TruthCase, TruthOptions, read_truth};
 
-use base::remedy::{Remedied, Remedy};
-use base::table::{TableError, Unmatched};
+use base::table::Unmatched;
 use base::text::{Many, Shown};
 use curve::CurvePoint;
 use mithras::export::{CaveatKind, CountsFile};
@@ -27,87 +28,7 @@ use mitosis::{Microns, Physical, Point, Resolution};
 use serde::Serialize;
 use stats::bootstrap::{Plan, bootstrap_indices};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-
-/// Why nothing was evaluated.
-#[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "fields whose names state what they are")]
-pub enum EvaluateError {
-    /// The truth is not as documented.
-    #[error("{}: {reason}", Shown(path))]
-    Truth {
-        /// Path of the table of known figures.
-        path: PathBuf,
-        reason: String,
-    },
-    /// A label that is not known.
-    #[error("{place}: {reason}")]
-    Word {
-        /// File, column, row and line.
-        place: String,
-        reason: String,
-    },
-    /// The truth or the predictions are not a table as documented.
-    #[error(transparent)]
-    Table(#[from] TableError),
-    /// The predictions cannot be read.
-    #[error(transparent)]
-    Counts(#[from] report::ReportError),
-    /// The truth names slides without predictions.
-    #[error(
-        "no predictions in {} for {count} of {total} slides of the truth, the first: {first}; \
-         every slide of the truth must have been run{}",
-        Shown(dir), join.as_ref().map_or_else(String::new, |j| format!(" ({j})"))
-    )]
-    Missing {
-        /// The folder of predictions.
-        dir: PathBuf,
-        count: usize,
-        total: usize,
-        first: String,
-        /// Both sides' names that have no partner, where the folder has slides.
-        join: Option<Box<Unmatched>>,
-    },
-    /// Results that are damaged, or of another slide.
-    #[error("{}", reasons.join("; "))]
-    Unsound {
-        /// One reason a slide.
-        reasons: Vec<String>,
-    },
-    /// A place of the truth that the slide does not have.
-    #[error(
-        "{slide}: the truth has a place at {x:.1}, {y:.1} px, outside the slide of {} x {} px; the truth \
-         is of another file, level or um/px",
-        size.0, size.1
-    )]
-    Outside {
-        /// Name of the slide.
-        slide: String,
-        x: f64,
-        y: f64,
-        /// Its level-0 size, px.
-        size: (u64, u64),
-    },
-    /// The regions that a slide was searched in cannot be read.
-    #[error(transparent)]
-    Regions(#[from] base::json::JsonError),
-    /// A row of the truth has two places, in px and in um.
-    #[error(transparent)]
-    Conflict(#[from] Conflict),
-    /// The radius or a point is not a number.
-    #[error(transparent)]
-    Match(#[from] mitosis::matching::MatchError),
-    /// The requested package could not be opened.
-    #[error(transparent)]
-    Package(#[from] infer::PackageError),
-    /// A stored resolution is not valid.
-    #[error("{slide}: {source}")]
-    Resolution {
-        /// Name of the slide.
-        slide: String,
-        source: mitosis::MppError,
-    },
-}
+use std::path::Path;
 
 /// What one evaluation found.
 #[derive(Clone, Debug, Serialize)]
@@ -141,11 +62,11 @@ pub struct Evaluation {
 /// 95 % percentile intervals of the pooled figures, slides resampled.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Intervals {
-    /// Of the precision.
+    /// Lower and upper end, in [0, 1].
     pub precision: Option<[f64; 2]>,
-    /// Of the recall.
+    /// Lower and upper end, in [0, 1].
     pub recall: Option<[f64; 2]>,
-    /// Of F1.
+    /// Lower and upper end, in [0, 1].
     pub f1: Option<[f64; 2]>,
     /// Resamples.
     pub replicates: usize,
@@ -525,16 +446,6 @@ fn unmatched(dir: &Path, truth: &Truth) -> Option<Unmatched> {
     (!found.is_empty())
         .then(|| Unmatched::between(names, keys, found.iter().map(String::as_str)))
         .flatten()
-}
-
-impl Remedied for EvaluateError {
-    fn remedy(&self) -> Option<Remedy> {
-        match self {
-            Self::Counts(e) => e.remedy(),
-            Self::Word { .. } => Some(Remedy::FigureWords),
-            _ => None,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -44,8 +44,8 @@ impl Robustness {
         Measured {
             f1_clean: clean.and_then(|r| r.f1),
             f1_mean: self.mean_f1,
-            f1_worst: worst.as_ref().map(|w| w.1),
-            worst: worst.map(|w| w.0),
+            f1_worst: worst.as_ref().map(|w| w.f1),
+            worst: worst.map(|w| w.change),
             auc_clean: clean.and_then(|r| r.auc),
             ece_clean: None,
             items: self.figures,

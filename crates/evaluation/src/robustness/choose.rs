@@ -7,10 +7,11 @@ use mitosis::matching::{Fold, calibrate};
 use mitosis::{Microns, OperatingPoint};
 use stats::platt::{Platt, ece};
 
+use super::RobustnessError;
 use super::fold::{FoldRun, TISSUE_RATE};
 use super::point::{Chosen, LeftOut, NamedPoint, Reached, Thresholds, Tissue, UnderChange};
+use super::result::score;
 use super::weighted_counts::{Counts, Foreign, Items, OnScale, Prepared, pooled};
-use super::{RobustnessError, score};
 use crate::too_few::TooFew;
 
 /// What a point is chosen for.

@@ -1,7 +1,7 @@
 //! How a classifier's calls hold under changes that must not matter: labelled crops, as they are and
 //! under a grid of named perturbations.
 
-use super::{Measured, RobustnessError};
+use super::{Measured, RobustnessError, WorstChange};
 use base::file;
 use base::progress::Listener;
 use base::table::Writer;
@@ -50,7 +50,7 @@ pub struct CropRobustness {
     pub schema: String,
     /// Name of the package.
     pub model: String,
-    /// Its classes.
+    /// In output order.
     pub classes: Vec<String>,
     /// The positive one, of two.
     pub positive: Option<String>,
@@ -64,8 +64,8 @@ pub struct CropRobustness {
     pub rows: Vec<CropRow>,
     /// Mean F1 over all rows.
     pub mean_f1: f64,
-    /// The change with the lowest F1, and that.
-    pub worst: (String, f64),
+    /// The change with the lowest F1.
+    pub worst: WorstChange,
 }
 
 /// A package and how its networks run.
@@ -176,8 +176,8 @@ pub fn run(
         listener.report(&format!("{} of {}: {change}", n + 1, all.len()));
     }
     let two = card.classes.len() == 2;
-    let lowest =
-        rows.iter().min_by(|a, b| a.f1.total_cmp(&b.f1)).map(|r| (r.perturbation.clone(), r.f1));
+    let lowest = rows.iter().min_by(|a, b| a.f1.total_cmp(&b.f1));
+    let lowest = lowest.map(|r| WorstChange { change: r.perturbation.clone(), f1: r.f1 });
     Ok(CropRobustness {
         schema: SCHEMA.into(),
         model: name.clone(),
@@ -274,8 +274,8 @@ impl CropRobustness {
         Measured {
             f1_clean: clean.map(|r| r.f1),
             f1_mean: Some(self.mean_f1),
-            f1_worst: Some(self.worst.1),
-            worst: Some(self.worst.0.clone()),
+            f1_worst: Some(self.worst.f1),
+            worst: Some(self.worst.change.clone()),
             auc_clean: clean.and_then(|r| r.auc),
             ece_clean: clean.map(|r| r.ece),
             items: self.crops.iter().sum(),
@@ -299,8 +299,8 @@ impl fmt::Display for CropRobustness {
             }
             writeln!(f)?;
         }
-        let (name, worst) = &self.worst;
+        let WorstChange { change, f1 } = &self.worst;
         let n: usize = self.crops.iter().sum();
-        writeln!(f, "mean F1 {:.3}, worst {worst:.3} ({name}), {n} crops", self.mean_f1)
+        writeln!(f, "mean F1 {:.3}, worst {f1:.3} ({change}), {n} crops", self.mean_f1)
     }
 }

@@ -1,7 +1,7 @@
 //! Results as text.
 
 use super::point::{Chosen, NamedPoint, Reached};
-use super::{Robustness, Row};
+use super::{Robustness, Row, WorstChange};
 use std::fmt;
 
 impl fmt::Display for Robustness {
@@ -13,8 +13,8 @@ impl fmt::Display for Robustness {
         )?;
         self.rows.iter().try_for_each(|r| writeln!(f, "{r}"))?;
         match (self.mean_f1, &self.worst) {
-            (Some(mean), Some((name, worst))) => {
-                writeln!(f, "mean F1 {mean:.3}, worst {worst:.3} ({name}), {:.2} mm2", self.mm2)
+            (Some(mean), Some(WorstChange { change, f1 })) => {
+                writeln!(f, "mean F1 {mean:.3}, worst {f1:.3} ({change}), {:.2} mm2", self.mm2)
             }
             _ => Ok(()),
         }

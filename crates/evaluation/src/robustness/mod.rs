@@ -7,9 +7,12 @@ mod chart;
 mod choose;
 pub mod crops;
 mod display;
+mod error;
 pub mod fold;
 mod labelled;
+mod options;
 pub mod point;
+mod result;
 mod weighted_counts;
 
 use base::file::ReadError;
@@ -17,83 +20,25 @@ use base::progress::Listener;
 use std::path::{Path, PathBuf};
 
 use base::file;
-use base::remedy::{Remedied, Remedy};
 use base::table::Writer;
 use detect::{Control, Job};
-use mitosis::matching::{Case, PAPER_RADIUS, Rule, Scored, Tally};
-use mitosis::{Microns, Mpp, OperatingPoint, Point, Score};
+use mitosis::matching::{Scored, Tally};
+use mitosis::{Mpp, OperatingPoint, Score};
 use pixels::perturb::Perturbation;
-use serde::{Deserialize, Serialize};
 use slide::{OpenOptions, Slide};
 
 use crate::evaluate::Truth;
 use mithras::detector::Detector;
 use mithras::input::stem;
+use result::{score, scored};
 
 pub use areas::{Areas, read_areas};
 pub use card::Measured;
 pub use choose::choose;
+pub use error::RobustnessError;
 pub use labelled::Labelled;
-
-/// Schema of `robustness.json`.
-pub const SCHEMA: &str = "mithras.robustness/1";
-
-/// Why nothing was measured.
-#[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "fields whose names state what they are")]
-pub enum RobustnessError {
-    /// An image cannot be read.
-    #[error("{}: {reason}", path.display())]
-    Image {
-        /// Path of the image.
-        path: PathBuf,
-        reason: String,
-    },
-    /// The pipeline failed on a changed image.
-    #[error("{image}, {perturbation}: {source}")]
-    Detect {
-        /// Name of the image.
-        image: String,
-        perturbation: String,
-        source: detect::DetectError,
-    },
-    /// Matching.
-    #[error(transparent)]
-    Match(#[from] mitosis::matching::MatchError),
-    /// A file cannot be written.
-    #[error(transparent)]
-    Write(#[from] file::WriteError),
-    /// A table of areas that cannot be read.
-    #[error(transparent)]
-    Areas(#[from] base::table::TableError),
-    /// Measurements that cannot be read.
-    #[error(transparent)]
-    Json(#[from] base::json::JsonError),
-    /// No package.
-    #[error(transparent)]
-    Package(#[from] infer::PackageError),
-    /// No engine runs it.
-    #[error(transparent)]
-    Engine(#[from] infer::EngineError),
-    /// An image that is damaged.
-    #[error(transparent)]
-    Pixels(#[from] regions::scene::CropError),
-    /// Labelled crops.
-    #[error(transparent)]
-    Crops(#[from] regions::task::TaskError),
-    /// Its network stopped.
-    #[error(transparent)]
-    Port(#[from] mitosis::PortError),
-    /// A row of the truth has two places, in px and in um.
-    #[error(transparent)]
-    Conflict(#[from] crate::evaluate::Conflict),
-    /// Too few candidates to fit a scale to.
-    #[error(transparent)]
-    TooFew(#[from] crate::too_few::TooFew),
-    /// Nothing to do.
-    #[error("{0}")]
-    Nothing(String),
-}
+pub use options::Options;
+pub use result::{Looked, Robustness, Row, SCHEMA, ScoredCandidate, WorstChange};
 
 /// Flat images of a folder whose names are `wanted`, in order of their names, every `every`-th.
 ///
@@ -119,129 +64,6 @@ pub fn images(
         return Err(RobustnessError::Nothing(what));
     }
     Ok(all)
-}
-
-/// What is measured.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Resolution of images that state none.
-    pub mpp: Option<Mpp>,
-    /// The changes; the clean image comes first by itself.
-    pub changes: Vec<Perturbation>,
-    /// Matching radius.
-    pub radius: Microns,
-    /// Matching rule.
-    pub rule: Rule,
-    /// The parts of images that count; all of every image without them.
-    pub within: Option<Areas>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        let (radius, rule) = (PAPER_RADIUS, Rule::Midog);
-        Self { mpp: None, changes: vec![], radius, rule, within: None }
-    }
-}
-
-/// A candidate of a changed image.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ScoredCandidate {
-    /// Place, um from the image's corner.
-    pub x_um: f64,
-    /// Place, um.
-    pub y_um: f64,
-    /// First stage.
-    pub s_seg: f32,
-    /// Second stage.
-    pub s_cls: Option<f32>,
-}
-
-/// One image under one change.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Looked {
-    /// Name of the image.
-    pub image: String,
-    /// True figures, um.
-    pub truth: Vec<(f64, f64)>,
-    /// Every candidate.
-    pub found: Vec<ScoredCandidate>,
-}
-
-/// One change over all images.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row {
-    /// Its name; `clean` for none.
-    pub perturbation: String,
-    /// Counts at the operating point.
-    #[serde(flatten)]
-    pub tally: Tally,
-    /// 2 TP / (2 TP + FP + FN).
-    pub f1: Option<f64>,
-    /// TP / (TP + FP).
-    pub precision: Option<f64>,
-    /// TP / (TP + FN).
-    pub recall: Option<f64>,
-    /// Of the last stage's score over the candidates: figures against the others.
-    pub auc: Option<f64>,
-    /// False positives per mm2.
-    pub false_per_mm2: f64,
-    /// The images.
-    pub images: Vec<Looked>,
-}
-
-/// Everything measured.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Robustness {
-    /// [`SCHEMA`].
-    pub schema: String,
-    /// Name of the package.
-    pub model: String,
-    /// Its operating point.
-    pub operating_point: OperatingPoint,
-    /// Matching radius, um.
-    pub radius_um: f64,
-    /// Matching rule.
-    pub rule: Rule,
-    /// Area of the images, mm2.
-    pub mm2: f64,
-    /// True figures.
-    pub figures: usize,
-    /// Clean first.
-    pub rows: Vec<Row>,
-    /// Mean F1 over all rows.
-    pub mean_f1: Option<f64>,
-    /// The change with the lowest F1, and that.
-    pub worst: Option<(String, f64)>,
-}
-
-impl Looked {
-    /// As the matching code takes it, each candidate with the scores that `scored` gives it.
-    #[must_use]
-    pub fn case(&self, scored: impl Fn(&ScoredCandidate) -> Scored) -> Case {
-        Case {
-            name: self.image.clone(),
-            truth: self.truth.iter().map(|&(x, y)| Point::new(x, y)).collect(),
-            candidates: self.found.iter().map(scored).collect(),
-        }
-    }
-
-    /// Whether each candidate is within `radius` of a true figure.
-    #[must_use]
-    pub fn near_figures(&self, radius: f64) -> Vec<bool> {
-        let near = |f: &ScoredCandidate| {
-            self.truth.iter().any(|(x, y)| (x - f.x_um).hypot(y - f.y_um) <= radius)
-        };
-        self.found.iter().map(near).collect()
-    }
-}
-
-/// A score that was stored as f32.
-fn score(v: f32) -> Score {
-    Score::new(v.clamp(0.0, 1.0)).unwrap_or(Score::ZERO)
-}
-
-fn scored(f: &ScoredCandidate, s_cls: Option<Score>) -> Scored {
-    Scored { at: Point::new(f.x_um, f.y_um), s_seg: score(f.s_seg), s_cls }
 }
 
 /// With its own scores.
@@ -306,8 +128,8 @@ pub fn over(
     let f1: Vec<f64> = rows.iter().filter_map(|r| r.f1).collect();
     let worst = rows
         .iter()
-        .filter_map(|r| Some((r.perturbation.clone(), r.f1?)))
-        .min_by(|a, b| a.1.total_cmp(&b.1));
+        .filter_map(|r| Some(WorstChange { change: r.perturbation.clone(), f1: r.f1? }))
+        .min_by(|a, b| a.f1.total_cmp(&b.f1));
     Ok(Robustness {
         schema: SCHEMA.into(),
         model: detector.config.model.name.clone(),
@@ -448,15 +270,5 @@ impl Robustness {
         file::write(&dir.join("robustness.svg"), chart::bars(self).as_bytes())?;
         base::json::write(&dir.join("robustness.json"), self)?;
         Ok(())
-    }
-}
-
-impl Remedied for RobustnessError {
-    fn remedy(&self) -> Option<Remedy> {
-        match self {
-            Self::Engine(e) => e.remedy(),
-            Self::Detect { source, .. } => source.remedy(),
-            _ => None,
-        }
     }
 }

@@ -75,7 +75,7 @@ pub struct UnderChange {
     pub precision: Option<f64>,
     /// None where there is nothing to find.
     pub recall: Option<f64>,
-    /// F1.
+    /// 2 TP / (2 TP + FP + FN).
     pub f1: f64,
 }
 
@@ -123,7 +123,7 @@ pub struct Chosen {
     pub ece_after: f64,
     /// ROC-AUC of the second stage over the candidates of the clean images.
     pub auc_clean: f64,
-    /// Folds.
+    /// Names of the folds.
     pub folds: Vec<String>,
     /// Perturbations, `clean` first.
     pub perturbations: Vec<String>,

@@ -5,7 +5,8 @@ use mitosis::{Microns, OperatingPoint, Score};
 use stats::platt::Platt;
 
 use super::fold::FoldRun;
-use super::{Robustness, RobustnessError, ScoredCandidate, score, scored};
+use super::result::{score, scored};
+use super::{Robustness, RobustnessError, ScoredCandidate};
 
 /// Figures found, false ones and figures missed; in parts, where folds are weighed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

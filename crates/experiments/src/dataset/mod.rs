@@ -142,7 +142,7 @@ pub struct Expected {
     /// Mitotic figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub figures: Option<u64>,
-    /// Mimickers.
+    /// Non-mitotic look-alikes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mimickers: Option<u64>,
     /// Typical figures.

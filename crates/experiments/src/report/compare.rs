@@ -126,7 +126,7 @@ impl Model {
             (need("source")?, need("fold")?, need("truth")?, need("class")?);
         let classes: Vec<String> =
             table.names().iter().filter_map(|n| n.strip_prefix("p_")).map(str::to_owned).collect();
-        let of = |word: &str| {
+        let class_index = |word: &str| {
             let at = classes.iter().position(|c| c == word);
             at.ok_or_else(|| format!("{}: class `{word}` has no column", path.display()))
         };
@@ -134,8 +134,8 @@ impl Model {
         for row in 0..table.len() {
             let cell = |column| table.cell(row, column).to_owned();
             let one = ConfusionMatrix::from_labels(
-                &[of(&cell(truth))?],
-                &[of(&cell(class))?],
+                &[class_index(&cell(truth))?],
+                &[class_index(&cell(class))?],
                 classes.len(),
             )
             .map_err(|e| e.to_string())?;

@@ -8,10 +8,15 @@
 mod compare;
 mod figure;
 mod page;
+mod results;
+mod steps;
 mod table;
 mod text;
 
 pub use compare::{Comparison, Pair};
+pub use results::Results;
+pub use steps::StepLine;
+pub(crate) use steps::StepOutputs;
 pub use table::{Cell, Column, Row, Table};
 
 use crate::error::{ExperimentError, Result};
@@ -19,69 +24,11 @@ use crate::graph::{Graph, Step, read_dims};
 use crate::run::{NOTE, NOTE_SCHEMA, Places, Record, RunNote, StepState};
 use crate::spec::{self, Experiment};
 use base::file::Lock;
-use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Name of the report's folder in the run folder.
 pub const FOLDER: &str = "report";
-
-/// What is known of one experiment of a run.
-#[derive(Clone, Debug, Serialize)]
-pub struct Results {
-    /// `mithras.experiment-results/1`.
-    pub schema: &'static str,
-    /// The experiment.
-    pub experiment: String,
-    /// The machine and the settings.
-    pub run: RunNote,
-    /// Steps, with what came of them.
-    pub steps: Vec<StepLine>,
-    /// Tables.
-    pub tables: Vec<Table>,
-    /// Paired tests.
-    pub comparisons: Vec<Comparison>,
-}
-
-/// A step in the report.
-#[derive(Clone, Debug, Serialize)]
-pub struct StepLine {
-    /// Its name.
-    pub name: String,
-    /// done, out of date (done, and its command or what it reads changed since), failed, or missing.
-    pub state: &'static str,
-    /// Why it is not done.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// Seconds that it took.
-    pub seconds: f64,
-    /// Seconds that it worked on processors, where the system reports it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub processor_seconds: Option<f64>,
-    /// Most memory, MiB.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub peak_mib: Option<u64>,
-    /// Digest of its result.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub digest: Option<String>,
-}
-
-/// Steps and where their results are.
-pub(crate) struct StepOutputs<'a> {
-    pub(crate) out: &'a Path,
-    pub(crate) steps: Vec<StepLine>,
-}
-
-impl StepOutputs<'_> {
-    /// The folder of a step that is done, or the reason that it is not.
-    pub(crate) fn folder(&self, step: &str) -> std::result::Result<PathBuf, String> {
-        match self.steps.iter().find(|s| s.name == step) {
-            Some(line) if line.state == "done" => Ok(self.out.join("steps").join(step)),
-            Some(StepLine { reason: Some(reason), .. }) => Err(reason.clone()),
-            _ => Err(format!("step {step} has not run")),
-        }
-    }
-}
 
 /// Writes the report of all experiments of a run; gives the page that leads to them.
 ///

@@ -23,14 +23,14 @@ pub struct Table {
     pub head: Vec<String>,
     /// Columns of numbers.
     pub columns: Vec<Column>,
-    /// Rows.
+    /// From top to bottom.
     pub rows: Vec<Row>,
 }
 
 /// A column.
 #[derive(Clone, Debug, Serialize)]
 pub struct Column {
-    /// Title.
+    /// Shown in the head of the table.
     pub title: String,
     /// Decimals.
     pub digits: usize,

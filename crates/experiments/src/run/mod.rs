@@ -15,7 +15,7 @@ mod schedule;
 mod state;
 
 pub use places::Places;
-pub use schedule::{Ended, Summary, run};
+pub use schedule::{Ended, EndedStep, Summary, run};
 pub use state::{Record, SCHEMA, StepState};
 
 use serde::{Deserialize, Serialize};

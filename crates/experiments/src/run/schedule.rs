@@ -17,7 +17,7 @@ use std::time::Instant;
 pub enum Ended {
     /// It ran.
     Done {
-        /// Seconds.
+        /// That it took.
         seconds: f64,
     },
     /// It was done before, and nothing that it reads changed.
@@ -42,18 +42,34 @@ impl Ended {
     }
 }
 
+/// What came of a step; as JSON a list of the two.
+#[derive(Clone, Debug, Serialize)]
+#[serde(into = "(String, Ended)")]
+pub struct EndedStep {
+    /// Name of the step.
+    pub name: String,
+    /// How it ended.
+    pub ended: Ended,
+}
+
+impl From<EndedStep> for (String, Ended) {
+    fn from(step: EndedStep) -> Self {
+        (step.name, step.ended)
+    }
+}
+
 /// What came of all.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Summary {
-    /// By step, in order.
-    pub steps: Vec<(String, Ended)>,
+    /// In the order of the steps.
+    pub steps: Vec<EndedStep>,
 }
 
 impl Summary {
     /// Steps that fit.
     #[must_use]
     pub fn count(&self, fits: impl Fn(&Ended) -> bool) -> usize {
-        self.steps.iter().filter(|(_, e)| fits(e)).count()
+        self.steps.iter().filter(|s| fits(&s.ended)).count()
     }
 
     /// Steps that failed, could not begin or were cancelled.
@@ -150,10 +166,10 @@ pub fn run(
     ran?;
     let wanted = |s: &&Step| options.alone.as_ref().is_none_or(|a| s.name == *a);
     let order = graph.steps().iter().filter(wanted).map(|s| &s.name);
-    let steps: Vec<(String, Ended)> =
-        order.filter_map(|n| Some((n.clone(), ended.get(n)?.clone()))).collect();
+    let step = |n: &String| Some(EndedStep { name: n.clone(), ended: ended.get(n)?.clone() });
+    let steps: Vec<EndedStep> = order.filter_map(step).collect();
     if options.alone.is_none() {
-        let blocked = steps.iter().filter_map(|(name, ended)| match ended {
+        let blocked = steps.iter().filter_map(|EndedStep { name, ended }| match ended {
             Ended::Blocked { reason } => Some((name.clone(), reason.clone())),
             _ => None,
         });

@@ -240,7 +240,7 @@ pub struct TableSpec {
     /// Decimals.
     #[serde(default = "three")]
     pub digits: usize,
-    /// Columns.
+    /// From left to right.
     #[serde(rename = "column")]
     pub columns: Vec<ColumnSpec>,
     /// The paper's cells by row, one for each column; `-` where it has none.
@@ -259,7 +259,7 @@ fn three() -> usize {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ColumnSpec {
-    /// Title.
+    /// Shown in the head of the table.
     pub title: String,
     /// Where its numbers come from.
     #[serde(default)]

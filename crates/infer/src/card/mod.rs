@@ -390,11 +390,11 @@ impl ClassifierCard {
         if self.outputs.is_empty() {
             return given.to_vec();
         }
-        let of = |class: &String| {
+        let share = |class: &String| {
             let ours = self.outputs.iter().zip(given).filter(|(name, _)| *name == class);
             ours.map(|(_, p)| p).sum::<f32>().min(1.0)
         };
-        self.classes.iter().map(of).collect()
+        self.classes.iter().map(share).collect()
     }
 
     /// Index of the class that probabilities in the order of `classes` call; of equal ones the first.

@@ -160,15 +160,15 @@ impl Loader {
         let threads = match self.kernels {
             Kernels::Native(threads) if threads > 1 => threads,
             _ => {
-                let one = |(i, n)| ready(i, self.load(n)?).map_err(|e| self.failed(&e));
-                return networks.iter().enumerate().map(one).collect();
+                let load = |(i, n)| ready(i, self.load(n)?).map_err(|e| self.failed(&e));
+                return networks.iter().enumerate().map(load).collect();
             }
         };
         let loaded: Vec<_> = thread::scope(|scope| {
-            let one = |(i, n)| {
+            let start = |(i, n)| {
                 scope.spawn(move || native::load(n, threads).map(|session| ready(i, session)))
             };
-            let started: Vec<_> = networks.iter().enumerate().map(one).collect();
+            let started: Vec<_> = networks.iter().enumerate().map(start).collect();
             started.into_iter().map(ScopedJoinHandle::join).collect()
         });
         let mut all = Vec::with_capacity(loaded.len());

@@ -7,6 +7,7 @@ use super::find::{
     INSTALL_CUDA, INSTALL_OPENVINO, INSTALL_RUNTIME, find_onnxruntime, find_openvino_plugin,
 };
 use super::{EngineError, EngineOptions, Network, Provider, Session};
+use crate::session::Symbol;
 use ort::environment::Environment;
 use ort::ep;
 use ort::logging::LogLevel;
@@ -205,7 +206,7 @@ impl Opened {
             .map_err(text)?
             .with_inter_threads(1)
             .map_err(text)?;
-        for (name, size) in network.symbols {
+        for Symbol { name, size } in network.symbols {
             let size = if *size == 0 { network.shape[0] } else { *size };
             let size = i64::try_from(size).map_err(|e| e.to_string())?;
             builder = builder.with_dimension_override(name, size).map_err(text)?;

@@ -2,6 +2,7 @@
 
 use crate::onnx::{self, INPUT, Output};
 use crate::session::Network;
+use crate::session::Symbol;
 use prost::bytes::Bytes;
 
 /// A network of images that is f32 throughout.
@@ -9,7 +10,7 @@ pub(super) fn f32_network<'a>(
     onnx: &'a Bytes,
     shape: &'a [usize],
     output: &'a str,
-    symbols: &'a [(String, usize)],
+    symbols: &'a [Symbol],
 ) -> Network<'a> {
     Network { onnx, input: INPUT, shape, output, bf16_from: None, symbols }
 }
@@ -21,7 +22,7 @@ pub(super) struct Part<'a> {
     output: String,
     /// The value from which it is computed in bf16.
     pub(super) bf16_from: Option<String>,
-    symbols: Vec<(String, usize)>,
+    symbols: Vec<Symbol>,
 }
 
 impl<'a> Part<'a> {

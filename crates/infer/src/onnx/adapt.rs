@@ -4,7 +4,8 @@
 //! What is not touched stays the bytes it was: fields that are not read here (functions,
 //! metadata) must not be lost. Names inside the graph stay too; two `Identity` nodes join them to ours.
 
-use super::{BOXES, EMBEDDING, FLOAT, INPUT, bounded, decode, nodes};
+use super::numbers::FLOAT;
+use super::{BOXES, EMBEDDING, INPUT, bounded, decode, nodes};
 use half::f16;
 use prost::Message;
 use proto::parts::Graph;
@@ -176,7 +177,6 @@ impl From<String> for Misfit {
     }
 }
 
-/// The one input.
 struct GraphInput {
     name: String,
     batch: DimensionProto,
@@ -472,7 +472,7 @@ mod tests {
             super::super::Output { name: EMBEDDING, shape: &[6] },
         )
         .unwrap();
-        assert_eq!(signature.symbols, [("N".to_owned(), 0)]);
+        assert_eq!(signature.symbols, [crate::Symbol { name: "N".into(), size: 0 }]);
         // A second time nothing is added.
         let again = adapt(&made.onnx, &wanted(None, false)).unwrap();
         assert_eq!(nodes(&decode(&again.onnx).unwrap().1).unwrap().len(), 3);

@@ -1,5 +1,6 @@
 //! What the files of one network must be: each takes the one value that the one before gives.
 
+use crate::session::Symbol;
 use prost::bytes::Bytes;
 
 use super::{
@@ -15,8 +16,8 @@ pub(crate) struct Link {
     pub input: String,
     /// Sides of the input, without the batch.
     pub sides: Vec<usize>,
-    /// Symbolic dimensions of the input with the size they take; 0 for the batch.
-    pub symbols: Vec<(String, usize)>,
+    /// Symbolic dimensions of the input.
+    pub symbols: Vec<Symbol>,
     /// Name of its output.
     pub output: String,
 }
@@ -124,7 +125,9 @@ impl Value {
         }
         let sizes = std::iter::once(0).chain(sides.iter().copied());
         let symbol = |(dim, size): (&DimensionProto, usize)| match &dim.value {
-            Some(Dimension::Param(name)) if !name.is_empty() => Some((name.clone(), size)),
+            Some(Dimension::Param(name)) if !name.is_empty() => {
+                Some(Symbol { name: name.clone(), size })
+            }
             _ => None,
         };
         let symbols = dims.iter().zip(sizes).filter_map(symbol).collect();

@@ -93,7 +93,7 @@ impl Counter {
                 (INITIALIZER, weight) if weight.len() < 256 => {
                     let values = TensorProto::decode(weight)
                         .map_err(|e| format!("a damaged weight: {e}"))?;
-                    let numbers = super::numbers(&values);
+                    let numbers = super::numbers::numbers(&values);
                     frame.constants.extend(numbers.map(|n| (values.name.clone(), n)));
                 }
                 (INPUT, value) => frame.input.push(end(value)?),
@@ -271,7 +271,7 @@ fn constant(node: &Node) -> Result<Option<Vec<f64>>, String> {
         let a =
             AttributeProto::decode(bytes.as_slice()).map_err(|e| format!("a damaged node: {e}"))?;
         let value = match a.name.as_str() {
-            "value" => a.t.and_then(|t| super::numbers(&t)),
+            "value" => a.t.and_then(|t| super::numbers::numbers(&t)),
             "value_int" => Some(vec![a.i as f64]),
             "value_ints" => Some(a.ints.iter().map(|n| *n as f64).collect()),
             _ => None,
@@ -290,7 +290,7 @@ impl<'a> Iterator for Fields<'a> {
     type Item = Result<(u32, &'a [u8]), String>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let mut one = || -> Result<Option<(u32, &'a [u8])>, prost::DecodeError> {
+        let mut next_field = || -> Result<Option<(u32, &'a [u8])>, prost::DecodeError> {
             while !self.0.is_empty() {
                 let (number, wire) = decode_key(&mut self.0)?;
                 let mut rest = self.0;
@@ -302,7 +302,7 @@ impl<'a> Iterator for Fields<'a> {
             }
             Ok(None)
         };
-        let found = one().map_err(|e| format!("not an ONNX file: {e}")).transpose();
+        let found = next_field().map_err(|e| format!("not an ONNX file: {e}")).transpose();
         if !matches!(found, Some(Ok(_))) {
             self.0 = &[];
         }

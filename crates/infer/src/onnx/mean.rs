@@ -2,7 +2,8 @@
 //!
 //! Nodes and weights stay the bytes they are but for their names, which get a prefix per member.
 
-use super::{FLOAT, INPUT, OUTPUT, decode};
+use super::numbers::FLOAT;
+use super::{INPUT, OUTPUT, decode};
 use prost::Message;
 use prost::encoding::{DecodeContext, WireType, decode_key, encode_key, skip_field};
 use proto::parts::{Graph, NodeNames};

@@ -8,6 +8,7 @@ mod embedded;
 mod growth;
 mod limits;
 mod mean;
+mod numbers;
 
 pub(crate) use adapt::{Gives, Misfit, Wanted, adapt, metadata, side};
 pub(crate) use chain::{Link, chain};
@@ -15,6 +16,8 @@ pub(crate) use embedded::for_rten;
 pub(crate) use limits::has_functions;
 pub(crate) use mean::mean;
 
+use crate::session::Symbol;
+use numbers::{FLOAT, ints};
 use prost::Message;
 use prost::bytes::Bytes;
 use proto::parts::{Graph, Model, TensorHead};
@@ -23,8 +26,6 @@ use proto::{
     TypeProto, ValueInfoProto,
 };
 use std::collections::{HashMap, HashSet};
-
-const FLOAT: i32 = 1;
 
 /// Input of every network.
 pub(crate) const INPUT: &str = "image";
@@ -40,8 +41,8 @@ pub(crate) const BOXES: &str = "boxes";
 pub(crate) struct Signature {
     /// A batch size fixed in the file.
     pub fixed_batch: Option<usize>,
-    /// Symbolic input dimensions with the size they take; index 0 (the batch) has size 0 here.
-    pub symbols: Vec<(String, usize)>,
+    /// Symbolic input dimensions; that of the batch has size 0 here.
+    pub symbols: Vec<Symbol>,
 }
 
 /// What a card wants of a network's output.
@@ -80,7 +81,7 @@ fn takes(graph: &Graph, side: usize) -> Result<Signature, String> {
     for (dim, want) in dims.iter().zip([0, 3, side, side]) {
         match &dim.value {
             Some(Dimension::Param(name)) if !name.is_empty() => {
-                signature.symbols.push((name.clone(), want));
+                signature.symbols.push(Symbol { name: name.clone(), size: want });
             }
             Some(Dimension::Value(n)) if want == 0 => {
                 if *n > MOST_BATCH {
@@ -111,8 +112,6 @@ fn gives(graph: &Graph, output: Output<'_>) -> Result<(), String> {
 const MOST_BATCH: i64 = 1024;
 /// TensorProto that one tensor may have where the file itself states how many.
 const MOST_VALUES: u64 = 1 << 28;
-/// `TensorProto.DataType.INT64`.
-const INT64: i32 = 7;
 
 /// Checks what the file states of sizes before an engine believes it: weights must be in the file,
 /// and shapes that are written in it must be of a possible size.
@@ -178,25 +177,6 @@ fn stored(values: &TensorProto, len: usize) -> Result<(), String> {
         return Err(format!("the file cannot hold `{name}` of {dims:?} values"));
     }
     Ok(())
-}
-
-/// A tensor's whole numbers, if it is a short list of such.
-fn ints(tensor: &TensorProto) -> Vec<i64> {
-    const LONGEST: usize = 64;
-    if tensor.data_type != INT64 {
-        return Vec::new();
-    }
-    let raw = tensor.raw_data.as_chunks::<8>().0.iter().map(|b| i64::from_le_bytes(*b));
-    tensor.int64_data.iter().copied().chain(raw).take(LONGEST).collect()
-}
-
-/// A tensor's numbers, if it is a short list of whole ones or of f32.
-fn numbers(tensor: &TensorProto) -> Option<Vec<f64>> {
-    if tensor.data_type == FLOAT {
-        let raw = tensor.raw_data.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b));
-        return Some(tensor.float_data.iter().copied().chain(raw).map(f64::from).collect());
-    }
-    (tensor.data_type == INT64).then(|| ints(tensor).into_iter().map(|n| n as f64).collect())
 }
 
 fn decode(onnx: &[u8]) -> Result<(Model, Graph), String> {
@@ -421,7 +401,7 @@ mod tests {
     fn weights_are_in_the_file_and_shapes_are_possible() {
         let ints = |v: &[i64]| TensorProto {
             dims: vec![v.len() as i64],
-            data_type: INT64,
+            data_type: numbers::INT64,
             int64_data: v.to_vec(),
             ..TensorProto::default()
         };

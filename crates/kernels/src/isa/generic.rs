@@ -1,7 +1,7 @@
 //! The kernels, written once for every register.
 
 use super::vector::Vector;
-use super::{Clamp, Depthwise, Dots, Finish, InputTiles, OutputTiles, Rows, Start, Tile};
+use super::{Clamp, Depthwise, Dots, Finish, InputTiles, OutputTiles, Rows, Start, Strided, Tile};
 
 /// `MR` outputs of a row from `x` on, by `NV` registers of columns.
 ///
@@ -60,7 +60,7 @@ pub(super) unsafe fn tile<V: Vector, const MR: usize, const NV: usize>(r: &mut R
                 }
             }
         }
-        if let Some((data, at, step)) = r.residual {
+        if let Some(Strided { data, at, step }) = r.residual {
             for (m, row) in acc.iter_mut().enumerate() {
                 let far = match r.residual_places {
                     None => (x + m) * step,
@@ -215,7 +215,7 @@ unsafe fn dot<V: Vector, const X: usize>(d: &mut Dots<'_>, x: usize, n: usize) {
         let Clamp { low, high } = d.clamp;
         for (m, sum) in acc.iter().enumerate() {
             let mut v = sum.sum() + d.bias[n];
-            if let Some((data, at, step)) = d.residual {
+            if let Some(Strided { data, at, step }) = d.residual {
                 v += data[at + (x + m) * step + n];
             }
             let v = if v < low { low } else { v };
@@ -249,7 +249,7 @@ pub(super) fn finish(f: &mut Finish<'_>) {
                     *o = limit(s + b);
                 }
             }
-            Some((data, at, step)) => {
+            Some(Strided { data, at, step }) => {
                 let other = &data[at + far(f.residual_places, x, step)..][..n];
                 for (((o, s), b), r) in out.iter_mut().zip(sums).zip(f.bias).zip(other) {
                     *o = limit(s + b + r);
@@ -472,7 +472,7 @@ unsafe fn collect<V: Vector, const N: usize, const M: usize>(t: &mut OutputTiles
                     for (x, v) in outputs.into_iter().enumerate() {
                         let mut v = v.add(bias);
                         let far = (M * tile + x) * c + o;
-                        if let Some((data, at, row)) = t.residual {
+                        if let Some(Strided { data, at, step: row }) = t.residual {
                             v = v.add(load(data.as_ptr().add(at + y * row + far), n));
                         }
                         let to = t.out.as_mut_ptr().add(t.out_at + y * t.out_row + far);

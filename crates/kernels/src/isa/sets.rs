@@ -5,6 +5,7 @@ macro_rules! set {
     ($(#[$cfg:meta])* $name:ident, $vector:ident, $features:literal, $x:literal, { $($nv:literal: [$($mr:literal),+]),+ }) => {
         $(#[$cfg])*
         pub(super) mod $name {
+            use super::even;
             use super::super::func::{self, Func};
             use super::super::vector::{$vector, Vector};
             use super::super::{Depthwise, Dots, Finish, InputTiles, OutputTiles, Rows, generic};
@@ -28,7 +29,7 @@ macro_rules! set {
                 match r.registers {
                     $($nv => {
                         const SIZES: &[usize] = &[$($mr),+];
-                        let most = super::even(r.pixels, SIZES);
+                        let most = even(r.pixels, SIZES);
                         while x < r.pixels {
                             let left = (r.pixels - x).min(most);
                             $(if left >= $mr {

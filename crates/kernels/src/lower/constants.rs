@@ -1,7 +1,7 @@
 //! Nodes whose value is known before any image: constants, conversions, and the arithmetic of shapes that exporters
 //! write for a batch of any size. An image's batch dimension is 1 here.
 
-use super::{At, Value};
+use super::node::{At, Value};
 use crate::error::PlanError;
 use crate::ir::{Id, Shape};
 use crate::tensor::{Data, Tensor};
@@ -95,7 +95,7 @@ fn compute(
         "Add" | "Sub" | "Mul" | "Div" => match (ints(0), ints(1)) {
             (Some(a), Some(b)) if a.len() == b.len() || a.len() == 1 || b.len() == 1 => {
                 let n = a.len().max(b.len());
-                let one = |i: usize| {
+                let combined = |i: usize| {
                     let (a, b) = (a[i % a.len()], b[i % b.len()]);
                     match at.node.op_type.as_str() {
                         "Add" => a.checked_add(b),
@@ -106,7 +106,7 @@ fn compute(
                 };
                 let dims = if a.len() >= b.len() { &known[0] } else { &known[1] };
                 let dims = dims.map(|t| t.dims.clone()).unwrap_or_default();
-                let values: Option<Vec<i64>> = (0..n).map(one).collect();
+                let values: Option<Vec<i64>> = (0..n).map(combined).collect();
                 Ok(values.map(|v| Tensor::ints(dims, v)))
             }
             _ => Ok(None),

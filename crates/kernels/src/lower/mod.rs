@@ -2,6 +2,7 @@
 
 mod attributes;
 mod constants;
+mod node;
 mod resample;
 
 use crate::error::PlanError;
@@ -9,22 +10,16 @@ use crate::ir::{Act, Arithmetic, Conv, Depthwise, Id, Ir, Op, Shape, Sliding, St
 use crate::isa::{Clamp, Func};
 use crate::tensor::{Data, Tensor};
 use attributes::Attributes;
+use node::{At, Value};
 use prost::Message;
 use prost::bytes::Buf;
-use proto::{GraphProto, ModelProto, NodeProto};
+use proto::{GraphProto, ModelProto};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
 /// Values of one tensor per image that are still planned: 1 GiB of f32.
 pub const MOST_VALUES: usize = 1 << 28;
-
-/// The value of a name: a constant, or an image with so many dimensions.
-#[derive(Clone, Debug)]
-enum Value {
-    Constant(Rc<Tensor>),
-    Computed { id: Id, rank: usize },
-}
 
 /// What a caller wants of a file.
 #[derive(Clone, Copy, Debug)]
@@ -57,29 +52,6 @@ struct Lowering {
     ir: Ir,
     names: HashMap<String, Value>,
     opset: i64,
-}
-
-/// One node with what its errors name.
-struct At<'a> {
-    node: &'a NodeProto,
-    attributes: Attributes<'a>,
-}
-
-impl At<'_> {
-    fn name(&self) -> String {
-        let first = || self.node.output.first().cloned().unwrap_or_default();
-        if self.node.name.is_empty() { first() } else { self.node.name.clone() }
-    }
-
-    fn unsupported<T>(&self, reason: impl Into<String>) -> Result<T, PlanError> {
-        let operator = self.node.op_type.clone();
-        Err(PlanError::Unsupported { operator, node: self.name(), reason: reason.into() })
-    }
-
-    fn misfit<T>(&self, reason: impl Into<String>) -> Result<T, PlanError> {
-        let operator = self.node.op_type.clone();
-        Err(PlanError::Shape { operator, node: self.name(), reason: reason.into() })
-    }
 }
 
 impl Lowering {
@@ -631,7 +603,8 @@ impl Lowering {
             c if c.len() == n => c.iter().map(|v| beta * v).collect(),
             c => return at.unsupported(format!("a bias of {} values for {n}", c.len())),
         };
-        let of = |i: usize, j: usize| if turned { v[j * columns + i] } else { v[i * columns + j] };
-        self.product(at, |i, j| alpha * of(i, j), n, bias)
+        let weight =
+            |i: usize, j: usize| if turned { v[j * columns + i] } else { v[i * columns + j] };
+        self.product(at, |i, j| alpha * weight(i, j), n, bias)
     }
 }

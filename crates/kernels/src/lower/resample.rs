@@ -1,6 +1,7 @@
 //! `Resize`: which source rows and columns each output takes.
 
-use super::{At, Lowering, Value};
+use super::Lowering;
+use super::node::{At, Value};
 use crate::error::PlanError;
 use crate::ir::{Blend, Op, Resample, Shape};
 

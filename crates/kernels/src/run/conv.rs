@@ -7,7 +7,7 @@
 
 use crate::ir::{Act, Conv, Shape};
 use crate::isa::half::{self, Half, Products};
-use crate::isa::{Dots, Finish, Isa, Rows, Source, Start};
+use crate::isa::{Dots, Finish, Isa, Rows, Source, Start, Strided};
 use crate::layout::Layout;
 use crate::pack::{Along, HalfPacked, Packed, Run, matrix, parts};
 use std::ops::Range;
@@ -374,14 +374,6 @@ fn met(parity: usize, small: usize) -> Range<usize> {
     }
 }
 
-/// Values at equal steps: one row of a block begins at `at + i * step`.
-#[derive(Clone, Copy)]
-struct Strided<'a> {
-    data: &'a [f32],
-    at: usize,
-    step: usize,
-}
-
 /// Where the results of some pixels go, and what is added to them.
 #[derive(Clone, Copy)]
 struct Target<'a, 'b> {
@@ -425,9 +417,11 @@ impl<'a> Call<'a, '_> {
         }
     }
 
-    fn line_residual(&self, line: &Line) -> Option<(&'a [f32], usize, usize)> {
-        self.residual.map(|Read { data, layout }| {
-            (data, layout.at(line.image, line.y as isize, line.x as isize), line.step * layout.c)
+    fn line_residual(&self, line: &Line) -> Option<Strided<'a>> {
+        self.residual.map(|Read { data, layout }| Strided {
+            data,
+            at: layout.at(line.image, line.y as isize, line.x as isize),
+            step: line.step * layout.c,
         })
     }
 
@@ -462,7 +456,7 @@ impl<'a> Call<'a, '_> {
                             _ => Start::Sums,
                         },
                         clamp: if last { clamp } else { crate::isa::Clamp::NONE },
-                        residual: residual.map(|(data, at, step)| (data, at + n, step)),
+                        residual: residual.map(|r| r.after(n)),
                         residual_places: None,
                         out_at: self.ol.at(line.image, line.y as isize, line.x as isize) + n,
                         out_step: line.step * self.ol.c,
@@ -524,7 +518,7 @@ impl<'a> Call<'a, '_> {
     /// The lines of some rows for each part: its parity, or all.
     fn lines(&self, image: usize, ys: Range<usize>) -> Vec<Vec<Line>> {
         let w = self.ol.w;
-        let of = |p: usize| match self.conv.parity {
+        let part_lines = |p: usize| match self.conv.parity {
             true => {
                 let (py, x) = (p / 2, p % 2);
                 let line = |y| Line { image, y, x, step: 2, pixels: (w + 1 - x) / 2 };
@@ -532,7 +526,7 @@ impl<'a> Call<'a, '_> {
             }
             false => ys.clone().map(|y| Line { image, y, x: 0, step: 1, pixels: w }).collect(),
         };
-        (0..self.conv.parts.len()).map(of).collect()
+        (0..self.conv.parts.len()).map(part_lines).collect()
     }
 
     fn half_rows(&mut self, half: Half, images: usize, scratch: &mut Scratch) {
@@ -595,7 +589,7 @@ impl<'a> Call<'a, '_> {
             half::Source { at, pixel: s.pixel, tap: s.tap, taps: s.taps, len: s.len }
         };
         let sources: Vec<half::Source> = part.half().runs.iter().map(place).collect();
-        let residual = self.line_residual(line).map(|(data, at, step)| Strided { data, at, step });
+        let residual = self.line_residual(line);
         let at = self.ol.at(line.image, line.y as isize, line.x as isize);
         let target = Target { residual, at, step: line.step * self.ol.c, places: None };
         self.half_block(part, &sources, line.pixels, target, scratch);
@@ -631,7 +625,7 @@ impl<'a> Call<'a, '_> {
                 wide,
                 bias: &self.conv.bias[column..column + columns],
                 clamp: self.conv.act.clamp,
-                residual: target.residual.map(|r| (r.data, r.at + column, r.step)),
+                residual: target.residual.map(|r| r.after(column)),
                 residual_places: target.places.map(|p| p.1),
                 pixels,
                 out: self.out,
@@ -759,9 +753,7 @@ impl<'a> Call<'a, '_> {
                         _ => Start::Sums,
                     },
                     clamp: if last { clamp } else { crate::isa::Clamp::NONE },
-                    residual: residual
-                        .filter(|_| last)
-                        .map(|r| (r.data, r.at + panel.column, r.step)),
+                    residual: residual.filter(|_| last).map(|r| r.after(panel.column)),
                     residual_places: places.map(|p| p.1),
                     out: self.out,
                     out_at: base + panel.column,

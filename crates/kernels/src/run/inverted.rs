@@ -6,7 +6,7 @@
 
 use super::conv::{Read, Write};
 use crate::ir::{Conv, Depthwise, Inverted, Shape};
-use crate::isa::{Clamp, Depthwise as Row, Isa, Rows, Source, Start};
+use crate::isa::{Clamp, Depthwise as Row, Isa, Rows, Source, Start, Strided};
 use crate::layout::Layout;
 use crate::pack::{Packed, matrix};
 
@@ -165,7 +165,9 @@ impl Point {
                 columns: panel.columns,
                 start: if adds { Start::Sums } else { Start::Bias(self.packed.bias(panel)) },
                 clamp: if ends { self.act.clamp } else { Clamp::NONE },
-                residual: residual.map(|r| (r.data, r.at + panel.column, r.step)),
+                residual: residual.map(|Pixels { data, at, step, .. }| {
+                    Strided { data, at, step }.after(panel.column)
+                }),
                 residual_places: None,
                 out,
                 out_at: to + panel.column,
@@ -229,12 +231,12 @@ impl Planned {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        let of = |b: &Block| {
+        let bytes = |b: &Block| {
             b.expand.as_ref().map_or(0, |e| e.packed.bytes())
                 + b.project.packed.bytes()
                 + 4 * b.filter.weights.len()
         };
-        self.blocks.iter().map(of).sum()
+        self.blocks.iter().map(bytes).sum()
     }
 
     pub(crate) fn macs(&self, input: Shape, out: Shape) -> u64 {

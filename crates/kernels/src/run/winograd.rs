@@ -10,7 +10,7 @@
 
 use super::conv::{Inputs, Read, Write};
 use crate::ir::{Act, Conv, Shape};
-use crate::isa::{Clamp, InputTiles, Isa, OutputTiles, Rows, Source, Start, Tile};
+use crate::isa::{Clamp, InputTiles, Isa, OutputTiles, Rows, Source, Start, Strided, Tile};
 use crate::layout::Layout;
 use crate::pack::Packed;
 use std::ops::Range;
@@ -212,7 +212,11 @@ impl Planned {
             position: tiles * cout,
             bias: &self.bias,
             clamp: self.act.clamp,
-            residual: residual.map(|r| (r.data, r.layout.at(line.image, y, x), r.layout.row())),
+            residual: residual.map(|r| Strided {
+                data: r.data,
+                at: r.layout.at(line.image, y, x),
+                step: r.layout.row(),
+            }),
             tiles: line.tiles,
             out,
             out_at: at,

@@ -299,11 +299,11 @@ impl Detector {
     ) -> Result<Condition, SlideError> {
         let level = slide.level_for(self.config.recipe.mpp)?;
         let suspect: Vec<_> =
-            slide.suspect_tiles().into_iter().filter(|(at, _)| at.level == level).collect();
-        let reasons: BTreeSet<String> = suspect.iter().map(|(_, why)| why.clone()).collect();
+            slide.suspect_tiles().into_iter().filter(|t| t.at.level == level).collect();
+        let reasons: BTreeSet<String> = suspect.iter().map(|t| t.reason.clone()).collect();
         Ok(Condition {
             absent_mm2: slide.tiles_area(slide.absent_tiles(level))?.0,
-            suspect_mm2: slide.tiles_area(suspect.into_iter().map(|(at, _)| at))?.0,
+            suspect_mm2: slide.tiles_area(suspect.into_iter().map(|t| t.at))?.0,
             suspect_reasons: reasons.into_iter().collect(),
             resolution_note,
             scanner: slide.scanner().map(str::to_owned),

@@ -67,7 +67,7 @@ impl RegionCounts {
         slide: &SlideEntry,
         resolution: &Resolution,
     ) -> Self {
-        let one = |r: &SearchedRegion| {
+        let counted = |r: &SearchedRegion| {
             let inside = r.area.index();
             let here: Vec<Point<Level0>> =
                 figures.iter().copied().filter(|p| inside.contains(*p)).collect();
@@ -91,7 +91,7 @@ impl RegionCounts {
             area_mm2: searched.area_mm2,
             excluded_mm2: searched.excluded_mm2,
             hotspot_mm2: None,
-            list: searched.list.iter().map(one).collect(),
+            list: searched.list.iter().map(counted).collect(),
             notes: searched.notes.clone(),
         }
     }

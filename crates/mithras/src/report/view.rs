@@ -272,8 +272,8 @@ fn edged(kind: &str, path: &str) -> String {
     if path.is_empty() {
         return String::new();
     }
-    let one = |class| format!("<path class=\"{class}\" d=\"{path}\"/>");
-    ["dark", "light", kind].map(one).concat()
+    let drawn = |class| format!("<path class=\"{class}\" d=\"{path}\"/>");
+    ["dark", "light", kind].map(drawn).concat()
 }
 
 #[cfg(test)]

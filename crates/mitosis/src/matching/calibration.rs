@@ -81,6 +81,15 @@ pub struct Fold {
     pub cases: Vec<Case>,
 }
 
+/// Counts of one fold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoldTally {
+    /// Name of the fold.
+    pub name: String,
+    /// At the chosen pair.
+    pub tally: Tally,
+}
+
 /// The chosen pair and what it reaches on the folds it was chosen on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
@@ -88,8 +97,8 @@ pub struct Calibration {
     pub point: OperatingPoint,
     /// Counts pooled over all folds.
     pub pooled: Tally,
-    /// Fold name and its counts at the same pair.
-    pub per_fold: Vec<(String, Tally)>,
+    /// Each fold at the same pair.
+    pub per_fold: Vec<FoldTally>,
     /// How many distinct threshold pairs were compared.
     pub pairs_compared: usize,
 }
@@ -173,9 +182,9 @@ pub fn calibrate(
         for case in &fold.cases {
             tally += case.tally(&point, radius, rule)?;
         }
-        per_fold.push((fold.name.clone(), tally));
+        per_fold.push(FoldTally { name: fold.name.clone(), tally });
     }
-    let pooled: Tally = per_fold.iter().map(|(_, t)| *t).sum();
+    let pooled: Tally = per_fold.iter().map(|f| f.tally).sum();
     let names: Vec<_> = folds.iter().map(|f| f.name.as_str()).collect();
     point.provenance = format!(
         "largest F1 pooled over validation folds {}: F1 {:.4}, precision {:.4}, recall {:.4} \

@@ -282,8 +282,14 @@ fn the_pair_is_chosen_over_the_folds_together() {
     let c =
         calibrate(&[fold("a", vec![a]), fold("b", vec![b])], PAPER_RADIUS, Rule::Midog).unwrap();
     assert_eq!(c.pooled, Tally { tp: 3, fp: 1, fn_: 0 });
-    assert_eq!(c.per_fold[0], ("a".into(), Tally { tp: 2, fp: 1, fn_: 0 }));
-    assert_eq!(c.per_fold[1], ("b".into(), Tally { tp: 1, fp: 0, fn_: 0 }));
+    assert_eq!(
+        c.per_fold[0],
+        FoldTally { name: "a".into(), tally: Tally { tp: 2, fp: 1, fn_: 0 } }
+    );
+    assert_eq!(
+        c.per_fold[1],
+        FoldTally { name: "b".into(), tally: Tally { tp: 1, fp: 0, fn_: 0 } }
+    );
     // Half-way between 0.4 kept and 0.15 rejected; between 0.3 kept and 0.1 rejected.
     assert!((c.point.seg.get() - 0.275).abs() < 1e-6, "{}", c.point.seg);
     assert!((c.point.cls.get() - 0.2).abs() < 1e-6, "{}", c.point.cls);

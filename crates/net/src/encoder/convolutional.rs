@@ -38,10 +38,6 @@ impl Encoder for ResNet {
             None => self.layers() - 1,
         }
     }
-
-    fn no_decay(&self, _name: &str) -> bool {
-        false
-    }
 }
 
 impl Encoder for ResNetV2 {
@@ -73,10 +69,6 @@ impl Encoder for ResNetV2 {
             None if name.starts_with("norm.") => self.layers() - 2,
             None => self.layers() - 1,
         }
-    }
-
-    fn no_decay(&self, _name: &str) -> bool {
-        false
     }
 }
 

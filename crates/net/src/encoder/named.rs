@@ -106,8 +106,4 @@ impl Encoder for Named<EfficientNet> {
         }
         self.blocks() + 1
     }
-
-    fn no_decay(&self, _name: &str) -> bool {
-        false
-    }
 }

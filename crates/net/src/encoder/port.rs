@@ -39,7 +39,10 @@ pub trait Encoder: Send {
 
     /// Parameters free of weight decay next to the one-dimensional ones (timm's
     /// `no_weight_decay`).
-    fn no_decay(&self, name: &str) -> bool;
+    fn no_decay(&self, name: &str) -> bool {
+        let _ = name;
+        false
+    }
 
     /// Name prefix of the head.
     fn head(&self) -> &'static str {

@@ -20,17 +20,17 @@ pub fn multiply_accumulates(onnx: &[u8], side: i64) -> Result<u64> {
         shapes.insert(name.to_owned(), value.size());
         Ok(())
     })?;
-    let of = |name: &String| shapes.get(name).map_or(&[][..], Vec::as_slice);
+    let shape = |name: &String| shapes.get(name).map_or(&[][..], Vec::as_slice);
     let volume = |s: &[i64]| s.iter().product::<i64>();
     let sum: i64 = program
         .operators()
         .map(|(op, inputs, outputs)| match (op, inputs, outputs) {
             // Each value is a sum over the kernel of one output channel.
             ("Conv", [_, kernel, ..], [out]) => {
-                volume(of(out)) * volume(of(kernel).get(1..).unwrap_or(&[]))
+                volume(shape(out)) * volume(shape(kernel).get(1..).unwrap_or(&[]))
             }
             ("MatMul" | "Gemm", [a, ..], [out]) => {
-                volume(of(out)) * of(a).last().copied().unwrap_or(0)
+                volume(shape(out)) * shape(a).last().copied().unwrap_or(0)
             }
             _ => 0,
         })

@@ -274,7 +274,7 @@ fn fill(
         let missing = || NetError::config(name, "no such tensor in the file");
         values.get(name).ok_or_else(missing)
     };
-    let of = |name: &str| {
+    let made = |name: &str| {
         let missing = || NetError::config(name, "is never made");
         moments.get(name).ok_or_else(missing)
     };
@@ -289,12 +289,12 @@ fn fill(
             // The bias of the file is in what was measured, not in the convolution.
             let (bias, one) = (get(bias)?, Tensor::from(1.0f64));
             let norm = Statistics { part: norm, network };
-            norm.set(of(output)?, bias, &one, &bias.zeros_like())?;
+            norm.set(made(output)?, bias, &one, &bias.zeros_like())?;
         }
         Part::Norm { scale, shift, input, norm } => {
             let (scale, shift) = (get(scale)?.flatten(0, -1), get(shift)?.flatten(0, -1));
             let norm = Statistics { part: norm, network };
-            norm.set(of(input)?, &shift.zeros_like(), &scale, &shift)?;
+            norm.set(made(input)?, &shift.zeros_like(), &scale, &shift)?;
         }
     }
     Ok(())

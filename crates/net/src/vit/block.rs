@@ -3,8 +3,8 @@
 use tch::Tensor;
 use tch::nn::{Init, Path};
 
-use super::Mlp;
 use crate::layer::{LayerNorm, Linear, drop_path};
+use encoders::vit::Mlp;
 
 /// A factor per channel (LayerScale), timm's name `gamma`.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub struct Block {
 pub struct BlockShape {
     /// Token width.
     pub dim: i64,
-    /// Heads.
+    /// Of attention; they divide `dim`.
     pub heads: i64,
     /// Hidden width of the MLP, as `fc1` gives it.
     pub hidden: i64,

@@ -3,9 +3,9 @@
 use tch::Tensor;
 use tch::nn::{Init, Path};
 
-use super::AttentionPool;
 use super::block::attend;
 use crate::layer::{LayerNorm, Linear};
+use encoders::vit::AttentionPool;
 
 /// Torch's default of a layer norm.
 const EPS: f64 = 1e-5;

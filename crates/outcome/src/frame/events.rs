@@ -68,7 +68,7 @@ impl Events {
             ));
             Coding::Number(2.0)
         } else if counts.keys().all(|c| known(c).is_some()) {
-            let of = |wanted| -> Vec<_> {
+            let cells = |wanted| -> Vec<_> {
                 counts.iter().filter(|(c, _)| known(c) == Some(wanted)).collect()
             };
             let plain =
@@ -77,11 +77,11 @@ impl Events {
                 let none = |text: String| if text.is_empty() { "none".to_owned() } else { text };
                 notes.push(format!(
                     "column '{name}' holds words: read as the event {}; as censored {}",
-                    none(listed(&of(EventCell::Happened))),
-                    none(listed(&of(EventCell::Censored)))
+                    none(listed(&cells(EventCell::Happened))),
+                    none(listed(&cells(EventCell::Censored)))
                 ));
             }
-            note_open(name, of(EventCell::Open), notes);
+            note_open(name, cells(EventCell::Open), notes);
             Coding::Words
         } else {
             Coding::Number(1.0)

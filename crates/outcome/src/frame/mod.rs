@@ -7,8 +7,10 @@ mod fuzz;
 mod events;
 mod levels;
 mod patients;
+mod roles;
 
-use crate::cohort::PatientRule;
+pub use roles::Roles;
+
 use crate::error::{Error, Result};
 use crate::result::Summary;
 use crate::table::Table;
@@ -18,34 +20,6 @@ use events::Events;
 use stats::survival::Survival;
 use stats::survival::cox::CoxData;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Which columns play which part.
-#[derive(Debug, Clone, Default)]
-pub struct Roles {
-    /// Times, 0 or more, in any unit.
-    pub time: String,
-    /// Events: 1/0, true/false, 2/1 as R has it, or words such as Dead and Alive.
-    pub event: String,
-    /// The value that means the event; every other one is censored.
-    pub event_value: Option<String>,
-    /// Covariates: numbers as they are, texts coded against their first level.
-    pub covariates: Vec<String>,
-    /// Columns whose numbers are categories.
-    pub categorical: Vec<String>,
-    /// Columns whose combinations are groups.
-    pub groups: Vec<String>,
-    /// Columns whose combinations are strata.
-    pub strata: Vec<String>,
-    /// Independent units (patients with several rows), for robust errors; the rows stay.
-    pub cluster: Option<String>,
-    /// Patients: each becomes one row. Time, event, strata and weight must agree within a patient; covariates and
-    /// groups that are numbers are combined by `patient_rule`, others must agree.
-    pub patient: Option<String>,
-    /// How numbers of a patient's rows become one: their maximum or mean.
-    pub patient_rule: PatientRule,
-    /// Case weights, above 0.
-    pub weights: Option<String>,
-}
 
 /// Complete rows of a table, coded.
 #[derive(Clone, Debug)]
@@ -112,14 +86,14 @@ impl Columns {
         let all = |names: &[String]| -> Result<Vec<usize>> {
             names.iter().map(|n| table.column(n)).collect()
         };
-        let one = |name: &Option<String>| name.as_deref().map(|c| table.column(c)).transpose();
+        let optional = |name: &Option<String>| name.as_deref().map(|c| table.column(c)).transpose();
         let (time, event) = (table.column(&roles.time)?, table.column(&roles.event)?);
         let events = Events::read(table, event, roles.event_value.as_deref(), notes)?;
         let covariates = all(&roles.covariates)?;
         let (groups, strata) = (all(&roles.groups)?, all(&roles.strata)?);
         all(&roles.categorical)?;
-        let (cluster, weights) = (one(&roles.cluster)?, one(&roles.weights)?);
-        let patient = one(&roles.patient)?;
+        let (cluster, weights) = (optional(&roles.cluster)?, optional(&roles.weights)?);
+        let patient = optional(&roles.patient)?;
         if patient.is_some() && cluster.is_some() {
             let reason = "one row per patient leaves no clusters, so patients and clusters are not named together";
             return Err(Error::plan(Setting::Patient, reason));

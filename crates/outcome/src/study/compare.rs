@@ -1,7 +1,8 @@
 //! C of several methods, on the slides that all of them have.
 
+use super::model::c_result;
 use super::results::{Compared, ComparedResult, Joined};
-use super::{FEATURES, StudyPlan, c_result, model};
+use super::{FEATURES, StudyPlan, model};
 use crate::cohort::{Cohort, Slide};
 use crate::error::Error;
 use crate::frame::Frame;

@@ -2,10 +2,12 @@
 //! patient-level results.
 
 mod compare;
+mod model;
 mod patients;
 mod plan;
 mod results;
 
+pub(crate) use model::model;
 pub(crate) use plan::FEATURES;
 pub use plan::{Counts, CutPoints, NoName, NoPair, StudyPlan, column_name, joined_columns, pair};
 pub use results::{
@@ -16,16 +18,16 @@ pub use results::{
 use crate::cohort::{Cohort, Columns, DENSITY, NO_SUM, PATIENT, PatientRule};
 use crate::error::{Error, Result};
 use crate::frame::{Frame, Roles};
-use crate::result::{add_profiles, adjust, coefficients, diagnoses, few_events};
+use crate::result::{diagnoses, few_events};
 use crate::table::{Table, same_value};
 use base::remedy::Setting;
 use base::table::bare;
+use model::c_result;
 pub(crate) use results::{Cases, Joined};
 use results::{SLIDES, Split};
 use stats::interval::{holm, median};
 use stats::survival::Survival;
-use stats::survival::concordance::Pairs;
-use stats::survival::cox::{Options, TimeTransform, fit, likelihood_ratio};
+use stats::survival::cox::likelihood_ratio;
 use stats::survival::logrank::logrank;
 
 /// Joins the counts with the clinical table and runs the whole protocol.
@@ -128,58 +130,6 @@ impl Cases {
         let counts = frame(plan, &table, &[])?;
         Ok((Self { unit: "patients", table, counts, adjusted }, combined))
     }
-}
-
-fn draws(plan: &StudyPlan) -> stats::bootstrap::Plan {
-    stats::bootstrap::Plan { replicates: plan.replicates, seed: plan.seed, level: 0.95 }
-}
-
-pub(crate) fn model(plan: &StudyPlan, frame: &Frame, columns: &[usize]) -> Result<Model> {
-    let mut buffer = Vec::new();
-    let data = frame.cox(columns, &mut buffer)?;
-    let fitted = fit(&data, &Options { ties: plan.ties, ..Options::default() })?;
-    let terms: Vec<usize> = columns.iter().map(|&j| frame.terms[j]).collect();
-    let zph = fitted.proportional_hazards(&data, TimeTransform::Km, &terms).ok();
-    let sd = columns
-        .iter()
-        .map(|&j| {
-            let values = frame.values(j);
-            let indicator = values.iter().all(|v| *v == 0.0 || *v == 1.0);
-            let sd = stats::metrics::summarize(&values).ok().and_then(|s| s.sd);
-            if indicator { 1.0 } else { sd.unwrap_or(1.0) }
-        })
-        .collect();
-    let names: Vec<String> = columns.iter().map(|&j| frame.names[j].clone()).collect();
-    let mut found = coefficients(&fitted, &names, 0.95);
-    add_profiles(&mut found, &fitted, &data, 0.95, false)?;
-    adjust(&mut found, frame.repeated.is_none());
-    Ok(Model {
-        n: fitted.n,
-        events: fitted.events,
-        coefficients: found,
-        loglik_null: fitted.loglik_null,
-        loglik: fitted.loglik,
-        lrt: fitted.likelihood_ratio().into(),
-        converged: fitted.converged(),
-        wald: fitted.wald.map(Into::into),
-        proportional_hazards: zph.map(|z| z.global.into()),
-        not_valid: None,
-        names,
-        labels: columns.iter().map(|&j| frame.label(j)).collect(),
-        sd,
-        fit: fitted,
-    })
-}
-
-fn c_result(plan: &StudyPlan, frame: &Frame, risk: &[f64], clusters: bool) -> Result<CStudy> {
-    let pairs = Pairs::new(&frame.survival, risk, None, None)?;
-    let cluster = frame.cluster.as_deref();
-    let c = pairs.concordance(cluster)?;
-    let patients = match cluster {
-        Some(of) if clusters => Some(pairs.bootstrap_clusters(of, draws(plan))?),
-        _ => None,
-    };
-    Ok(CStudy::new(&c, &pairs.bootstrap(draws(plan))?, patients.as_ref()))
 }
 
 #[expect(clippy::too_many_lines, reason = "the steps of the analysis in the order of the report")]

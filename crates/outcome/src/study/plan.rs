@@ -113,12 +113,12 @@ impl CutPoints {
             let (column, value) = pair(training)?;
             return Ok(Self::Training { column, value });
         }
-        let one = |text: &String| {
+        let cut_point = |text: &String| {
             let (name, value) = pair(text)?;
             let number = value.parse().ok().filter(|v: &f64| v.is_finite());
             Ok((name, number.ok_or_else(|| NoPair(text.clone()))?))
         };
-        let fixed = fixed.iter().map(one).collect::<Result<Vec<_>, NoPair>>()?;
+        let fixed = fixed.iter().map(cut_point).collect::<Result<Vec<_>, NoPair>>()?;
         Ok(if fixed.is_empty() { Self::Cohort } else { Self::Fixed(fixed) })
     }
 }

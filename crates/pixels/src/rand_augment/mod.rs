@@ -11,10 +11,7 @@ use rand::Rng;
 use rand_distr::{Distribution, Normal};
 use serde::{Deserialize, Serialize};
 
-pub use ops::RandOp;
-
-/// timm's fill: ImageNet's mean in 8 bits.
-pub const FILL: [u8; 3] = [124, 116, 104];
+pub use ops::{FILL, RandOp};
 
 /// The policy, written as timm writes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -2,8 +2,10 @@
 
 use mitosis::RgbTile;
 
-use super::FILL;
 use crate::view;
+
+/// timm's fill: ImageNet's mean in 8 bits.
+pub const FILL: [u8; 3] = [124, 116, 104];
 
 /// One operation with its parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,9 +4,8 @@
 //! an annotation outside every group goes by its name if that is a known word, and stays unresolved
 //! otherwise. A `PointSet` is one annotation per point.
 
-use super::collect::{
-    Category, Collector, Place, Raw, annotated_image, broken, list_files, read_text,
-};
+use super::collect::{Category, Collector, Place, Raw};
+use super::files::{annotated_image, broken, list_files, read_text};
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions};
 use std::collections::HashMap;
 use std::path::Path;

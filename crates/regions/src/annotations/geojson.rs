@@ -9,10 +9,8 @@
 //! a cell or hold other objects, are counted as ignored. Children in `properties.childObjects` are read
 //! like every other object. Coordinates count from the bounds of a slide that has some.
 
-use super::collect::{
-    Category, Collector, LARGEST_CELL_PX, Place, Raw, annotated_image, broken, list_files,
-    read_json,
-};
+use super::collect::{Category, Collector, LARGEST_CELL_PX, Place, Raw};
+use super::files::{annotated_image, broken, list_files, read_json};
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions};
 use base::file::ReadError;
 use roi::read::qupath::{is_frame, object_type, objects};

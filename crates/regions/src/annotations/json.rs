@@ -1,8 +1,9 @@
 //! MIDOG JSON and COCO JSON: the same keys, two ways of writing boxes.
 
 use super::boxes::{BoxOrder, StatedBox, check_order};
-use super::collect::{Category, Collector, Place, Raw, broken, read_json};
+use super::collect::{Category, Collector, Place, Raw};
 use super::columns::SLIDE;
+use super::files::{broken, read_json};
 use super::sheet::pixels;
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions, LabelSource};
 use crate::units::{MPP, StatedMpp};

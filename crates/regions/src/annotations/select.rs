@@ -1,6 +1,6 @@
 //! A part of what a file lists: tumour types, named images, a published split.
 
-use super::collect::{broken, read_bytes};
+use super::files::{broken, read_bytes};
 use super::sheet::{Sheet, cell};
 use super::{Annotations, ImportError};
 use base::table::{Format, Table, TableError, Unmatched};

@@ -1,8 +1,8 @@
 //! A delimited text file with a header, columns found by name in any order.
 
-use super::collect::{broken, read_bytes};
 use super::columns::SLIDE;
 use super::error::ImportError;
+use super::files::{broken, read_bytes};
 use base::table::{Format, TWO_POINTS, Table, TableError, decimal_comma, is_missing};
 use std::path::{Path, PathBuf};
 

@@ -5,7 +5,8 @@
 //! asked for. `agreedClass` 0 or null means that nobody agreed. Types: 1 spot, 2 area (two
 //! corners), 3 polygon, 4 special spot, 5 circle (two corners).
 
-use super::collect::{Category, Collector, Place, Raw, broken};
+use super::collect::{Category, Collector, Place, Raw};
+use super::files::broken;
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions, LabelSource};
 use rusqlite::limits::Limit;
 use rusqlite::types::Value;

@@ -1,7 +1,8 @@
 //! TUPAC16 / AMIDA ground truth: headerless `row,column` lines (y first), one file per image,
 //! `mitoses_ground_truth/<case>/<image>.csv` and `nonmitoses_ground_truth/...`.
 
-use super::collect::{Category, Collector, Place, Raw, broken, read_bytes, stem};
+use super::collect::{Category, Collector, Place, Raw};
+use super::files::{broken, read_bytes, stem};
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions};
 use base::table::{Format, Table, TableError};
 use crops::schema::Split;

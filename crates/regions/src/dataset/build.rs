@@ -107,7 +107,7 @@ impl Given {
 pub struct Probe {
     /// The file, absolute.
     pub file: PathBuf,
-    /// Its SHA-256.
+    /// Of the file's bytes, hexadecimal.
     pub sha256: String,
     /// Its size in bytes.
     pub bytes: u64,

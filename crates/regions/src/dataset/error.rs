@@ -109,3 +109,6 @@ impl Remedied for RegionsError {
         }
     }
 }
+
+/// Shorthand.
+pub type Result<T, E = RegionsError> = std::result::Result<T, E>;

@@ -1,6 +1,6 @@
 //! `regions.json` on disk: read, checked, written (`docs/artifacts.md`).
 
-use super::{ClassInfo, Dataset, Image, Kind, RegionsError, Result};
+use super::{ClassInfo, Image, Kind, RegionsError, Result};
 use base::digest::hex;
 use base::file;
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,14 @@ pub(super) struct Head {
     pub notes: BTreeMap<String, String>,
     pub classes: Vec<ClassInfo>,
     pub digest: String,
+}
+
+/// A regions dataset: opened, checked, immutable.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dataset {
+    pub(super) folder: PathBuf,
+    pub(super) head: Head,
+    pub(super) images: Vec<Image>,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -3,6 +3,7 @@ use super::*;
 use crate::annotations::{ImportOptions, importer};
 use crate::cut::{CutOptions, cut};
 use crate::folds::{FoldManifest, Scheme};
+use mitosis::Mpp;
 use proptest::prelude::*;
 use std::fs;
 

@@ -8,6 +8,15 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+/// What a unit adds to a stratum.
+#[derive(Clone, Debug)]
+pub struct Stratum {
+    /// Name of the stratum.
+    pub name: String,
+    /// Objects or items.
+    pub count: u64,
+}
+
 /// One image or crop, as folds see it.
 #[derive(Clone, Debug)]
 pub struct Unit<'a> {
@@ -18,7 +27,7 @@ pub struct Unit<'a> {
     /// Digest of its content: items of one digest stay together.
     pub copy: Option<&'a str>,
     /// What it adds to which strata; every fold gets its share of each.
-    pub strata: Vec<(String, u64)>,
+    pub strata: Vec<Stratum>,
     /// Objects of the positive class in it.
     pub figures: u64,
     /// Whether it is test data.
@@ -77,9 +86,9 @@ fn piles(units: &[Unit<'_>]) -> Vec<Pile> {
         pile.figures += u.figures;
         pile.tests += u64::from(u.test);
         pile.validates |= u.validates;
-        for (name, n) in &u.strata {
+        for Stratum { name, count } in &u.strata {
             #[expect(clippy::cast_precision_loss, reason = "counts")]
-            let n = *n as f64;
+            let n = *count as f64;
             *pile.strata.entry(name.clone()).or_default() += n;
         }
     }

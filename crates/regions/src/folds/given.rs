@@ -1,7 +1,7 @@
 //! What can be split into folds: one dataset or several, by random assignment or by a table.
 
 use super::deal::{Equal, Words, by_table};
-use super::{DataKind, FoldManifest, FoldsError, Result, SCHEMA, Scheme, Unit};
+use super::{DataKind, FoldManifest, FoldsError, Result, SCHEMA, Scheme, Stratum, Unit};
 use crate::annotations::SplitTable;
 use crate::dataset::{Dataset, Part};
 use crops::slide_name::bare;
@@ -65,7 +65,7 @@ impl Splittable {
                     slide: &m.slide,
                     patient: m.patient.as_deref(),
                     copy: None,
-                    strata: vec![(format!("{} {}", m.cohort, m.label), 1)],
+                    strata: vec![Stratum { name: format!("{} {}", m.cohort, m.label), count: 1 }],
                     figures: u64::from(m.label == Label::MitoticFigure),
                     test: m.split == Split::Test,
                     validates: true,
@@ -83,8 +83,11 @@ fn regions(set: &Dataset) -> Vec<Unit<'_>> {
             patient: i.patient.as_deref(),
             copy: Some(&i.sha256),
             strata: vec![
-                (format!("{} figures", i.source), i.figures().count() as u64),
-                (format!("{} images", i.source), 1),
+                Stratum {
+                    name: format!("{} figures", i.source),
+                    count: i.figures().count() as u64,
+                },
+                Stratum { name: format!("{} images", i.source), count: 1 },
             ],
             figures: i.figures().count() as u64,
             test: i.part != Part::Train,

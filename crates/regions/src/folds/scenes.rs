@@ -26,6 +26,15 @@ pub struct Frames {
     pub other_lookalikes: Vec<RgbTile>,
 }
 
+/// Images of a collection that have no label.
+#[derive(Clone, Debug)]
+pub struct UnlabelledScenes {
+    /// Name of the collection.
+    pub collection: String,
+    /// Its images.
+    pub scenes: Vec<Scene>,
+}
+
 /// Both sides of a fold; of the held-out side the frames.
 #[derive(Clone, Debug)]
 pub struct FoldScenes {
@@ -39,8 +48,8 @@ pub struct FoldScenes {
     pub patches: Vec<Scene>,
     /// Those of them whose figures are all labelled.
     pub exhaustive_patches: Vec<Scene>,
-    /// Images without a label, by collection. A figure may occur.
-    pub unlabelled: Vec<(String, Vec<Scene>)>,
+    /// Images without a label. A figure may occur.
+    pub unlabelled: Vec<UnlabelledScenes>,
     /// SHA-256 over the digests and labels of the training images.
     pub digest: String,
 }
@@ -56,12 +65,12 @@ pub fn is_frame(image: &Image, mpp: Mpp) -> bool {
 /// Bytes of pixels that [`FoldScenes::load`] would hold for these images.
 #[must_use]
 pub fn bytes_in_memory<'a>(images: impl IntoIterator<Item = &'a Image>, mpp: Mpp) -> u64 {
-    let of = |i: &Image| {
+    let bytes = |i: &Image| {
         let (fx, fy) = i.scale(mpp);
         3.0 * f64::from(i.width) * fx * f64::from(i.height) * fy
     };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an estimate")]
-    let sum = images.into_iter().map(of).sum::<f64>() as u64;
+    let sum = images.into_iter().map(bytes).sum::<f64>() as u64;
     sum
 }
 
@@ -102,7 +111,7 @@ impl FoldScenes {
         let mut frames = Frames::default();
         let (mut patches, mut full) = (vec![], vec![]);
         let mut loose: Vec<RgbTile> = vec![];
-        let mut unlabelled: Vec<(String, Vec<Scene>)> = vec![];
+        let mut unlabelled: Vec<UnlabelledScenes> = vec![];
         for loaded in train {
             match loaded {
                 Loaded::Frame(scene, mimickers) => {
@@ -119,9 +128,10 @@ impl FoldScenes {
                     loose.extend(mimickers);
                 }
                 Loaded::Unlabelled(name, scene) => {
-                    match unlabelled.iter_mut().find(|u| u.0 == name) {
-                        Some((_, list)) => list.push(scene),
-                        None => unlabelled.push((name, vec![scene])),
+                    match unlabelled.iter_mut().find(|u| u.collection == name) {
+                        Some(u) => u.scenes.push(scene),
+                        None => unlabelled
+                            .push(UnlabelledScenes { collection: name, scenes: vec![scene] }),
                     }
                 }
             }

@@ -6,7 +6,7 @@ fn unit<'a>(slide: &'a str, patient: Option<&'a str>, figures: u64) -> Unit<'a> 
         slide,
         patient,
         copy: None,
-        strata: vec![("s".into(), figures)],
+        strata: vec![Stratum { name: "s".into(), count: figures }],
         figures,
         test: false,
         validates: true,
@@ -224,7 +224,7 @@ fn what_cannot_validate_trains_everywhere_and_tests_are_in_no_fold() {
 fn what_cannot_validate_is_held_out_too_but_never_alone() {
     let tissue = |slide| Unit {
         validates: false,
-        strata: vec![("tissue".into(), 9)],
+        strata: vec![Stratum { name: "tissue".into(), count: 9 }],
         ..unit(slide, None, 0)
     };
     let frames = ["a", "b", "c"].map(|s| unit(s, None, 1));

@@ -4,6 +4,11 @@ use mitosis::RgbTile;
 
 use super::ShortcutItem;
 
+/// Above this AUC, by more than its standard error, a feature warns that sees neither the nucleus nor its surroundings.
+pub const LIMIT: f64 = 0.65;
+/// AUC above which a feature warns if it may also separate the classes for good reasons.
+pub const LIMIT_SEEN: f64 = 0.80;
+
 /// A feature.
 #[derive(Clone, Copy, Debug)]
 pub struct Feature {
@@ -29,8 +34,8 @@ impl Sees {
     #[must_use]
     pub const fn limit(self) -> f64 {
         match self {
-            Self::Nothing => super::LIMIT,
-            Self::Nucleus | Self::Surroundings => super::LIMIT_SEEN,
+            Self::Nothing => LIMIT,
+            Self::Nucleus | Self::Surroundings => LIMIT_SEEN,
         }
     }
 }

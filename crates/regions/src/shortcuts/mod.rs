@@ -6,6 +6,7 @@
 //! model whose folds are whole slides, per source.
 
 mod features;
+mod item;
 mod linear;
 mod load;
 
@@ -14,16 +15,12 @@ use crops::slide_name::bare;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use mitosis::RgbTile;
 use serde::Serialize;
 
-pub use features::{Feature, NAMES, Sees};
+pub use features::{Feature, LIMIT, LIMIT_SEEN, NAMES, Sees};
+pub use item::ShortcutItem;
 pub use load::{ShortcutError, of_corpus, of_regions, of_task};
 
-/// Above this AUC, by more than its standard error, a feature warns that sees neither the nucleus nor its surroundings.
-pub const LIMIT: f64 = 0.65;
-/// AUC above which a feature warns if it may also separate the classes for good reasons.
-pub const LIMIT_SEEN: f64 = 0.80;
 /// Fewest items of either class that a source is judged by.
 pub const FEWEST: usize = 20;
 /// The linear model over the features that see nothing.
@@ -33,23 +30,6 @@ pub const TOGETHER: &str = "together";
 pub const ALL_TOGETHER: &str = "together, all";
 /// Folds of the linear model.
 const FOLDS: usize = 5;
-
-/// One labelled crop.
-#[derive(Clone, Debug)]
-pub struct ShortcutItem {
-    /// Its pixels as stored, not resampled.
-    pub tile: RgbTile,
-    /// Whether a figure is at its centre.
-    pub figure: bool,
-    /// Where it comes from: sources are judged each by itself.
-    pub source: String,
-    /// Slide, on one side of every fold.
-    pub slide: String,
-    /// Centre on its image, as shares of width and height.
-    pub place: Option<(f64, f64)>,
-    /// Size as stored.
-    pub bytes: Option<u64>,
-}
 
 /// A feature's verdict.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -156,27 +136,32 @@ pub fn check(items: &[ShortcutItem]) -> Report {
     report(items, &figure, &measured(items))
 }
 
+/// What is found about one class against the rest.
+#[derive(Clone, Debug)]
+pub struct ClassReport {
+    /// Name of the class.
+    pub class: String,
+    /// Whether its crops are separated by what cannot see morphology.
+    pub report: Report,
+}
+
 /// Judges each class against the rest, of two classes the second alone: they are each other's rest.
 /// `of` is each item's class.
 #[must_use]
-pub fn check_classes(
-    items: &[ShortcutItem],
-    of: &[usize],
-    classes: &[String],
-) -> Vec<(String, Report)> {
+pub fn check_classes(items: &[ShortcutItem], of: &[usize], classes: &[String]) -> Vec<ClassReport> {
     let features = measured(items);
     let first = usize::from(classes.len() == 2);
     let judged = classes.iter().enumerate().skip(first).map(|(class, name)| {
         let figure: Vec<bool> = of.iter().map(|c| *c == class).collect();
-        (name.clone(), report(items, &figure, &features))
+        ClassReport { class: name.clone(), report: report(items, &figure, &features) }
     });
     judged.collect()
 }
 
 /// The warnings of [`check_classes`], a line each.
 #[must_use]
-pub fn class_warnings(reports: &[(String, Report)]) -> Vec<String> {
-    reports.iter().flat_map(|(class, r)| r.warnings_about(&format!("`{class}`"))).collect()
+pub fn class_warnings(reports: &[ClassReport]) -> Vec<String> {
+    reports.iter().flat_map(|r| r.report.warnings_about(&format!("`{}`", r.class))).collect()
 }
 
 fn measured(items: &[ShortcutItem]) -> Vec<Vec<f64>> {

@@ -5,6 +5,7 @@ use crate::dataset::import::{Options, icpr};
 use crate::folds::marked_scene;
 use crate::scene::dark_places;
 use mitosis::Mpp;
+use mitosis::RgbTile;
 use pixels::change;
 
 const SIDE: usize = 64;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{Result, TaskError, TrainingSet};
 use crate::fold::Fold;
-use crate::folds::{FoldManifest, Place, Scheme, Sought, Unit};
+use crate::folds::{FoldManifest, Place, Scheme, Sought, Stratum, Unit};
 
 /// Which item is held out by which fold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl Folds {
             patient: item.patient.as_deref(),
             copy: Some(&item.hash),
             // Two digits, so that classes keep their order.
-            strata: vec![(format!("{:02} {}", item.class, item.domain), 1)],
+            strata: vec![Stratum { name: format!("{:02} {}", item.class, item.domain), count: 1 }],
             figures: u64::from(positive == Some(set.classes()[item.class].as_str())),
             test: false,
             validates: true,

@@ -8,8 +8,9 @@ use mitosis::RgbTile;
 use rayon::prelude::*;
 use serde::Deserialize;
 
+use super::item::LabelledCrop;
 use super::part::Part;
-use super::{ATYPIA, Coarse, Crops, Item, LabelledCrop, MORPHOLOGY, Result, Task, TaskError};
+use super::{ATYPIA, Coarse, Crops, Item, MORPHOLOGY, Result, Task, TaskError};
 use crate::scene::read_rgb;
 use base::digest::hex;
 use crops::schema::pixel_hash;
@@ -33,7 +34,7 @@ pub(super) fn open(task: Task, dir: &Path, part: Part, known: Option<&[String]>)
                 return Err(TaskError::file(dir, "no labelled crop of this part"));
             }
             one_size(dir, None, &found)?;
-            let classes = super::shards::LABELS.map(str::to_owned).to_vec();
+            let classes = super::LABELS.map(str::to_owned).to_vec();
             let made = Crops::new(task, classes, found)?;
             return Ok(Crops { dataset: Some(digest), ..made });
         }

@@ -1,7 +1,8 @@
 //! Labelled crops cut from the images of a regions dataset: what the second stage of a detector learns from
 //! where it is trained as the paper's classifier is.
 
-use super::{Crops, Item, LabelledCrop, Result, Task, TaskError, TrainingSet};
+use super::item::LabelledCrop;
+use super::{Crops, Item, Result, Task, TaskError, TrainingSet};
 use crate::dataset::{Dataset, Image, Kind};
 use base::digest::hex;
 use crops::schema::pixel_hash;
@@ -19,7 +20,7 @@ impl TrainingSet {
         let cut = part.images().par_iter().map(|image| of_image(set, image, side, mpp));
         let found: Vec<Vec<LabelledCrop>> = cut.collect::<Result<_>>()?;
         let found: Vec<LabelledCrop> = found.into_iter().flatten().collect();
-        let classes = super::shards::LABELS.map(str::to_owned).to_vec();
+        let classes = super::LABELS.map(str::to_owned).to_vec();
         for (class, name) in classes.iter().enumerate() {
             if !found.iter().any(|c| c.item.class == class) {
                 let reason = format!("no `{name}` is labelled; a classifier needs both classes");

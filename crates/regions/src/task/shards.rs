@@ -4,14 +4,12 @@ use std::path::Path;
 
 use mitosis::Mpp;
 
+use super::item::LabelledCrop;
 use super::part::Part;
-use super::{Item, LabelledCrop, Result, TaskError};
+use super::{Item, Result, TaskError};
 use base::digest::hex;
 use crops::reader::Corpus;
 use crops::schema::{Label, Split, pixel_hash};
-
-/// Classes of a dataset of crops, in output order; the second is the positive one.
-pub const LABELS: [&str; 2] = ["mimicker", "mitotic_figure"];
 
 /// The labelled crops of one part, in the dataset's order, and the dataset's digest. Unlabelled ones are passed over.
 pub(super) fn open(dir: &Path, part: Part) -> Result<(Vec<LabelledCrop>, String)> {

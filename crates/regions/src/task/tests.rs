@@ -3,6 +3,7 @@ use std::path::Path;
 
 use super::*;
 use crate::fold::Fold;
+use mitosis::RgbTile;
 
 fn drawn(dir: &Path, classes: &[&str], sources: usize, side: u32) {
     for (c, class) in classes.iter().enumerate() {

@@ -5,8 +5,8 @@ use base::digest::sha256;
 use base::remedy::{Remedied, Remedy};
 use base::text::Shown;
 use crops::audit::{
-    CountsError, Drawn, Key, PackageWriter, Pools, Question, SampleOptions, StratumBy, counts,
-    sample_wider,
+    CountsError, Drawn, Key, PackageWriter, Pools, Question, Quota, SampleOptions, StratumBy,
+    counts, sample_wider,
 };
 use crops::{Corpus, CorpusError, CropMeta, Label};
 use mithras::batch::{InputError, find};
@@ -26,7 +26,7 @@ const WIDER: u32 = 3;
 /// Its side at most, px.
 const MOST: u32 = 1024;
 /// Crops and drawn figures of a run that are usual, as of labels in the paper.
-const USUAL: [(&str, usize); 2] = [("accepted", 30), ("rejected", 20)];
+const USUAL: [Quota; 2] = [Quota::new("accepted", 30), Quota::new("rejected", 20)];
 /// Mean difference of the blocks of two pictures of one place, grey levels, at most.
 const ALIKE: f64 = 16.0;
 
@@ -199,7 +199,7 @@ struct Row {
 fn candidates(item: &Item) -> Result<Vec<Row>, ReportError> {
     let Some(folder) = &item.folder else { return Ok(Vec::new()) };
     let rows = results(folder).map_err(ReportError::from)?.rows;
-    let stratum = |accepted| if accepted { USUAL[0].0 } else { USUAL[1].0 };
+    let stratum = |accepted| if accepted { USUAL[0].stratum } else { USUAL[1].stratum };
     let row = |r: &mithras::record::DetectionRow| Row {
         place: Point::new(r.x_px, r.y_px),
         s_seg: r.s_seg,

@@ -125,7 +125,7 @@ fn from_file(
         line: 1,
         reason: e.to_string(),
     })?;
-    let one = |f: Feature| {
+    let region = |f: Feature| {
         let class = f.properties.classification.map_or_else(String::new, |c| c.name);
         let exclude = class == EXCLUDE;
         let mut ring: Vec<[f64; 2]> = f.geometry.coordinates.into_iter().next().unwrap_or_default();
@@ -140,7 +140,7 @@ fn from_file(
             ring,
         }
     };
-    Ok(Some((file.mithras, file.features.into_iter().map(one).collect())))
+    Ok(Some((file.mithras, file.features.into_iter().map(region).collect())))
 }
 
 /// Keeps the regions of a slide, in place of earlier ones: a line of the log, and the file as detection and QuPath
@@ -183,7 +183,7 @@ fn write(
             .map_err(|source| WriteError { path: folder.to_owned(), source })?;
     }
     let back = |p: &[f64; 2]| [p[0] - offset[0] as f64, p[1] - offset[1] as f64];
-    let one = |r: &DrawnRegion| {
+    let feature = |r: &DrawnRegion| {
         let class = if r.exclude { EXCLUDE } else { r.class.as_str() };
         Feature {
             r#type: "Feature".into(),
@@ -201,7 +201,7 @@ fn write(
     let file = DrawnFile {
         r#type: "FeatureCollection".into(),
         mithras: by,
-        features: regions.iter().map(one).collect(),
+        features: regions.iter().map(feature).collect(),
     };
     file::write_with(&path, &base::json::pretty(&file), file::Access::Private)
 }

@@ -60,15 +60,24 @@ pub struct JudgedRun {
     pub notes: Vec<String>,
 }
 
+/// A candidate of a run.
+#[derive(Clone, Debug)]
+pub struct JudgedCandidate {
+    /// Its row in the table of detections.
+    pub row: DetectionRow,
+    /// Whether it is a figure, where the reviewer decided that.
+    pub figure: Option<bool>,
+}
+
 /// A slide of a run.
 #[derive(Clone, Debug)]
 pub struct JudgedSlide {
     /// Name of its folder.
     pub name: String,
-    /// Its counts.
+    /// As the run wrote them.
     pub counts: CountsFile,
-    /// Every candidate, and whether it is a figure where the reviewer decided that.
-    pub candidates: Vec<(DetectionRow, Option<bool>)>,
+    /// Every candidate.
+    pub candidates: Vec<JudgedCandidate>,
 }
 
 /// Every slide of a run with the verdicts of one reviewer: a name in `RUN/reviews`, a log, or none where there is
@@ -126,10 +135,11 @@ pub fn judged_slides(run: &Path, reviewer: Option<&str>) -> Result<JudgedRun, Ju
         }
         notes.extend(reviews.model_note(slide, &counts.model, |k| keys.contains(k)));
         let verdict = |r: &DetectionRow| verdicts.get(&key(r))?.verdict.and_then(Verdict::counts);
-        let candidates = rows.into_iter().map(|r| (verdict(&r), r)).map(|(v, r)| (r, v)).collect();
+        let candidates =
+            rows.into_iter().map(|row| JudgedCandidate { figure: verdict(&row), row }).collect();
         slides.push(JudgedSlide { name, counts, candidates });
     }
-    if slides.iter().all(|s| s.candidates.iter().all(|(_, v)| v.is_none())) {
+    if slides.iter().all(|s| s.candidates.iter().all(|c| c.figure.is_none())) {
         return Err(JudgedError::Nothing { path: run.to_owned() });
     }
     Ok(JudgedRun { slides, notes })

@@ -24,7 +24,7 @@ mod tissue;
 
 pub use dataset::{DatasetError, REVIEWS, ReviewedRegions, dataset};
 pub use dicom::{DicomError, Written, WrittenSlide, write_dicom};
-pub use judged::{JudgedError, JudgedRun, JudgedSlide, judged_slides};
+pub use judged::{JudgedCandidate, JudgedError, JudgedRun, JudgedSlide, judged_slides};
 pub use open::{Item, OpenError, Opened, open, opened, run_folders};
 pub(crate) use open::{is_counted, open_run, patient};
 pub use qupath::{ObjectError, Project, QupathError, write_project};

@@ -55,8 +55,9 @@ impl Nearby {
     /// For each of these the first that means the same cell: nearest pairs are joined first, and every two of a group
     /// are within the radius of each other.
     fn groups(&self) -> Vec<usize> {
-        let of = |i: usize| self.within(self.at[i]).filter(move |&j| i < j).map(move |j| (i, j));
-        let mut pairs: Vec<(usize, usize)> = (0..self.at.len()).flat_map(of).collect();
+        let pairs_from =
+            |i: usize| self.within(self.at[i]).filter(move |&j| i < j).map(move |j| (i, j));
+        let mut pairs: Vec<(usize, usize)> = (0..self.at.len()).flat_map(pairs_from).collect();
         let apart = |(i, j): &(usize, usize)| self.distance(*i, self.at[*j]);
         pairs.sort_by(|a, b| apart(a).total_cmp(&apart(b)).then(a.cmp(b)));
         let mut first: Vec<usize> = (0..self.at.len()).collect();

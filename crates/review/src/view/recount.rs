@@ -363,7 +363,7 @@ impl Source {
 
     /// The same as text, where it is about slides that the run lacks.
     fn strange(&self, folders: &[PathBuf]) -> Option<String> {
-        let join = self.unmatched(folders).filter(|join| join.left.1 > 0 && join.has_rule());
+        let join = self.unmatched(folders).filter(|join| join.left.count > 0 && join.has_rule());
         join.map(|join| join.to_string())
     }
 
@@ -395,14 +395,14 @@ impl Source {
                 *former.entry(&of.slide).or_default() += own.entries.len();
             }
         }
-        let one = |(slide, n): (&str, usize)| {
+        let note = |(slide, n): (&str, usize)| {
             format!(
                 "{} about this file under its former name `{slide}`, left out: recount the run of that name \
                  if you have it",
                 Many(n, "verdict"),
             )
         };
-        former.into_iter().map(one).collect()
+        former.into_iter().map(note).collect()
     }
 }
 
@@ -886,8 +886,8 @@ fn table(recount: &Recount) -> Writer {
             |v: Option<[f64; 2]>| v.map_or_else(Default::default, |v| v.map(|v| v.to_string()));
         cells.extend(both(m.hotspot_px));
         cells.extend(both(r.hotspot_px));
-        let one = |v: Option<f64>| v.map_or_else(String::new, |v| v.to_string());
-        cells.extend([m.density_per_20_mm2, r.density_per_20_mm2].map(one));
+        let text = |v: Option<f64>| v.map_or_else(String::new, |v| v.to_string());
+        cells.extend([m.density_per_20_mm2, r.density_per_20_mm2].map(text));
         cells.extend(both(m.density_95));
         cells.extend(both(r.density_95));
         cells.extend(both(m.density_resampled_95));
@@ -901,8 +901,8 @@ fn table(recount: &Recount) -> Writer {
             placed(|p| p.preset.clone()),
             placed(|p| p.area_mm2.to_string()),
             placed(|p| p.figures.to_string()),
-            one(m.hotspot_mm2),
-            one(r.hotspot_mm2),
+            text(m.hotspot_mm2),
+            text(r.hotspot_mm2),
             s.notes.join("; "),
         ]);
         table.push(cells);

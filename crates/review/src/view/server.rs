@@ -498,11 +498,11 @@ impl Viewer {
         let regions = match (&item.folder, &item.counts) {
             (Some(folder), Some(counts)) => {
                 let all = regions::outlines(folder, counts.slide.bounds_offset).unwrap_or_default();
-                let one = |r: regions::RegionOutline| Outline {
+                let outline = |r: regions::RegionOutline| Outline {
                     name: r.name,
                     rings: r.area.closed().into_iter().flatten().collect(),
                 };
-                all.into_iter().map(one).collect()
+                all.into_iter().map(outline).collect()
             }
             _ => Vec::new(),
         };

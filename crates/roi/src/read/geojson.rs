@@ -1,8 +1,9 @@
 //! QuPath GeoJSON: annotations and TMA cores, also those below others. Cells, detections, points and lines are not
 //! areas.
 
+use super::drawn::{broken, is_coordinate};
 use super::qupath::{Kind, kind, object_type, objects};
-use super::{Drawn, DrawnFile, Frame, broken, is_coordinate};
+use super::{Drawn, DrawnFile, Frame};
 use crate::area::{Area, Ring};
 use crate::error::RegionError;
 use serde::Deserialize;

@@ -1,6 +1,7 @@
 //! Masks: grey PNG or TIFF over the whole slide, 0 outside, every other value a class.
 
-use super::{Drawn, DrawnFile, Frame, broken};
+use super::drawn::broken;
+use super::{Drawn, DrawnFile, Frame};
 use crate::area::Area;
 use crate::error::RegionError;
 use image::{ImageFormat, ImageReader, Limits, LumaA};

@@ -1,6 +1,7 @@
 //! XML of ASAP and of Aperio ImageScope, distinguished by the root element.
 
-use super::{Drawn, DrawnFile, Frame, broken, is_coordinate};
+use super::drawn::{broken, is_coordinate};
+use super::{Drawn, DrawnFile, Frame};
 use crate::area::{Area, Ring};
 use crate::error::RegionError;
 use roxmltree::{Document, Node};

@@ -1,6 +1,8 @@
 //! The files of a DICOM slide, with clean headers and the stored pixels.
 
-use super::{DeidentifyError, Written, disk};
+use super::DeidentifyError;
+use super::error::disk;
+use super::written::Written;
 use crate::file::Stream;
 use crate::format::dicom_files;
 use crate::inventory::dicom_texts;

@@ -1,6 +1,8 @@
 //! A PNG or JPEG without texts: the pixels' own chunks and segments, byte by byte.
 
-use super::{DeidentifyError, Written, disk};
+use super::DeidentifyError;
+use super::error::disk;
+use super::written::Written;
 use crate::file::SlideFile;
 use crate::inventory::{PNG_PIXELS, without_texts};
 use crate::limits::Fault;

@@ -2,63 +2,21 @@
 //! written; pixels of the slide keep their stored bytes.
 
 mod dicom;
+mod error;
 mod flat;
 mod tiff;
+mod written;
+
+pub use error::DeidentifyError;
 
 use crate::inventory::Finding;
-use crate::{OpenOptions, Slide, SlideError};
-use base::file::{Unfinished, WriteError};
-use base::remedy::{Remedied, Remedy};
+use crate::{OpenOptions, Slide};
+use base::file::Unfinished;
 use base::text::{Shown, plain};
+use error::disk;
 use serde::Serialize;
 use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
-
-/// Why no copy was made. Nothing is left behind.
-#[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "fields whose names state what they are")]
-pub enum DeidentifyError {
-    /// The slide cannot be read.
-    #[error(transparent)]
-    Slide(#[from] SlideError),
-    /// Something is there already.
-    #[error("{}: exists already; name a new file or folder", Shown(path))]
-    Exists {
-        /// Where the copy was to go.
-        path: PathBuf,
-    },
-    /// The copy cannot be written.
-    #[error("{}: cannot be written: {source}", Shown(path))]
-    Write {
-        /// The file or folder.
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-    /// No folder for the copy can be made.
-    #[error(transparent)]
-    Staging(#[from] WriteError),
-    /// A format that that cannot be written without its personal data.
-    #[error(
-        "{}: slides read by `{reader}` cannot be copied without their personal data; convert it to DICOM or \
-         OME-TIFF first if you have a converter",
-        Shown(path)
-    )]
-    Format {
-        /// Path of the slide.
-        path: PathBuf,
-        reader: &'static str,
-    },
-    /// The copy would differ from the slide, or still identify somebody: it was removed.
-    #[error("{}: no copy was made: {reason}", Shown(path))]
-    Check {
-        /// Path of the slide.
-        path: PathBuf,
-        /// What is wrong with the copy.
-        reason: String,
-    },
-}
 
 /// A copy that passed its check.
 #[derive(Clone, Debug, Serialize)]
@@ -93,18 +51,6 @@ impl fmt::Display for Deidentification {
         writeln!(f, "looked at      {}", self.looked_at.join("; "))?;
         writeln!(f, "not looked at  {}", self.not_looked_at.join("; "))
     }
-}
-
-/// What a format wrote.
-struct Written {
-    output: Vec<PathBuf>,
-    /// The file that opens the copy.
-    main: PathBuf,
-    removed: Vec<String>,
-    tiles: u64,
-    sha256: String,
-    /// The same over the copy.
-    copied: String,
 }
 
 /// Writes a copy of a slide without what identifies a person, a time or a place: of a TIFF one file, of a DICOM slide a
@@ -185,19 +131,5 @@ fn same_resolution(slide: &Slide, copy: &Slide) -> Result<(), String> {
         (Ok(a), Ok(b)) => Err(format!("the copy states {}, the slide {}", b.x, a.x)),
         (Ok(a), Err(_)) => Err(format!("the copy states no um/px, the slide {}", a.x)),
         (Err(_), Ok(b)) => Err(format!("the copy states {}, the slide none", b.x)),
-    }
-}
-
-/// An error of the disk.
-fn disk(path: &Path) -> impl Fn(io::Error) -> DeidentifyError + '_ {
-    move |source| DeidentifyError::Write { path: path.to_path_buf(), source }
-}
-
-impl Remedied for DeidentifyError {
-    fn remedy(&self) -> Option<Remedy> {
-        match self {
-            Self::Slide(e) => e.remedy(),
-            _ => None,
-        }
     }
 }

@@ -1,6 +1,8 @@
 //! A TIFF with the levels and the thumbnail of another one, and of its fields those that are needed.
 
-use super::{DeidentifyError, Written, disk};
+use super::DeidentifyError;
+use super::error::disk;
+use super::written::Written;
 use crate::format::{Layout, tiff_layout};
 use crate::icc;
 use crate::inventory::tags::{is_bytes, is_text};

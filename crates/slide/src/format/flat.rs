@@ -254,10 +254,10 @@ fn to_rgb(row: &[u8], channels: usize, wide: bool, out: &mut Vec<u8>) {
     let sample = |p: &[u8], i: usize| if wide { narrow(&p[2 * i..]) } else { p[i] };
     let size = channels * (1 + usize::from(wide));
     for p in row.chunks_exact(size) {
-        let of = |i: usize| sample(p, i);
-        let rgb = if channels < 3 { [of(0); 3] } else { [of(0), of(1), of(2)] };
+        let channel = |i: usize| sample(p, i);
+        let rgb = if channels < 3 { [channel(0); 3] } else { [channel(0), channel(1), channel(2)] };
         out.extend(match channels {
-            2 | 4 => rgb.map(|c| over_white(c, of(channels - 1))),
+            2 | 4 => rgb.map(|c| over_white(c, channel(channels - 1))),
             _ => rgb,
         });
     }

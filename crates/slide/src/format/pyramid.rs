@@ -38,13 +38,13 @@ impl Pyramid {
     }
 
     pub(crate) fn associated_list(&self) -> Vec<AssociatedImage> {
-        let one = |e: &Extra| AssociatedImage {
+        let associated = |e: &Extra| AssociatedImage {
             name: e.name.clone(),
             width: e.size.0,
             height: e.size.1,
             unreadable: e.image.as_ref().err().map(Fault::reason),
         };
-        self.associated.iter().map(one).collect()
+        self.associated.iter().map(associated).collect()
     }
 }
 

@@ -1,7 +1,8 @@
 //! Texts of JPEG 2000: comments of a codestream (ISO/IEC 15444-1, A.9.2), and the boxes of a JP2 file around it (I.7).
 
-use super::{FileText, holds_words};
+use super::FileText;
 use crate::jp2::{JP2, boxes};
+use crate::privacy::holds_words;
 use std::ops::Range;
 
 const START: [u8; 4] = [0xFF, 0x4F, 0xFF, 0x51];

@@ -1,11 +1,12 @@
 //! Texts of a JPEG stream: comments and application data.
 
-use super::{FileText, Search, holds_words, tags};
+use super::{FileText, Search, tags};
 use crate::exif;
 use crate::file::SlideFile;
 use crate::jpeg::{Segment, segments};
 use crate::limits::Fault;
 use crate::privacy::Personal;
+use crate::privacy::holds_words;
 use std::borrow::Cow;
 use std::ops::Range;
 

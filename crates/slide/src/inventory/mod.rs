@@ -5,6 +5,7 @@ mod dicom;
 mod jp2k;
 mod jpeg;
 mod png;
+mod search;
 pub(crate) mod tags;
 mod tiff;
 
@@ -13,6 +14,7 @@ pub(crate) use self::jp2k::{blankable as jp2k_texts, removable as jp2k_comments}
 pub(crate) use self::jpeg::without_texts;
 pub(crate) use self::png::PIXELS as PNG_PIXELS;
 pub(crate) use self::tiff::JPEG_2000;
+pub(crate) use search::{FileText, Search};
 
 use crate::limits::Fault;
 use crate::privacy::{self, Personal, holds_words};
@@ -38,64 +40,6 @@ pub struct Inventory {
     pub looked_at: Vec<String>,
     /// What was not.
     pub not_looked_at: Vec<String>,
-}
-
-/// A text of a file.
-pub(crate) struct FileText {
-    pub(crate) name: String,
-    pub(crate) value: String,
-    /// Its kind whatever its name; without it the name is judged.
-    pub(crate) kind: Option<Personal>,
-}
-
-impl FileText {
-    fn text(name: impl Into<String>, value: &[u8]) -> Self {
-        // Zeros end texts, and separate several of them.
-        let value = String::from_utf8_lossy(value).replace('\0', " ");
-        Self { name: name.into(), value: value.trim().to_owned(), kind: Some(Personal::Text) }
-    }
-
-    /// The texts of a colour profile that may identify somebody.
-    fn of_profile(name: &str, profile: &[u8]) -> Vec<Self> {
-        let texts = crate::icc::texts(profile).into_iter();
-        texts.map(|(tag, text)| Self::text(format!("{name}.{tag}"), text.as_bytes())).collect()
-    }
-
-    /// The text of a technical field, in which anybody may have written anything, unless it names a product. `kind` is
-    /// TIFF's number of the field's type.
-    fn of_product(name: String, kind: u16, value: &[u8]) -> Option<Self> {
-        let found = Self::text(name, value);
-        let is_text = tags::is_text(kind) || (tags::is_bytes(kind) && holds_words(value));
-        (is_text && !privacy::is_product(&found.value)).then_some(found)
-    }
-
-    /// Judged by its name; free text where that is unknown.
-    fn named(name: impl Into<String>, value: &[u8]) -> Self {
-        let name = name.into();
-        let kind = privacy::personal(&name).unwrap_or(Personal::Text);
-        Self { kind: Some(kind), ..Self::text(name, value) }
-    }
-
-    fn findings(&self) -> Vec<(String, Personal)> {
-        match self.kind {
-            None => privacy::personal_parts(&self.name, &self.value),
-            Some(_) if privacy::is_blank(&self.value) => Vec::new(),
-            // Of a description in a known form the single fields are named.
-            Some(Personal::Text) => match privacy::fields_found(&self.name, &self.value) {
-                Some(fields) => fields,
-                None => vec![(self.name.clone(), privacy::kind_of_text(&self.value))],
-            },
-            Some(kind) => vec![(self.name.clone(), kind)],
-        }
-    }
-}
-
-/// What a part of the search gives.
-#[derive(Default)]
-pub(crate) struct Search {
-    pub(crate) texts_found: Vec<FileText>,
-    pub(crate) looked_at: Vec<String>,
-    pub(crate) not_looked_at: Vec<String>,
 }
 
 impl Slide {

@@ -1,10 +1,11 @@
 //! Texts of a PNG: keywords, EXIF, time, colour profile, and chunks that the standard does not know.
 
-use super::{FileText, Search, holds_words, jpeg};
+use super::{FileText, Search, jpeg};
 use crate::file::SlideFile;
 use crate::icc;
 use crate::limits::Fault;
 use crate::png::{self, LONGEST};
+use crate::privacy::holds_words;
 use crate::privacy::{self, Personal};
 
 /// Chunks of PNG (third edition) of pixels and of tables of colours. Other known ones are a few numbers, which never

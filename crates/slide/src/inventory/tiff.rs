@@ -1,11 +1,12 @@
 //! Texts of a TIFF: every directory, those that directories point to, and what JPEG data carry.
 
 use super::tags::{Holds, is_bytes, is_text, known};
-use super::{FileText, Search, holds_words, jp2k, jpeg};
+use super::{FileText, Search, jp2k, jpeg};
 use crate::file::SlideFile;
 use crate::jpeg::has_scan;
 use crate::limits::{Fault, Limits};
 use crate::privacy::Personal;
+use crate::privacy::holds_words;
 use crate::tiff::{Field, Ifd, TiffFile, tag};
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;

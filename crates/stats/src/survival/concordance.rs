@@ -37,7 +37,7 @@ pub struct Concordance {
     pub tied_time: f64,
     /// Pairs of events at one time with equal risk; not in C.
     pub tied_both: f64,
-    /// The C-index.
+    /// In [0, 1]; 0.5 for a risk without information.
     pub c_index: f64,
     /// Its infinitesimal-jackknife standard error, by cluster where clusters were given; absent
     /// in replicates.

@@ -21,7 +21,7 @@ crate::spelling::spelled!(IntervalType { Plain = "plain", Log = "log", LogLog = 
 /// The estimate at one distinct time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
-    /// Time.
+    /// In the unit of the data.
     pub time: f64,
     /// Weight at risk just before.
     pub at_risk: f64,
@@ -45,7 +45,7 @@ pub struct Point {
 /// is absent where its curve never falls that far.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Quantile {
-    /// The time.
+    /// In the unit of the data; `None` where it is not reached.
     pub time: Option<f64>,
     /// Where the lower limit crosses.
     pub lower: Option<f64>,

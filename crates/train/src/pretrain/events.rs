@@ -62,6 +62,14 @@ fn event(time: f64, step: usize, tail: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     out
 }
 
+/// A value of one step.
+pub struct Scalar<'a> {
+    /// Path that it has in the viewer, such as `loss/total`.
+    pub tag: &'a str,
+    /// As the viewer draws it.
+    pub value: f64,
+}
+
 impl Events {
     /// Starts a new file in the run directory.
     pub fn create(dir: &Path) -> Result<Self> {
@@ -79,9 +87,9 @@ impl Events {
     }
 
     /// Adds scalars of one step.
-    pub fn scalars(&mut self, step: usize, values: &[(&str, f64)]) -> Result<()> {
+    pub fn scalars(&mut self, step: usize, values: &[Scalar<'_>]) -> Result<()> {
         let mut summary = vec![];
-        for (tag, value) in values {
+        for Scalar { tag, value } in values {
             let mut v = vec![];
             field(1, tag.as_bytes(), &mut v);
             v.push(2 << 3 | 5);
@@ -108,7 +116,12 @@ mod tests {
     fn a_step_is_one_record() {
         let dir = tempfile::tempdir().unwrap();
         let mut events = Events::create(dir.path()).unwrap();
-        events.scalars(300, &[("loss/mim", 0.5), ("rate", 1e-3)]).unwrap();
+        events
+            .scalars(
+                300,
+                &[Scalar { tag: "loss/mim", value: 0.5 }, Scalar { tag: "rate", value: 1e-3 }],
+            )
+            .unwrap();
         let bytes = std::fs::read(&events.path).unwrap();
         let mut at = 0;
         let mut payloads = vec![];

@@ -70,8 +70,10 @@ pub(super) fn write(
 
 /// Normalised `[n, 3, S, S]` to `[n, S, S, 3]` bytes.
 fn pixels(x: &Tensor) -> Vec<u8> {
-    let of = |v: [f32; 3]| Tensor::from_slice(&v).view([1, 3, 1, 1]).to_device(x.device()) * 255.0;
-    let levels = (x * of(STD) + of(MEAN)).round().clamp(0.0, 255.0).to_kind(Kind::Uint8);
+    let channels =
+        |v: [f32; 3]| Tensor::from_slice(&v).view([1, 3, 1, 1]).to_device(x.device()) * 255.0;
+    let levels =
+        (x * channels(STD) + channels(MEAN)).round().clamp(0.0, 255.0).to_kind(Kind::Uint8);
     let flat = levels.permute([0, 2, 3, 1]).contiguous().view([-1]).to_device(Device::Cpu);
     Vec::<u8>::try_from(flat).expect("a flat byte tensor")
 }

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::events::Events;
-use super::step::StepResult;
+use super::events::{Events, Scalar};
+use super::step::{StepResult, TermValue};
 use crate::error::{Result, TrainError};
 use crate::plot::lines;
 use crate::text::write_text;
@@ -89,26 +89,26 @@ impl TermLog {
         let share = self.waited.as_secs_f64() / seconds;
         let speed = (self.steps * batch) as f64 / seconds;
         let mut note = String::new();
-        for (name, value) in &found.terms {
+        for TermValue { name, value } in &found.terms {
             let _ = write!(note, "{name} {value:.4}, ");
         }
         let _ = write!(note, "loader wait {:.0} %", 100.0 * share);
         if self.writes && (m.step.is_multiple_of(log_every) || last) {
             if self.names.is_empty() {
                 self.names = std::iter::once("total")
-                    .chain(found.terms.iter().map(|t| t.0))
+                    .chain(found.terms.iter().map(|t| t.name))
                     .map(str::to_string)
                     .collect();
             }
             let mut row = vec![m.step as f64, m.rate, m.norm, speed, share, found.total];
-            row.extend(found.terms.iter().map(|t| t.1));
+            row.extend(found.terms.iter().map(|t| t.value));
             let tags: Vec<String> = FIXED[1..]
                 .iter()
                 .map(|n| format!("run/{n}"))
                 .chain(self.names.iter().map(|n| format!("loss/{n}")))
                 .collect();
-            let values: Vec<(&str, f64)> =
-                tags.iter().map(String::as_str).zip(row[1..].iter().copied()).collect();
+            let values: Vec<Scalar<'_>> =
+                tags.iter().zip(&row[1..]).map(|(tag, &value)| Scalar { tag, value }).collect();
             if let Some(events) = &mut self.events {
                 events.scalars(m.step, &values)?;
             }

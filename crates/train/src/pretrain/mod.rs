@@ -7,8 +7,10 @@ pub mod method;
 mod micro;
 pub mod preset;
 pub mod step;
+mod tensors;
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crops::pairs::{CropSet, PairBatch, PairLoader};
@@ -19,9 +21,8 @@ use net::mae::Mae;
 use net::optim::{AdamWConfig, groups_weight_decay};
 use serde::Serialize;
 use tch::nn::VarStore;
-use tch::{Device, Kind, Tensor};
+use tch::{Device, Tensor};
 
-use crate::batch::{MEAN, STD};
 use crate::error::Result;
 use crate::preset::Loop;
 use crate::ranks;
@@ -33,6 +34,7 @@ pub use micro::Micro;
 use preset::Preset as _;
 use preset::Share;
 pub use preset::{MethodKind, PretrainPreset};
+pub(crate) use tensors::{micros, normalise};
 
 /// The encoder a run hands on, in its directory.
 pub const ENCODER: &str = "encoder.safetensors";
@@ -59,53 +61,22 @@ struct Handed<'a> {
     objective: Option<net::loss::Objective>,
 }
 
-/// `[n, S, S, 3]` bytes to `[n, 3, S, S]`, normalised, on `device`: bytes travel there, and the
-/// arithmetic is [`pixels::input::Normalisation`]'s, to the last bit. Divisors are tensors because
-/// a GPU multiplies by the inverse of a plain number.
-pub(crate) fn normalise(pixels: &[u8], size: usize, device: Device) -> Tensor {
-    let s = size as i64;
-    let of = |v: [f32; 3]| Tensor::from_slice(&v).view([1, 3, 1, 1]).to_device(device);
-    let x = Tensor::from_slice(pixels).view([-1, s, s, 3]).to_device(device);
-    let x = x.permute([0, 3, 1, 2]).to_kind(Kind::Float) / of([255.0; 3]);
-    ((x - of(MEAN)) / of(STD)).contiguous()
-}
-
-/// A batch cut into micro-batches of `k` samples, on `device`.
-pub(crate) fn micros(batch: &PairBatch, size: usize, k: usize, device: Device) -> Vec<Micro> {
-    let (pixels, tiles) = (2 * 3 * size * size, batch.cells.len() / batch.n.max(1));
-    (0..batch.n)
-        .step_by(k)
-        .map(|from| {
-            let n = k.min(batch.n - from);
-            let (a, b) = (from, from + n);
-            let per_view = |t: Tensor| t.view([2 * n as i64, -1]).to_device(device);
-            Micro {
-                views: normalise(&batch.pixels[a * pixels..b * pixels], size, device),
-                labels: Tensor::from_slice(&batch.labels[a..b]).to_device(device),
-                cells: per_view(Tensor::from_slice(&batch.cells[a * tiles..b * tiles]))
-                    .to_kind(Kind::Int64),
-                noise: per_view(Tensor::from_slice(&batch.noise[a * tiles..b * tiles])),
-            }
-        })
-        .collect()
-}
-
 /// Keeps the step that went wrong.
 fn save_batch(path: &Path, micros: &[Micro], step: usize) -> Result<()> {
     let join =
         |f: &dyn Fn(&Micro) -> Tensor| Tensor::cat(&micros.iter().map(f).collect::<Vec<_>>(), 0);
-    let tensors = vec![
+    let tensors = BTreeMap::from([
         ("views".to_string(), join(&|m| m.views.shallow_clone())),
         ("labels".to_string(), join(&|m| m.labels.shallow_clone())),
         ("cells".to_string(), join(&|m| m.cells.shallow_clone())),
         ("noise".to_string(), join(&|m| m.noise.shallow_clone())),
-    ];
+    ]);
     let metadata = [("step".to_string(), step.to_string())].into_iter().collect();
     Ok(checkpoint::save_tensors(path, &tensors, metadata)?)
 }
 
 /// Writes the encoder alone, as [`net::encoder::build`] with no head takes it.
-fn save_encoder(path: &Path, vs: &[(String, Tensor)], spec: &Spec) -> Result<()> {
+fn save_encoder(path: &Path, vs: &BTreeMap<String, Tensor>, spec: &Spec) -> Result<()> {
     Ok(checkpoint::save_described(path, &encoder_tensors(vs), spec)?)
 }
 
@@ -120,7 +91,7 @@ struct Pretrainer<'a> {
     share: Share,
     device: Device,
     /// All weights.
-    variables: Vec<(String, Tensor)>,
+    variables: BTreeMap<String, Tensor>,
     handed: Spec,
     /// Crops that the figures show, `[n, S, S, 3]`.
     shown: Vec<u8>,

@@ -50,7 +50,7 @@ pub struct Model {
     pub decoder_dim: i64,
     /// Decoder blocks.
     pub decoder_depth: i64,
-    /// Decoder heads.
+    /// Of attention; they divide the decoder's width.
     pub decoder_heads: i64,
     /// Width of the projections.
     pub projection: i64,

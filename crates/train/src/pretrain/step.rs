@@ -12,13 +12,22 @@ use super::method::{Embedding, Forward, Pretraining, WeightedTerm};
 use super::micro::Micro;
 use crate::error::Result;
 
+/// A term of the objective.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TermValue {
+    /// As in `terms.csv`.
+    pub name: &'static str,
+    /// Without its weight.
+    pub value: f64,
+}
+
 /// What a step found: the objective and its terms over the whole batch of all ranks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepResult {
     /// The weighted sum.
     pub total: f64,
     /// Each term's own value.
-    pub terms: Vec<(&'static str, f64)>,
+    pub terms: Vec<TermValue>,
 }
 
 fn scalar(t: &Tensor) -> f64 {
@@ -126,5 +135,8 @@ pub fn gradients(
         value: scalar(&v.value),
     }));
     let total = method.total(&local);
-    Ok(StepResult { total, terms: local.into_iter().map(|t| (t.name, t.value)).collect() })
+    Ok(StepResult {
+        total,
+        terms: local.into_iter().map(|t| TermValue { name: t.name, value: t.value }).collect(),
+    })
 }

@@ -1,5 +1,6 @@
 //! The loop on a drawn corpus: presets, resuming, guards; cutting a batch changes nothing.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -250,7 +251,7 @@ fn shared_gradients(
     name: &str,
     micro: usize,
     group: &Group,
-) -> (Vec<(String, Tensor)>, step::StepResult) {
+) -> (BTreeMap<String, Tensor>, step::StepResult) {
     let mut set = SHRINK.to_vec();
     set.extend(["train.batch=32", "model.depth=1"]);
     let p = preset(name, &set);
@@ -267,23 +268,25 @@ fn shared_gradients(
     let found = step::gradients(&*method, &pieces, p.train.precision, group).unwrap();
     ranks::sum_gradients(&vs, group, &[]).unwrap();
     let grads = vs.variables().into_iter().filter(|(_, t)| t.requires_grad());
-    let mut grads: Vec<_> = grads.map(|(n, t)| (n, t.grad())).filter(|g| g.1.defined()).collect();
-    grads.sort_by(|a, b| a.0.cmp(&b.0));
-    (grads, found)
+    let grads = grads.map(|(n, t)| (n, t.grad())).filter(|g| g.1.defined());
+    (grads.collect(), found)
 }
 
 fn same(
     what: &str,
-    (a, found): &(Vec<(String, Tensor)>, step::StepResult),
-    (b, other): &(Vec<(String, Tensor)>, step::StepResult),
+    (a, found): &(BTreeMap<String, Tensor>, step::StepResult),
+    (b, other): &(BTreeMap<String, Tensor>, step::StepResult),
 ) {
     assert!(a.len() > 10 && a.len() == b.len(), "{what}");
     assert!((found.total - other.total).abs() < 1e-5 * found.total, "{what}: {found:?} {other:?}");
     for (x, y) in found.terms.iter().zip(&other.terms) {
-        assert!(x.0 == y.0 && (x.1 - y.1).abs() < 1e-5 * x.1.abs().max(0.1), "{what}: {x:?} {y:?}");
+        assert!(
+            x.name == y.name && (x.value - y.value).abs() < 1e-5 * x.value.abs().max(0.1),
+            "{what}: {x:?} {y:?}"
+        );
     }
     let largest = |t: &Tensor| t.abs().max().double_value(&[]);
-    let scale = a.iter().map(|(_, t)| largest(t)).fold(0.0, f64::max);
+    let scale = a.values().map(largest).fold(0.0, f64::max);
     assert!(scale > 1e-4, "{what}: the gradients vanish");
     for ((n, x), (m, y)) in a.iter().zip(b) {
         assert_eq!(n, m);
@@ -305,7 +308,8 @@ fn supmae_reconstructs_alike_over_parts_and_classifies_by_the_part() {
     let one = Group::single();
     let [whole, parts] =
         [32, 8].map(|micro| shared_gradients("pretrain-supmae-vit-base", micro, &one).1);
-    let term = |of: &step::StepResult, name: &str| of.terms.iter().find(|t| t.0 == name).unwrap().1;
+    let term =
+        |of: &step::StepResult, name: &str| of.terms.iter().find(|t| t.name == name).unwrap().value;
     let apart = |name: &str| (term(&whole, name) - term(&parts, name)).abs();
     assert!(apart("mim") < 1e-5 * term(&whole, "mim"), "{whole:?} {parts:?}");
     let own = apart("cross_entropy");
@@ -332,8 +336,9 @@ fn one_batch_of_32_equals_two_processes_of_16() {
             let micro = if i == 0 { 8 } else { 16 };
             let (grads, found) = shared_gradients(name, micro, &group);
             let mut kept = grads;
-            let values: Vec<f64> = found.terms.iter().map(|t| t.1).chain([found.total]).collect();
-            kept.push(("found".into(), Tensor::from_slice(&values).to_kind(Kind::Double)));
+            let values: Vec<f64> =
+                found.terms.iter().map(|t| t.value).chain([found.total]).collect();
+            kept.insert("found".into(), Tensor::from_slice(&values).to_kind(Kind::Double));
             let path = format!("{path}-{name}-{}", group.rank());
             checkpoint::save_tensors(Path::new(&path), &kept, Default::default()).unwrap();
         }
@@ -365,9 +370,15 @@ fn one_batch_of_32_equals_two_processes_of_16() {
             let path = format!("{}-{name}-{rank}", path.display());
             let mut file = checkpoint::read_tensors(Path::new(&path)).unwrap().tensors;
             let values = Vec::<f64>::try_from(file.remove("found").unwrap()).unwrap();
-            let names = one.1.terms.iter().map(|t| t.0);
+            let names = one.1.terms.iter().map(|t| t.name);
             let total = *values.last().unwrap();
-            let found = step::StepResult { total, terms: names.zip(values).collect() };
+            let found = step::StepResult {
+                total,
+                terms: names
+                    .zip(values)
+                    .map(|(name, value)| step::TermValue { name, value })
+                    .collect(),
+            };
             same(name, &one, &(file.into_iter().collect(), found));
         }
     }

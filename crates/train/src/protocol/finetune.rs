@@ -19,8 +19,8 @@ use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
 
 use super::preset::{CropsPreset, Targets};
+use super::shared::{self, Sides, describe_model, reset_head};
 use super::teacher::Teacher;
-use super::{Sides, describe_model, reset_head};
 use crate::batch::{normalised, samples};
 use crate::error::Result;
 use crate::preset::{Loop, Preset as _};
@@ -117,11 +117,11 @@ impl Groups {
 
     /// `[N, classes]` to `[N, groups]`: their softmax is the sum of the members' softmax.
     fn logits(&self, logits: &Tensor) -> Tensor {
-        let of = |members: &Vec<i64>| {
+        let summed = |members: &Vec<i64>| {
             let index = Tensor::from_slice(members).to_device(logits.device());
             logits.index_select(1, &index).to_kind(Kind::Float).logsumexp([1i64], false)
         };
-        Tensor::stack(&self.members.iter().map(of).collect::<Vec<_>>(), 1)
+        Tensor::stack(&self.members.iter().map(summed).collect::<Vec<_>>(), 1)
     }
 }
 
@@ -207,9 +207,9 @@ struct Held {
 impl Held {
     fn new(preset: &CropsPreset, set: &TrainingSet, positive: Option<&str>, fold: &Fold) -> Self {
         let side = preset.model.image as usize;
-        let of = |&i: &usize| centred(&set.images()[i], preset.data.crop, side);
+        let cropped = |&i: &usize| centred(&set.images()[i], preset.data.crop, side);
         Self {
-            images: fold.validation.iter().map(of).collect(),
+            images: fold.validation.iter().map(cropped).collect(),
             truth: fold.validation.iter().map(|&i| set.items()[i].class).collect(),
             classes: set.classes().len(),
             positive: positive.and_then(|p| set.classes().iter().position(|c| c == p)),
@@ -316,13 +316,13 @@ pub(super) fn fold(
     }
     let groups =
         encoder::layer_decay_groups(&vs, net.as_ref(), settings.weight_decay, preset.layer_decay);
-    let shortcuts = super::shortcuts(set, &fold.train);
+    let shortcuts = shared::shortcuts(set, &fold.train);
     if ranks.is_first() {
         options.report_shortcuts(&shortcuts);
     }
     let mut spec = describe_model(&preset.model, set, manifest)?;
-    start.note(&mut spec, super::list_trained_on(set, &fold.train));
-    let notes = start.notes(&model.to_string(), &super::names(set, &fold.validation));
+    start.note(&mut spec, shared::list_trained_on(set, &fold.train));
+    let notes = start.notes(&model.to_string(), &shared::names(set, &fold.validation));
     let opening = RunSetup {
         stage: "finetune",
         groups,

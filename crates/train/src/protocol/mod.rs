@@ -23,26 +23,21 @@ mod items;
 mod predict;
 mod preset;
 mod probe;
+mod shared;
 mod teacher;
 
 use std::path::Path;
 
-use net::checkpoint::{Spec, TrainedOn};
-use net::encoder::{Encoder, EncoderConfig};
+use net::encoder::EncoderConfig;
 use regions::fold::Fold;
 use regions::folds::FoldManifest;
-use regions::shortcuts;
 use regions::task::{Folds, TestSet, TrainingSet};
-use tch::nn::VarStore;
 
 use crate::error::{Result, TrainError};
 use crate::port::TorchClassifier;
 use crate::preset::Preset;
 use crate::ranks;
 use crate::run::{MODEL, RunOptions};
-use crate::seen::Names;
-use crate::start::describe;
-use crate::text::write_text;
 
 pub use about::{About, FINAL, Part, fold_dir, read_fold_notes};
 pub use items::Items;
@@ -50,9 +45,9 @@ pub use predict::{Prediction, tables, write as write_predictions};
 use preset::Described as _;
 pub use preset::{Augment, CropsPreset, Epochs, ProtocolData, read_task};
 pub use probe::{ProbeEpochs, ProbeKind, ProbePreset, Probed};
+pub use shared::PREDICTIONS;
+use shared::{Sides, begin};
 
-/// Predictions of the held-out items, in a fold's folder; stem of the file.
-pub const PREDICTIONS: &str = "predictions";
 const FOLDS: &str = "folds.json";
 /// How many folds a run has: those of `data.folds_file` where one is named.
 ///
@@ -133,66 +128,6 @@ fn folds(run: &Path, set: &TrainingSet, data: &ProtocolData) -> Result<Folds> {
     Ok(made)
 }
 
-/// Writes `protocol.json` and `items.csv`, or checks that the `protocol.json` that exists is of the same preset
-/// and data.
-fn begin(run: &Path, about: &About, set: &TrainingSet) -> Result<()> {
-    let path = run.join(about::FILE);
-    if path.is_file() {
-        let found = About::read(run)?;
-        let older = found.init_sha256.is_none();
-        let init_sha256 = if older { about.init_sha256.clone() } else { found.init_sha256.clone() };
-        if (About { positive: found.positive(), init_sha256, ..found }) != *about {
-            return Err(TrainError::run(
-                &path,
-                "was made with another preset, other data or other weights; give the same ones, or \
-                 another folder",
-            ));
-        }
-        return Ok(());
-    }
-    items::write(run, set)?;
-    write_text(&path, &serde_json::to_string_pretty(about).expect("plain data"))
-}
-
-fn describe_model(model: &EncoderConfig, set: &TrainingSet, folds: &Folds) -> Result<Spec> {
-    let mut spec = describe(model)?;
-    spec.classes = set.classes().to_vec();
-    spec.corpus_digest = folds.digest().to_owned();
-    Ok(spec)
-}
-
-/// Slides and patients of some items.
-fn list_trained_on(set: &TrainingSet, items: &[usize]) -> TrainedOn {
-    let mut all = TrainedOn::default();
-    for item in items.iter().map(|&i| &set.items()[i]) {
-        all.slides.insert(item.slide.clone());
-        all.patients.extend(item.patient.clone());
-    }
-    all
-}
-
-/// What some items may be listed by.
-fn names(set: &TrainingSet, items: &[usize]) -> Vec<Names> {
-    items.iter().map(|&i| Names::from(&set.items()[i])).collect()
-}
-
-/// A model of a run, and what it learns from and is judged on.
-struct Sides {
-    part: Part,
-    fold: Fold,
-}
-
-/// Zero weights and a constant bias, whatever the starting weights brought.
-fn reset_head(vs: &VarStore, net: &dyn Encoder, bias: f64) {
-    tch::no_grad(|| {
-        for (name, mut t) in vs.variables() {
-            if let Some(rest) = name.strip_prefix(net.head()) {
-                let _ = t.fill_(if rest == "bias" { bias } else { 0.0 });
-            }
-        }
-    });
-}
-
 fn check_classes(model: &EncoderConfig, set: &TrainingSet, preset: &str) -> Result<()> {
     let n = set.classes().len();
     if model.classes != n as i64 {
@@ -253,12 +188,6 @@ pub fn probe(
     check_classes(&preset.model, set, "the task")?;
     let manifest = folds(&options.out, set, &preset.data)?;
     probe::run(preset, set, &manifest, only, cache, options)
-}
-
-/// Shortcuts that separate a class from the rest, one per line.
-fn shortcuts(set: &TrainingSet, members: &[usize]) -> Vec<String> {
-    let (items, of) = shortcuts::of_task(set, members);
-    shortcuts::class_warnings(&shortcuts::check_classes(&items, &of, set.classes()))
 }
 
 fn classifier(path: &Path, device: &str) -> Result<TorchClassifier> {

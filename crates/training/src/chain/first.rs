@@ -1,8 +1,9 @@
 //! The first stage of another chain: paper, Section "Mitotic figure detection": one first stage, every second stage.
 
 use super::super::{Result, TrainingError};
+use super::mark::{MARK, Mark};
 use super::plan::{StepKind, steps};
-use super::{Chain, DetectorPreset, MARK, Mark, plan};
+use super::{Chain, DetectorPreset, plan};
 use base::file;
 use regions::folds::FoldManifest;
 use std::path::{Path, PathBuf};

@@ -19,6 +19,8 @@
 //! training step resumes at its last saved state.
 
 mod first;
+mod inputs;
+mod mark;
 mod plan;
 mod points;
 mod preset;
@@ -29,102 +31,21 @@ use super::{Result, TrainingError};
 use base::digest;
 use base::file::{self, Lock};
 use base::progress::{Event, Listener};
-use infer::ModelPackage;
 use regions::Dataset;
 use regions::folds::{FoldManifest, RegionFold};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use inputs::{CLASSIFIER, part};
+pub use inputs::{Chain, ChainOptions, ModelsOf};
+use mark::{MARK, Mark};
 pub use plan::{Plan, PlannedStep, StepKind, span};
 use train::data::Source;
 use train::preset::Preset as _;
-use train::protocol::Part;
 use train::run::MODEL;
 
 pub use preset::{CalibratePreset, DetectorPreset, FoldsPreset, PackagePreset, Second};
-
-/// Where a chain runs: nothing here changes a number.
-#[derive(Clone, Debug)]
-pub struct ChainOptions {
-    /// The run's folder.
-    pub out: PathBuf,
-    /// Starting weights of the segmenter, where its preset asks for some.
-    pub segment_init: Option<PathBuf>,
-    /// Starting weights of the classifier.
-    pub finetune_init: Option<PathBuf>,
-    /// Take of those files what fits, and leave the rest as drawn.
-    pub allow_partial: bool,
-    /// A detector to start from: its networks are the initial weights where no file is given.
-    pub package: Option<ModelPackage>,
-    /// A finished chain on the same folds whose first stages, and their hard negatives, are taken as they are; only
-    /// the second stages are trained.
-    pub first_stage: Option<PathBuf>,
-    /// A manifest of folds in place of those that the preset asks for, as of a published split, or of the classifiers
-    /// on the same slides.
-    pub folds: Option<PathBuf>,
-    /// `auto`, `cpu`, `cuda`, `cuda:1`.
-    pub device: String,
-    /// Only the models of these folds are trained (`None` is `final`), together with other processes on the
-    /// same folder; nothing is calibrated or packaged. Without it, the whole chain.
-    pub only: Option<Vec<Option<usize>>>,
-}
-
-/// The run of a second stage that is trained on crops, in the chain's.
-const CLASSIFIER: &str = "classifier";
-
-/// A fold's model in that run, or the one of all crops.
-fn part(fold: Option<usize>) -> Part {
-    fold.map_or(Part::Final, Part::Fold)
-}
-
-/// The models of a fold, by its number, or the final ones: `0`, `final`.
-#[derive(Clone, Copy, Debug)]
-pub struct ModelsOf(pub Option<usize>);
-
-impl std::str::FromStr for ModelsOf {
-    type Err = &'static str;
-
-    fn from_str(word: &str) -> std::result::Result<Self, Self::Err> {
-        match (word, word.parse()) {
-            ("final", _) => Ok(Self(None)),
-            (_, Ok(k)) => Ok(Self(Some(k))),
-            _ => Err("give a number from 0, or `final`"),
-        }
-    }
-}
-
-/// A done-mark.
-#[derive(Debug, Serialize, Deserialize)]
-struct Mark {
-    schema: String,
-    step: String,
-    /// Digest of preset, dataset, folds and starting weights.
-    made_from: String,
-    /// SHA-256 of what it left, by path in the run.
-    left: BTreeMap<String, String>,
-}
-
-const MARK: &str = "mithras.step/1";
-
-impl Mark {
-    /// Whether the files that the step left in the run are as it left them.
-    fn is_unchanged(&self, run: &Path) -> bool {
-        let same = |(name, sha256): (&String, &String)| {
-            digest::sha256_file(&run.join(name)).is_ok_and(|(_, s)| s == *sha256)
-        };
-        self.left.iter().all(same)
-    }
-}
-
-/// A chain on its data.
-pub struct Chain<'a> {
-    preset: &'a DetectorPreset,
-    source: Source,
-    options: &'a ChainOptions,
-    made_from: String,
-}
 
 impl<'a> Chain<'a> {
     /// Prepares a chain: makes or reads the folds, reads nothing else and writes nothing.

@@ -4,8 +4,10 @@ use super::super::export::{self, Package};
 use super::super::folds::{self, Calibrate, Mine, WORKING, read_mined};
 use super::super::frames::WINDOW;
 use super::super::{Result, TrainingError, parity};
+use super::inputs::{CLASSIFIER, part};
 use super::plan::StepKind;
-use super::{CLASSIFIER, Chain, PlannedStep, Second, first, part, points, start};
+use super::{Chain, PlannedStep, Second, first, points, start};
+use crate::Named;
 use base::file;
 use base::progress::{Listener, Silent};
 use mitosis::{Mpp, Rect, RgbTile};
@@ -146,7 +148,10 @@ fn calibrate(chain: &Chain<'_>, listener: &mut dyn Listener) -> Result<Vec<PathB
     let folds = || 0..chain.source.folds.folds.len();
     let what = Calibrate {
         segmenters: folds().map(|k| chain.folder(Some(k)).join("segment").join(MODEL)).collect(),
-        classifiers: vec![(SECOND.into(), folds().map(|k| chain.second_model(Some(k))).collect())],
+        classifiers: vec![Named {
+            name: SECOND.into(),
+            value: folds().map(|k| chain.second_model(Some(k))).collect(),
+        }],
         cache: None,
         candidates: p.candidates,
         rule: p.rule().map_err(|e| TrainingError::Invalid(e.to_string()))?,

@@ -1,6 +1,7 @@
 //! `mithras survival km`.
 
-use super::{Columns, Input, all};
+use super::input::Input;
+use crate::command::columns::{Columns, all};
 use crate::show::{print_messages, result};
 use anyhow::Result;
 use outcome::{CurvesPlan, kaplan_meier};

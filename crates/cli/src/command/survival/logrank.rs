@@ -1,6 +1,7 @@
 //! `mithras survival logrank`.
 
-use super::{Columns, Input, all};
+use super::input::Input;
+use crate::command::columns::{Columns, all};
 use crate::show::{print_messages, result};
 use anyhow::Result;
 use outcome::{Cut, LogRankPlan, log_rank};

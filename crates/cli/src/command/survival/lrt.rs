@@ -1,6 +1,8 @@
 //! `mithras survival lrt`.
 
-use super::{Columns, Input, all, words};
+use super::input::Input;
+use crate::command::columns::{Columns, all};
+use crate::command::engine::words;
 use crate::show::{print_messages, result};
 use anyhow::Result;
 use outcome::{LrtPlan, Ties, likelihood_ratio};

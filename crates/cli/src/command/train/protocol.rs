@@ -105,8 +105,8 @@ pub fn test(args: TestArgs) -> Result<()> {
     let TestArgs { run, data, again, allow_seen, out, .. } = args;
     let scored = protocol::test(&protocol::Test { run, data, out, again, allow_seen, device })?;
     scored.notes.iter().for_each(|note| print_message("warning", note));
-    for (name, figures) in scored.figures {
-        crate::show::text(&score_lines(&name, folds, &figures));
+    for judged in scored.figures {
+        crate::show::text(&score_lines(&judged.name, folds, &judged.value));
     }
     outln!("written to {}", scored.out.display());
     Ok(())

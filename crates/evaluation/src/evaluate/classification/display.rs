@@ -54,14 +54,14 @@ impl fmt::Display for Classification {
         }
         f.write_str(&columns(&rows))?;
         for (name, figures) in out.domains.iter().flatten() {
-            let of = |key: &str, c: &ClassFigures| number(c.number(key));
+            let shown = |key: &str, c: &ClassFigures| number(c.number(key));
             writeln!(
                 f,
                 "\n{name}: {}, macro F1 {}, balanced accuracy {}, F1 {}",
                 Many(figures.n, "item"),
-                of("macro_f1", figures),
-                of("balanced_accuracy", figures),
-                of("f1", figures)
+                shown("macro_f1", figures),
+                shown("balanced_accuracy", figures),
+                shown("f1", figures)
             )?;
         }
         Ok(())

@@ -170,7 +170,6 @@ fn pick_truth(table: &Table, named: Option<&str>) -> Result<Option<usize>> {
     Ok(Some(column))
 }
 
-/// A probability.
 fn probability(table: &Table, row: usize, column: usize) -> Result<f64> {
     let p = table.number(row, column)?;
     if (0.0..=1.0).contains(&p) {

@@ -67,7 +67,7 @@ pub struct ClassFigures {
     /// Mean one-against-rest ROC-AUC of more than two classes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub macro_roc_auc: Option<Option<f64>>,
-    /// Per class.
+    /// In the order of the classes.
     pub per_class: Vec<PerClass>,
     /// Rows: truth.
     pub confusion: Vec<Vec<u64>>,
@@ -78,11 +78,11 @@ pub struct ClassFigures {
 pub struct PositiveFigures {
     /// The class.
     pub positive: String,
-    /// Precision.
+    /// TP / (TP + FP).
     pub precision: f64,
-    /// Recall.
+    /// TP / (TP + FN).
     pub recall: f64,
-    /// F1.
+    /// 2 TP / (2 TP + FP + FN).
     pub f1: f64,
     /// Recall under its other name.
     pub sensitivity: f64,
@@ -101,13 +101,13 @@ pub struct PerClass {
     pub support: u64,
     /// Items called so.
     pub predicted: u64,
-    /// Precision.
+    /// TP / (TP + FP).
     pub precision: f64,
-    /// Recall.
+    /// TP / (TP + FN).
     pub recall: f64,
-    /// F1.
+    /// 2 TP / (2 TP + FP + FN).
     pub f1: f64,
-    /// Specificity.
+    /// TN / (TN + FP).
     pub specificity: f64,
     /// ROC-AUC.
     pub roc_auc: Option<f64>,
@@ -120,11 +120,11 @@ pub struct OverFolds(Vec<(&'static str, Spread)>);
 /// A figure over folds.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Spread {
-    /// Mean.
+    /// Over the folds.
     pub mean: f64,
     /// Sample standard deviation.
     pub sd: Option<f64>,
-    /// Folds.
+    /// How many were averaged.
     pub folds: usize,
 }
 
@@ -144,8 +144,8 @@ impl OverFolds {
     fn summarise(folds: &BTreeMap<String, ClassFigures>) -> Result<Self> {
         let mut out = Vec::new();
         for (key, _) in folds.values().next().into_iter().flat_map(ClassFigures::numbers) {
-            let of = |f: &ClassFigures| f.number(key);
-            let Some(values) = folds.values().map(of).collect::<Option<Vec<f64>>>() else {
+            let value = |f: &ClassFigures| f.number(key);
+            let Some(values) = folds.values().map(value).collect::<Option<Vec<f64>>>() else {
                 continue;
             };
             let s = summarize(&values)?;

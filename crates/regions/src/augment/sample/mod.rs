@@ -104,11 +104,11 @@ pub(super) fn choose(rng: &mut impl Rng, shares: &[f32]) -> usize {
 }
 
 pub(super) fn figures(scenes: &[Scene]) -> Vec<SampledPlace> {
-    let of = |(scene, s): (usize, &Scene)| {
+    let figure_places = |(scene, s): (usize, &Scene)| {
         let marks = s.marks.iter().filter(|m| m.kind == MarkKind::Figure);
         marks.map(|m| SampledPlace { scene, x: m.x, y: m.y }).collect::<Vec<_>>()
     };
-    scenes.iter().enumerate().flat_map(of).collect()
+    scenes.iter().enumerate().flat_map(figure_places).collect()
 }
 
 fn zero_if(empty: bool, share: f32) -> f32 {
@@ -142,11 +142,11 @@ pub struct SegmentPool {
 /// Dark places of every scene, at most `most` each and `clear` px from its figures.
 pub(super) fn sample_dark_places(scenes: &[Scene], clear: f32, most: usize) -> Vec<SampledPlace> {
     use rayon::prelude::*;
-    let of = |(scene, s): (usize, &Scene)| -> Vec<_> {
+    let dark = |(scene, s): (usize, &Scene)| -> Vec<_> {
         let found = dark_places(s, clear, most).into_iter();
         found.map(|(x, y)| SampledPlace { scene, x, y }).collect()
     };
-    let each: Vec<Vec<_>> = scenes.par_iter().enumerate().map(of).collect();
+    let each: Vec<Vec<_>> = scenes.par_iter().enumerate().map(dark).collect();
     each.into_iter().flatten().collect()
 }
 

@@ -1,7 +1,7 @@
 //! A slide's candidates and hotspot as Microscopy Bulk Simple Annotations, which DICOM archives take.
 //! `docs/artifacts.md` has the codes.
 
-use ::dicom::report::{MM2, Measured, PER_MM2, Report};
+use ::dicom::report::{MM2, Measured, Number, PER_MM2, Report};
 use ::dicom::{Annotations, Code, EncodeError, Group, Measurement, Shapes, Software, Source};
 use mithras::export::CountsFile;
 use mithras::record::DetectionRow;
@@ -115,8 +115,9 @@ fn points(
     };
     let mut measurements = vec![measured(S_SEG, &|r| Some(r.s_seg)), measured(S_CLS, &|r| r.s_cls)];
     if rows.iter().any(|r| r.subtypes.is_some()) {
-        let of = |(i, name): (usize, &Code)| measured(*name, &|r| r.subtypes.map(|s| s.0[i]));
-        measurements.extend(SUBTYPES.iter().enumerate().map(of));
+        let probability =
+            |(i, name): (usize, &Code)| measured(*name, &|r| r.subtypes.map(|s| s.0[i]));
+        measurements.extend(SUBTYPES.iter().enumerate().map(probability));
     }
     Group {
         label: label.to_owned(),
@@ -184,10 +185,13 @@ pub(super) fn report(
     Made { digest, at: made }: Made<'_>,
 ) -> Result<Vec<u8>, EncodeError> {
     let measured = |name: &str, figures: usize, mm2: f64| {
-        let mut numbers = vec![(COUNT, Code::NO_UNITS, figures as f64), (ANALYSED, MM2, mm2)];
+        let mut numbers = vec![
+            Number { name: COUNT, unit: Code::NO_UNITS, value: figures as f64 },
+            Number { name: ANALYSED, unit: MM2, value: mm2 },
+        ];
         if mm2 > 0.0 {
             let density = (figures as f64 / mm2 * 1e6).round() / 1e6;
-            numbers.push((DENSITY, PER_MM2, density));
+            numbers.push(Number { name: DENSITY, unit: PER_MM2, value: density });
         }
         let name = name.chars().take(64).collect();
         Measured { name, finding: FIGURE, area: None, numbers }
@@ -206,10 +210,14 @@ pub(super) fn report(
             name: "Hotspot of 2 mm2".into(),
             finding: FIGURE,
             area: Some(vec![[x0, y0], [x1, y0], [x1, y1], [x0, y1]]),
-            numbers: [(COUNT, Code::NO_UNITS, counts.hotspot_count as f64)]
-                .into_iter()
-                .chain(counts.hotspot_mm2().map(|mm2| (SEARCHED, MM2, mm2)))
-                .collect(),
+            numbers: [Number {
+                name: COUNT,
+                unit: Code::NO_UNITS,
+                value: counts.hotspot_count as f64,
+            }]
+            .into_iter()
+            .chain(counts.hotspot_mm2().map(|value| Number { name: SEARCHED, unit: MM2, value }))
+            .collect(),
         });
     }
     let mut notes = vec!["Research use only: not for diagnosis".to_owned()];

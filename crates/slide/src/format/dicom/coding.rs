@@ -118,8 +118,8 @@ impl Coding {
 
 /// Three planes as pixels.
 fn chunky(planes: &[u8], pixels: usize) -> Vec<u8> {
-    let of = |plane: usize, i: usize| planes[plane * pixels + i];
-    (0..pixels).flat_map(|i| [of(0, i), of(1, i), of(2, i)]).collect()
+    let value = |plane: usize, i: usize| planes[plane * pixels + i];
+    (0..pixels).flat_map(|i| [value(0, i), value(1, i), value(2, i)]).collect()
 }
 
 /// Three planes from run-length segments, whose places are in front.

@@ -70,14 +70,14 @@ impl Image {
         // What is left out is listed by its place.
         check("fields", limits.fields, 64 * tiles, || format!("the places of {tiles} frames"))?;
         // Which of several files is at fault.
-        let of = |m: &Member, fault: Fault| match members.len() {
+        let named = |m: &Member, fault: Fault| match members.len() {
             1 => fault,
             _ => fault.within(&m.name()),
         };
         // What is not a spacing is refused where it is needed.
         let differ = |a: f64, b: f64| a > 0.0 && b > 0.0 && !agree(a, b);
         for m in members {
-            let within = |fault: Fault| of(m, fault);
+            let within = |fault: Fault| named(m, fault);
             single(&m.header).map_err(within)?;
             if (m.header.size, m.header.frame) != (size, frame) {
                 let what = "its files disagree about the sizes of image and frames";
@@ -92,7 +92,7 @@ impl Image {
         let mut parts = Vec::new();
         let (mut stored, mut len) = (0, 0);
         for m in members {
-            let within = |fault: Fault| of(m, fault);
+            let within = |fault: Fault| named(m, fault);
             let coding = Coding::from_header(&m.header).map_err(within)?;
             let what = || format!("decoding {} x {} pixels in one piece", frame.0, frame.1);
             limits.working(what, bytes / 3 * u128::from(coding.bytes_per_pixel()))?;

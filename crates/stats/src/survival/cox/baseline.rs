@@ -7,7 +7,7 @@ use crate::survival::data::SurvivalError;
 /// The cumulative baseline hazard just after one distinct time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BaselinePoint {
-    /// Time.
+    /// In the unit of the data.
     pub time: f64,
     /// Cumulative hazard at the fit's centre ([`CoxFit::means`]): R's `basehaz(fit)`.
     pub centred: f64,

@@ -1,12 +1,13 @@
 //! Newton's method on the partial likelihood, and what it found.
 
+use super::super::ChiSquared;
+use super::CoxData;
 use super::derivatives::Derivatives;
 use super::recession::unbounded;
 use super::residuals::score_residuals;
 use super::risk::Sorted;
 use super::stable::Stable;
 use super::ties::Ties;
-use super::{ChiSquared, CoxData};
 use crate::distribution::{normal_critical, normal_two_sided};
 use crate::survival::concordance::{Concordance, Pairs};
 use crate::survival::data::SurvivalError;
@@ -35,19 +36,19 @@ impl Default for Options {
 pub enum Diagnosis {
     /// The covariate has one value; it was left out.
     Constant {
-        /// Column.
+        /// Index of the covariate.
         column: usize,
     },
     /// The covariate is a linear combination of those before it; it was left out.
     Collinear {
-        /// Column.
+        /// Index of the covariate.
         column: usize,
     },
     /// The likelihood still rises as this coefficient grows (separation, monotone likelihood), by the
     /// data themselves or by R's rule that the next step is still not small: the estimate may be
     /// infinite, and the one given and its error mean nothing. [`CoxFit::profile`] gives limits.
     Infinite {
-        /// Column.
+        /// Index of the covariate.
         column: usize,
     },
     /// The iterations ran out before the likelihood settled.
@@ -86,7 +87,7 @@ impl Coefficient {
 pub struct CoxFit {
     /// Rows.
     pub n: usize,
-    /// Events.
+    /// Rows with an event.
     pub events: usize,
     /// Tie handling.
     pub ties: Ties,

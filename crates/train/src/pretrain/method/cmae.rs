@@ -7,10 +7,8 @@ use net::vit::{Block, BlockShape};
 use tch::nn::{Init, VarStore};
 use tch::{Kind, Tensor};
 
-use super::{
-    Contrast, Embedding, Forward, Method, Mlp, Pretraining, Valued, all_seen, check_baseline,
-    encoder_tensors, masking, mean_token, reconstruction, unit,
-};
+use super::parts::{Mlp, all_seen, check_baseline, masking, mean_token, reconstruction, unit};
+use super::{Contrast, Embedding, Forward, Method, Pretraining, Valued, encoder_tensors};
 use crate::error::{Result, TrainError};
 use crate::pretrain::micro::Micro;
 use crate::pretrain::preset::{Baseline, PretrainPreset};
@@ -135,7 +133,8 @@ impl Cmae {
             let Some(online) = name.strip_prefix("target.") else { continue };
             let average = all[&name].set_requires_grad(false);
             let averaged = online.starts_with("projector.")
-                || !encoder_tensors(&[(online.to_string(), average.shallow_clone())]).is_empty();
+                || !encoder_tensors(&[(online.to_string(), average.shallow_clone())].into())
+                    .is_empty();
             if averaged {
                 tch::no_grad(|| average.shallow_clone().copy_(&all[online]));
                 pairs.push((average, all[online].shallow_clone()));

@@ -4,7 +4,8 @@ use net::loss::Objective;
 use net::mae::Mae;
 use tch::nn::VarStore;
 
-use super::{Forward, Pretraining, WeightedTerm, masking, reconstruction, total};
+use super::parts::{masking, reconstruction, total};
+use super::{Forward, Pretraining, WeightedTerm};
 use crate::error::Result;
 use crate::pretrain::micro::Micro;
 use crate::pretrain::preset::PretrainPreset;

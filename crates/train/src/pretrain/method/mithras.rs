@@ -3,10 +3,8 @@
 use net::loss::{Objective, Scl, Term, scl_image, scl_token};
 use net::mae::Mae;
 
-use super::{
-    Contrast, Embedding, Forward, Method, Pretraining, Valued, WeightedTerm, mae, masking,
-    reconstruction, total,
-};
+use super::parts::{masking, reconstruction, total};
+use super::{Contrast, Embedding, Forward, Method, Pretraining, Valued, WeightedTerm, mae};
 use crate::pretrain::micro::Micro;
 use crate::pretrain::preset::{Fault, PretrainPreset};
 

@@ -4,7 +4,8 @@ use net::layer::Linear;
 use net::loss::CrossEntropy;
 use net::mae::Mae;
 
-use super::{Forward, Method, Pretraining, Valued, all_seen, check_baseline};
+use super::parts::{all_seen, check_baseline};
+use super::{Forward, Method, Pretraining, Valued};
 use crate::pretrain::micro::Micro;
 
 pub(super) const METHOD: Method = Method {

@@ -3,7 +3,8 @@
 use net::loss::CrossEntropy;
 use net::mae::{ClassHead, Mae};
 
-use super::{Forward, Method, Pretraining, Valued, check_baseline, masking, reconstruction};
+use super::parts::{check_baseline, masking, reconstruction};
+use super::{Forward, Method, Pretraining, Valued};
 use crate::pretrain::micro::Micro;
 
 pub(super) const METHOD: Method = Method {

@@ -151,7 +151,7 @@ impl Cache {
                 "the encoder returned features that are not numbers",
             ));
         }
-        let named = [(FEATURES.to_string(), features.shallow_clone())];
+        let named = BTreeMap::from([(FEATURES.to_string(), features.shallow_clone())]);
         let metadata = BTreeMap::from([(MADE_FROM.to_string(), self.sha256.clone())]);
         checkpoint::save_tensors(path, &named, metadata)?;
         Ok(features)

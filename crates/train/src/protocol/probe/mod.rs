@@ -19,7 +19,8 @@ use self::cache::{Cache, Source};
 use self::preset::One;
 use super::about::{About, Part, put_notes};
 use super::preset::Described as _;
-use super::{PREDICTIONS, begin, describe_model, fold_dir, predict};
+use super::shared::{self, begin, describe_model};
+use super::{PREDICTIONS, fold_dir, predict};
 use crate::error::{Result, TrainError};
 use crate::preset::Preset as _;
 use crate::run::{FOLD, MODEL, RunOptions};
@@ -81,7 +82,7 @@ fn frozen(preset: &ProbePreset, spec: Spec, options: &RunOptions) -> Result<Mode
     let vs = VarStore::new(device);
     let net = encoder::build(&vs.root(), &preset.model)?;
     let start = initialise(&vs, preset.init, options.weights(), &Target::Encoder(net.as_ref()))?;
-    super::reset_head(&vs, net.as_ref(), preset.model.head_bias);
+    shared::reset_head(&vs, net.as_ref(), preset.model.head_bias);
     Ok(Model { vs, net, spec, start })
 }
 
@@ -252,7 +253,7 @@ fn probe(
     }
     write_text(&options.out.join("preset.toml"), &preset.to_toml())?;
     let seen: Vec<usize> = (0..set.items().len()).collect();
-    let shortcuts = super::shortcuts(set, &seen);
+    let shortcuts = shared::shortcuts(set, &seen);
     let found = Shortcuts { schema: SHORTCUTS, warnings: &shortcuts };
     let text = serde_json::to_string_pretty(&found).expect("plain data");
     write_text(&options.out.join("shortcuts.json"), &text)?;
@@ -322,7 +323,7 @@ fn predict_fold(
             random_at_start: &model.start.random,
         });
         let mut spec = Spec { notes, preset_hash: preset.digest(), ..model.spec.clone() };
-        model.start.note(&mut spec, super::list_trained_on(set, &fold.train));
+        model.start.note(&mut spec, shared::list_trained_on(set, &fold.train));
         save(model, head, &dir.join(MODEL), &spec)?;
     }
     put_notes(&dir, &overlap_notes(model, set, k, fold))?;
@@ -332,7 +333,7 @@ fn predict_fold(
 
 /// Notes on a fold whose held-out slides the encoder was trained on.
 fn overlap_notes(model: &Model, set: &TrainingSet, k: usize, fold: &Fold) -> Vec<String> {
-    model.start.notes(&k.to_string(), &super::names(set, &fold.validation))
+    model.start.notes(&k.to_string(), &shared::names(set, &fold.validation))
 }
 
 /// Encoder and probe as one classifier, for the test part and for export.

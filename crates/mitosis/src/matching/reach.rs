@@ -1,0 +1,65 @@
+//! Which predictions are within reach of which figures.
+
+use super::MatchError;
+use crate::index::Index;
+use crate::{Microns, Physical, Point};
+use serde::{Deserialize, Serialize};
+
+/// One true positive.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pair {
+    /// Place in the ground truth.
+    pub truth: usize,
+    /// Place in the predictions.
+    pub prediction: usize,
+    /// Between the two.
+    pub distance: Microns,
+}
+
+/// For every ground-truth point the predictions within the radius, nearest first, equal distances
+/// in order of the predictions.
+pub(crate) struct Reach {
+    pub(crate) near: Vec<Vec<(f64, usize)>>,
+}
+
+impl Reach {
+    pub(crate) fn new(
+        truth: &[Point<Physical>],
+        predictions: &[Point<Physical>],
+        radius: Microns,
+    ) -> Result<Self, MatchError> {
+        let r = radius.0;
+        if !(r.is_finite() && r >= 0.0) {
+            return Err(MatchError::Radius(r));
+        }
+        let finite = |list, points: &[Point<Physical>]| match points
+            .iter()
+            .position(|p| !(p.x.is_finite() && p.y.is_finite()))
+        {
+            Some(index) => Err(MatchError::NotFinite { list, index }),
+            None => Ok(()),
+        };
+        finite("ground truth", truth)?;
+        finite("prediction", predictions)?;
+        let xy: Vec<[f64; 2]> = predictions.iter().map(|p| [p.x, p.y]).collect();
+        let index = Index::new(&xy);
+        let near = truth.iter().map(|t| {
+            let mut near = Vec::new();
+            index.square([t.x, t.y], r, |i| {
+                let distance = (xy[i][0] - t.x).hypot(xy[i][1] - t.y);
+                if distance <= r {
+                    near.push((distance, i));
+                }
+            });
+            near.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+            near
+        });
+        Ok(Self { near: near.collect() })
+    }
+
+    /// Of these predictions alone; the others keep their places.
+    pub(super) fn among(&self, kept: &[bool]) -> Self {
+        let near = self.near.iter().map(|n| n.iter().filter(|p| kept[p.1]).copied().collect());
+        Self { near: near.collect() }
+    }
+}
