@@ -7,7 +7,6 @@ use mitosis::matching::Rule;
 use std::path::PathBuf;
 use train::data::Source;
 use train::preset::Preset as _;
-use training::Named;
 use training::chain::DetectorPreset;
 use training::folds::{Calibrate, calibrate};
 
@@ -68,7 +67,7 @@ pub fn run(args: Args) -> Result<()> {
     };
     let named = |c: &String| {
         let (name, path) = c.split_once('=').context("--classifier: write NAME=FILE")?;
-        Ok(Named { name: name.to_string(), value: each(path) })
+        Ok(training::Named { name: name.to_string(), value: each(path) })
     };
     let mut what = Calibrate {
         segmenters: each(&args.segmenter),
