@@ -6,8 +6,8 @@ set -euo pipefail
 clippy-driver "$@"
 [ -n "${MITHRAS_PAGES:-}" ] || exit 0
 
-# Libraries and programs; neither tests nor build scripts, and of what is outside `src` nothing.
-name= source= library=no program=no
+# Libraries; neither tests nor build scripts, nor programs, whose comments are their help.
+name= library=no
 arguments=()
 shift
 while [ $# -gt 0 ]; do
@@ -22,15 +22,11 @@ while [ $# -gt 0 ]; do
     *)
         case $1 in
         --crate-name) name=$2 ;;
-        --crate-type) [ "$2" = bin ] && program=yes || library=yes ;;
-        *.rs) source=$1 ;;
+        --crate-type) [ "$2" = bin ] || library=yes ;;
         esac
         arguments+=("$1")
         ;;
     esac
     shift
 done
-[ $library$program != nono ] || exit 0
-[[ $name != build_script_* && $source == */src/* ]] || exit 0
-[ $program = no ] || arguments+=(--document-private-items)
-rustdoc -D warnings --out-dir "$MITHRAS_PAGES/$name-$library" "${arguments[@]}"
+[ $library = no ] || rustdoc -D warnings --out-dir "$MITHRAS_PAGES/$name" "${arguments[@]}"

@@ -1,6 +1,5 @@
 //! `mithras manual`: man pages and completions, for packages.
 
-use clap::Command;
 use clap_complete::{Shell, generate_to};
 
 /// Write man pages, and completions for bash, zsh and fish
@@ -11,8 +10,7 @@ pub struct Args {
     out: std::path::PathBuf,
 }
 
-/// Writes them for the `program`, which is all verbs.
-pub fn run(a: &Args, program: Command) -> anyhow::Result<()> {
+pub fn run(a: &Args, program: clap::Command) -> anyhow::Result<()> {
     let mut command = crate::examples::with_examples(program);
     std::fs::create_dir_all(&a.out)?;
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {

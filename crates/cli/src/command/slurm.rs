@@ -41,7 +41,6 @@ pub struct Args {
     detect: Vec<String>,
 }
 
-/// Runs it; flags are checked by the `program`, which is all verbs.
 pub fn run(a: Args, program: clap::Command) -> anyhow::Result<ExitCode> {
     // A wrong flag is refused here, not by every task.
     let words = ["mithras", "detect", "--out=.", "--list=."].map(String::from);

@@ -1,18 +1,15 @@
 //! A table of cases, and which columns play which part.
 
-use super::super::columns::{Columns, all};
-use super::super::engine::words;
-use anyhow::Result;
-use clap::Args as ClapArgs;
+pub(super) use crate::command::columns::{Columns, all};
+pub(super) use crate::command::engine::words;
 use outcome::{PatientRule, Roles, Table, column_name};
-use std::path::PathBuf;
 
 /// Where the data are and which columns play which part.
-#[derive(ClapArgs, Debug, Clone)]
+#[derive(clap::Args, Debug, Clone)]
 pub(super) struct Input {
     /// CSV, TSV or Parquet file with a header
     #[arg(long, value_name = "FILE")]
-    pub(super) table: PathBuf,
+    pub(super) table: std::path::PathBuf,
     /// Column of times, >= 0, any unit
     #[arg(long, value_name = "COLUMN", value_parser = column_name)]
     pub(super) time: String,

@@ -1,7 +1,6 @@
 //! `mithras survival km`.
 
-use super::input::Input;
-use crate::command::columns::{Columns, all};
+use super::input::{Columns, Input, all};
 use crate::show::{print_messages, result};
 use anyhow::Result;
 use outcome::{CurvesPlan, kaplan_meier};

@@ -1,8 +1,6 @@
 //! `mithras survival lrt`.
 
-use super::input::Input;
-use crate::command::columns::{Columns, all};
-use crate::command::engine::words;
+use super::input::{Columns, Input, all, words};
 use crate::show::{print_messages, result};
 use anyhow::Result;
 use outcome::{LrtPlan, Ties, likelihood_ratio};

@@ -1,7 +1,6 @@
 //! `mithras survival study`: from the counts of a detection run to the paper's whole analysis.
 
-use crate::command::columns::{Columns, all};
-use crate::command::engine::words;
+use super::input::{Columns, all, words};
 use anyhow::{Context, Result};
 use outcome::{
     Counts, CutPoints, PatientRule, StudyPlan, Table, Ties, column_name, joined_columns, pair,
