@@ -14,7 +14,7 @@ while [ $# -gt 0 ]; do
     case $1 in
     --test | -) exit 0 ;;
     --emit=*) ;;
-    --out-dir) shift ;;
+    --out-dir | -l) shift ;;
     -C)
         [[ $2 == incremental=* ]] || arguments+=("$1" "$2")
         shift

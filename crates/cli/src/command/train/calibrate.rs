@@ -66,13 +66,8 @@ pub fn run(args: Args) -> Result<()> {
         source.folds.folds.iter().map(|f| template.replace("{fold}", f).into()).collect()
     };
     let named = |c: &String| {
-<<<<<<< HEAD
         let (name, path) = c.split_once('=').context("--classifier is not NAME=FILE")?;
-        Ok(Named { name: name.to_string(), value: each(path) })
-=======
-        let (name, path) = c.split_once('=').context("--classifier: write NAME=FILE")?;
         Ok(training::Named { name: name.to_string(), value: each(path) })
->>>>>>> h-41
     };
     let mut what = Calibrate {
         segmenters: each(&args.segmenter),
