@@ -1214,7 +1214,7 @@ fn exif_that_states_another_resolution_than_the_picture_is_refused_with_both() {
         let number = [(per_unit * 100.0).round() as u32, 100].map(u32::to_le_bytes).concat();
         [b, number.repeat(2)].concat()
     };
-    // With a unit, 2 for a centimetre, and twice the pixels in it.
+    // With a unit, 2 for a centimetre, and the pixels in it each way.
     let jpeg = |block: &[u8], density: [u8; 5]| {
         let mut all = jpeg_with(0xE1, &[&b"Exif\0\0"[..], block].concat());
         let at = all.windows(5).position(|w| w == b"JFIF\0").unwrap() + 7;
