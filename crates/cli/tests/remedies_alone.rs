@@ -143,7 +143,7 @@ pub(crate) const CASES: &[Followed] = &[
     ),
     case(
         "name its columns x, y, width, height, or state that they are xywh",
-        "printf 'image,xmin,ymin,xmax,ymax,label\nflat.png,60,30,50,50,mf\nflat.png,90,20,50,50,mf\n' >so.csv; \
+        "printf 'image,xmin,ymin,xmax,ymax,label\nflat.png,60,30,50,50,mf\nflat.png,9,20,50,50,mf\n' >so.csv; \
          $M corpus import --format csv so.csv $IM so",
         "sed -i 1s/.*/image,x,y,width,height,label/ so.csv",
         "$M corpus import --format csv so.csv --boxes xywh $IM so",

@@ -178,7 +178,11 @@ const PROSE: &[(&str, &str, How)] = &[
             "a_crash_leaves_the_old_corpus_and_the_next_writer_continues",
         ),
     ),
-    ("look at the slide, or raise the limit", "detect", Case),
+    (
+        "look at the slide, or raise the limit",
+        "detect",
+        Test("crates/detect/tests/failures.rs", "more_candidates_than_allowed_end_the_slide"),
+    ),
     ("choose another folder", "evaluation", Case),
     (
         "one pair of columns is of another file",
@@ -437,12 +441,6 @@ const CASES: &[Followed] = &[
         "$M recount run --reviews con",
         "sed 's/anna/con1/' run/reviews/anna.jsonl >run/reviews/con1.jsonl",
         "$M recount run --reviews con1",
-    ),
-    case(
-        "look at the slide, or raise the limit",
-        "$M detect one.tiff $Q --model m --out many --limit candidates=0; exit 1",
-        "true",
-        "$M detect one.tiff $Q --model m --out many2 --limit candidates=9",
     ),
     case(
         "there is a package already; choose another folder",

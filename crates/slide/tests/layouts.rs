@@ -1200,7 +1200,7 @@ fn turned_images_are_refused_everywhere_and_0_means_upright() {
     }
 }
 
-/// EXIF alone, or next to the density of a screen, is not a resolution; flat.png states 0.25 um/px.
+/// EXIF alone, or next to the density of a screen, is not a resolution; flat.png states 0.5 um/px.
 #[test]
 fn exif_that_states_another_resolution_than_the_picture_is_refused_with_both() {
     let drawn = Drawn::new();
@@ -1214,7 +1214,7 @@ fn exif_that_states_another_resolution_than_the_picture_is_refused_with_both() {
         let number = [(per_unit * 100.0).round() as u32, 100].map(u32::to_le_bytes).concat();
         [b, number.repeat(2)].concat()
     };
-    // With a unit, 2 for a centimetre, and twice the pixels in it.
+    // With a unit, 2 for a centimetre, and the pixels in it each way.
     let jpeg = |block: &[u8], density: [u8; 5]| {
         let mut all = jpeg_with(0xE1, &[&b"Exif\0\0"[..], block].concat());
         let at = all.windows(5).position(|w| w == b"JFIF\0").unwrap() + 7;
@@ -1225,18 +1225,18 @@ fn exif_that_states_another_resolution_than_the_picture_is_refused_with_both() {
     let open = |mpp: f64, unit: u8| {
         let block = block(mpp, unit);
         let png = drawn.file("a.png", &png_with(b"eXIf", &block, true));
-        [jpeg(&block, [2, 0x9C, 0x40, 0x9C, 0x40]), png].map(resolution)
+        [jpeg(&block, [2, 0x4E, 0x20, 0x4E, 0x20]), png].map(resolution)
     };
-    for (mpp, unit) in [(0.25, 2), (0.25, 3), (0.2575, 2), (352.8, 2), (2.0, 1)] {
+    for (mpp, unit) in [(0.5, 2), (0.5, 3), (0.515, 2), (352.8, 2), (2.0, 1)] {
         for read in open(mpp, unit) {
-            assert!((read.unwrap() - 0.25).abs() < 1e-6, "{mpp}, unit {unit}");
+            assert!((read.unwrap() - 0.5).abs() < 1e-6, "{mpp}, unit {unit}");
         }
     }
     for unit in [2, 3] {
         for refused in open(2.0, unit).map(Result::unwrap_err) {
             assert!(matches!(refused, SlideError::ContradictingResolution { .. }), "{refused}");
             let refused = refused.to_string();
-            for words in ["exif.XResolution = 2", "0.25"] {
+            for words in ["exif.XResolution = 2", "= 0.5 um/px"] {
                 assert!(refused.contains(words), "{words}: {refused}");
             }
         }
