@@ -6,7 +6,8 @@ exports it to ONNX without suppression, for `mithras detectors import`.
   yolo_train.py EXPORTED OUT [--epochs N] [--batch N] [--seed N]
 
 Only windows with at least one box (a figure or a look-alike) are used: the others are most of the work and have no
-nucleus that was judged. The last epoch is kept; the held-out side is not looked at.
+nucleus that was judged. The last epoch is kept; the held-out side is not looked at. A stopped training continues from
+its last epoch.
 """
 import argparse
 import os
@@ -42,8 +43,10 @@ def main():
     size = Image.open(windows[0]).size[0]
     print(f"{len(windows)} windows of {size} px", flush=True)
     start = time.time()
-    model = YOLO("yolov10n.yaml")
+    last = out / "run/weights/last.pt"
+    model = YOLO(last if last.exists() else "yolov10n.yaml")
     model.train(
+        resume=last.exists(),
         data=str(out / "data.yaml"), imgsz=size, epochs=a.epochs, batch=a.batch, seed=a.seed, deterministic=True,
         device="cpu", workers=0, amp=False, val=False, plots=False, project=str(out), name="run", exist_ok=True,
         optimizer="AdamW", lr0=2e-3, cos_lr=True, warmup_epochs=1, nbs=a.batch, mosaic=0.0, erasing=0.0, scale=0.2,
