@@ -463,7 +463,7 @@ mod tests {
         assert!((t.logits["B"] - t.logits["A"] - 3.0).abs() < 1e-3, "{t:?}");
         // No scale is guessed.
         let e = |r: Result<Platt, RobustnessError>| r.unwrap_err().to_string();
-        assert!(e(chosen.calibrated_scale(None)).contains("on the same tissue"));
+        assert!(e(chosen.calibrated_scale(None)).contains("a scale that tissue sets"));
         assert!(e(alone.calibrated_scale(Some(&tissue(0.0)))).contains("without tissue"));
         let mut other = tissue(0.0);
         other.rows[0].images[0].image = "b".into();
