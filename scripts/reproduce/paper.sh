@@ -3,7 +3,8 @@
 #
 #   DATA=DIR ENCODERS=DIR scripts/reproduce/paper.sh [ID] [OUT]      (default: subtypes-public, runs/paper)
 #
-# ID: subtypes-public | classification-public | detection-public | ablation-public | noise-public | public (all five).
+# ID: subtypes-public | classification-public | detection-public | ablation-public | noise-public | timing-public |
+# public (all six).
 # DATA is the folder of data sets, ENCODERS that of starting weights (`mithras experiment show ID` lists both; a row
 # without weights stays empty).
 # THREADS: threads of each step (default 1). Give the same command again to continue. Needs the training build on PATH.
