@@ -70,7 +70,7 @@ fn boxes_of_another_program_are_figures_on_a_slide() {
     }
     assert!(
         run(
-            &["detect", "--subtypes"],
+            &["detect", "--subtypes", "--operating-point", "0.9,0"],
             &[("--model", &package), ("--out", &dir.path().join("s")), ("", &slide)]
         )
         .0
