@@ -18,9 +18,9 @@ pub enum Shape {
 /// How a hotspot is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HotspotRule {
-    /// Its shape.
+    /// Shape of each field.
     pub shape: Shape,
-    /// Fields.
+    /// Number of fields.
     pub fields: u32,
     /// Area of a field, mm2.
     pub field_mm2: f64,

@@ -22,9 +22,9 @@ pub enum Personal {
     Person,
     /// What leads to somebody in another register: accession, barcode, name of a file.
     Identifier,
-    /// When.
+    /// A date or time, of whatever event.
     Date,
-    /// Where.
+    /// A hospital, department, host or address.
     Place,
     /// One device among others of its kind, by its serial number: it leads to a place.
     Device,

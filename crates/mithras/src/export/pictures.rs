@@ -10,7 +10,7 @@ use slide::outline::Layer;
 use slide::{Outlines, Rect, Slide, TissueMask};
 use std::path::Path;
 
-/// The slide, small.
+/// The slide, longer side at most 1200 px.
 pub const THUMBNAIL: &str = "thumbnail.jpg";
 /// The best-scored candidates side by side, best first, [`COLUMNS`] to a row.
 pub const FIGURES: &str = "figures.jpg";
