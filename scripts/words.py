@@ -11,6 +11,9 @@ have limits, too: a public type whose name another public type of the same crate
 a type named by a preposition or a participle. A tuple of different kinds as a parameter has no names
 where the function is called; these are counted, too. So are such tuples in lists, options and fields
 that other files see. Lower a limit when a count has fallen.
+
+No lint does this: `disallowed-names` of clippy looks at variables alone, `type_complexity` at the depth of a type,
+and rustfmt refuses a long line only in nightly builds.
 """
 
 import argparse

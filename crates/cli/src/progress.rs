@@ -1,5 +1,7 @@
 //! Progress on standard error: a bar on a terminal, a plain line now and then elsewhere.
 
+#![expect(clippy::disallowed_methods, reason = "escapes what it prints")]
+
 use base::text::{plain, plain_lines};
 use clap::ArgMatches;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
