@@ -54,7 +54,7 @@ TUPLE_LIMIT = 0
 #: How many tuples of different kinds are in lists, options or fields that other files see.
 NESTED_LIMIT = 26
 #: Function names that do not say what is returned or done.
-VAGUE = ("of", "on", "one", "told", "said", "asked", "judge", "judged", "keep", "ask", "found", "said_once")
+VAGUE = ("of", "on", "one", "told", "said", "asked", "judge", "judged", "keep", "ask", "found", "said_once", "words")
 #: Type names that do not say what the type is.
 VAGUE_TYPES = ("Found", "Said", "Standing", "Asked", "Voices", "Told")
 #: Names of modules that do not say what is in the file.

@@ -44,7 +44,7 @@ impl LogArgs {
 }
 
 /// The words of the command line as text; what is not UTF-8 in them is written with replacement characters.
-pub fn words() -> Vec<String> {
+pub fn typed_words() -> Vec<String> {
     std::env::args_os().map(|w| w.to_string_lossy().into_owned()).collect()
 }
 
@@ -55,7 +55,7 @@ pub fn begin(mut typed: &ArgMatches) {
     }
     if matches!(typed.try_get_one::<String>("log"), Ok(Some(form)) if form == "json") {
         let (program, process) = (&*mithras::program(), std::process::id());
-        let command = &*words().iter().map(|w| mithras::without_query(w)).collect::<Vec<_>>();
+        let command = &*typed_words().iter().map(|w| mithras::without_query(w)).collect::<Vec<_>>();
         let log = JSON.get_or_init(|| JsonLog::new(stderr()));
         log.write(&Event::Started { program, command, process });
     }

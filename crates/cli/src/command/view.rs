@@ -103,7 +103,7 @@ pub struct RecountArgs {
 /// Runs `recount`.
 pub fn recount(a: RecountArgs) -> anyhow::Result<ExitCode> {
     if let Some((thresholds, into)) = a.operating_point.as_ref().zip(a.into.as_deref()) {
-        let command = crate::progress::words();
+        let command = crate::progress::typed_words();
         let (package, slides) = (a.model.as_deref(), a.slides.as_deref());
         let of = AtPoint { run: &a.run, into, thresholds, package, slides, command: &command };
         let run = mithras::report::at_point(&of)?;

@@ -37,7 +37,7 @@ impl Flaw {
 
     /// As reports and pages show it.
     #[must_use]
-    pub const fn words(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::OutOfFocus => "Out of focus",
             Self::Pen => "Pen",

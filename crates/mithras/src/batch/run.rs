@@ -334,7 +334,7 @@ pub fn run<T: Task>(
                         listener.report(&format!("{name}: another process is at work on it"));
                     } else if !outcome.kept {
                         let line = task.line(&outcome.input.name, &outcome.state);
-                        listener.report(&plain(&(line + &far.words())));
+                        listener.report(&plain(&(line + &far.suffix())));
                     }
                     done.lock().unwrap_or_else(PoisonError::into_inner)[k] = Some(outcome);
                 }

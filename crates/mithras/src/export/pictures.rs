@@ -92,7 +92,7 @@ fn flaws(record: &SlideRecord) -> Outlines {
         let of = record.flawed.squares.iter().filter(|s| s.flaw == flaw);
         let places: Vec<_> = of.map(|s| s.place).collect();
         let at = |x: f64, y: f64| [(x * side.0).min(w), (y * side.1).min(h)];
-        (flaw.words(), color, slide::outline::squares(&places, at))
+        (flaw.label(), color, slide::outline::squares(&places, at))
     };
     let layers = [
         layer(Flaw::OutOfFocus, [230, 159, 0]),
