@@ -1,7 +1,6 @@
 //! Progress on standard error: a bar on a terminal, a plain line now and then elsewhere.
 
 #![expect(clippy::disallowed_methods, reason = "escapes what it prints")]
-
 use base::text::{plain, plain_lines};
 use clap::ArgMatches;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -146,8 +145,7 @@ impl Meter {
     }
 }
 
-/// Progress of a run on the terminal: one meter per slide, one line for what came of it. Quiet shows
-/// notes alone.
+/// Progress of a run on the terminal: one meter per slide, one line for what came of it. Quiet shows notes alone.
 struct Terminal {
     quiet: bool,
     meters: bool,
