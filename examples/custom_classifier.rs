@@ -6,6 +6,8 @@
 //! framework, a remote service, or, as here, a rule of thumb. Classes keep the order of `class_names`; the
 //! detector reads the positive one of the package's card, here the second.
 
+#![expect(clippy::print_stdout, reason = "an example prints")]
+
 use mithras::{Detector, SlideRecord};
 use mitosis::{ClassProbs, Classifier, PortError, RgbTile};
 use std::error::Error;

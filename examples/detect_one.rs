@@ -2,6 +2,8 @@
 //!
 //!     cargo run --release -p mithras --example detect_one -- slide.svs
 
+#![expect(clippy::print_stdout, reason = "an example prints")]
+
 use mithras::{Detector, SlideRecord};
 use std::error::Error;
 use std::path::{Path, PathBuf};

@@ -131,9 +131,9 @@ class Repository(unittest.TestCase):
         self.assertEqual(len(faults(odd.replace("| layout b | `b` |\n", ""))), 1)
 
     def test_commands(self):
-        def faults(line):
+        def faults(line, known=HELP):
             page = self.write("docs/b.md", f"```sh\n{line}\n```\n")
-            return site.check_commands(self.root, [page], HELP)
+            return site.check_commands(self.root, [page], known)
 
         for good in (
             "mithras detect a.svs --out DIR -- --gone",
@@ -146,6 +146,10 @@ class Repository(unittest.TestCase):
             self.assertEqual(faults(good), [], good)
         for bad in ("mithras detekt", "mithras detect --outt a", "mithras corpus gone", "mithras corpus split --out"):
             self.assertEqual(len(faults(bad)), 1, bad)
+        # A build without training cannot check its verbs.
+        training = HELP | {("train",): "", ("train", "probe"): "--out"}
+        self.assertEqual(faults("mithras train probe --gone"), [])
+        self.assertEqual(len(faults("mithras train probe --gone", training)), 1)
 
     def test_commands_of_scripts(self):
         def faults(line):

@@ -73,7 +73,7 @@ verbs! {
 }
 
 fn main() -> ! {
-    let words = command::start::words(std::env::args_os().collect(), cfg!(windows));
+    let words = command::start::with_verb(std::env::args_os().collect(), cfg!(windows));
     let typed = examples::with_examples(Cli::command()).try_get_matches_from(words);
     let typed = typed.unwrap_or_else(|e| show::answer(&e));
     let cli = Cli::from_arg_matches(&typed).unwrap_or_else(|e| e.exit());

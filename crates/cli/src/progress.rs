@@ -1,5 +1,6 @@
 //! Progress on standard error: a bar on a terminal, a plain line now and then elsewhere.
 
+#![expect(clippy::disallowed_methods, reason = "escapes what it prints")]
 use base::text::{plain, plain_lines};
 use clap::ArgMatches;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -42,7 +43,7 @@ impl LogArgs {
 }
 
 /// The words of the command line as text; what is not UTF-8 in them is written with replacement characters.
-pub fn words() -> Vec<String> {
+pub fn typed_words() -> Vec<String> {
     std::env::args_os().map(|w| w.to_string_lossy().into_owned()).collect()
 }
 
@@ -53,7 +54,7 @@ pub fn begin(mut typed: &ArgMatches) {
     }
     if matches!(typed.try_get_one::<String>("log"), Ok(Some(form)) if form == "json") {
         let (program, process) = (&*mithras::program(), std::process::id());
-        let command = &*words().iter().map(|w| mithras::without_query(w)).collect::<Vec<_>>();
+        let command = &*typed_words().iter().map(|w| mithras::without_query(w)).collect::<Vec<_>>();
         let log = JSON.get_or_init(|| JsonLog::new(stderr()));
         log.write(&Event::Started { program, command, process });
     }
@@ -144,8 +145,7 @@ impl Meter {
     }
 }
 
-/// Progress of a run on the terminal: one meter per slide, one line for what came of it. Quiet shows
-/// notes alone.
+/// Progress of a run on the terminal: one meter per slide, one line for what came of it. Quiet shows notes alone.
 struct Terminal {
     quiet: bool,
     meters: bool,

@@ -1,5 +1,6 @@
 //! A result on standard output: as JSON or as text.
 
+#![expect(clippy::disallowed_methods, reason = "escapes what it prints")]
 use base::text::{plain_json, plain_lines};
 use serde::Serialize;
 use std::fmt::Display;

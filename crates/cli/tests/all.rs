@@ -2,6 +2,13 @@
 //!
 //! One binary for all files here: linking each by itself takes minutes.
 
+#![allow(
+    clippy::disallowed_types,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "helpers print why a test skips and read tables back"
+)]
+
 use std::sync::LazyLock;
 
 mod audit;

@@ -3,6 +3,8 @@
 //!
 //! Prints the seconds of the first look and the median of five: the first one reads the file from the disc.
 
+#![expect(clippy::print_stdout, reason = "prints times")]
+
 use clinic::quality::measure;
 use mithras::demo::{Container, Layout, Spec, write};
 use mitosis::Mpp;

@@ -3,6 +3,8 @@
 //!
 //! usage: read_speed CORPUS [--make N]   (--make draws a corpus of N noisy 128 px JPEG crops)
 
+#![expect(clippy::print_stdout, reason = "prints times")]
+
 use crops::Encoding;
 use crops::{Corpus, CorpusWriter, CropMeta, Header, Label, Layout, Split, StreamOptions};
 use mitosis::{Mpp, Point, RgbTile, Score};

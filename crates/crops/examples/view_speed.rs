@@ -3,6 +3,8 @@
 //!
 //! usage: view_speed CORPUS [WORKERS] [STEPS]
 
+#![expect(clippy::print_stdout, reason = "prints times")]
+
 use crops::pairs::{CropSet, PairLoader};
 use pixels::view::Views;
 use std::path::Path;

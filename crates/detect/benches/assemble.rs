@@ -3,6 +3,8 @@
 //! Run: `cargo bench -p mithras-detect`. Windows of 512 px at stride 400 over a frame of 40 x 12 windows;
 //! reading and the "models" only copy, so the stage report gives the time of the stage itself.
 
+#![expect(clippy::print_stdout, reason = "prints times")]
+
 use detect::{
     CandidateRule, Control, Detector, Grid, Job, Models, ReadError, Recipe, TileSource, Workers,
 };

@@ -11,7 +11,7 @@ use mitosis::{Classifier, Segmenter};
 
 /// The networks of both stages, behind their ports.
 pub struct Models<'m> {
-    /// First stage.
+    /// First stage: a probability per pixel.
     pub segmenter: &'m mut dyn Segmenter,
     /// Second stage; `None` for a segmentation-only run.
     pub classifier: Option<&'m mut dyn Classifier>,

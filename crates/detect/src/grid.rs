@@ -63,17 +63,17 @@ impl Grid {
 /// Size of the working frame in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frame {
-    /// Pixels per row.
+    /// Pixels per row, at the resolution of the windows.
     pub width: u32,
-    /// Rows.
+    /// Rows, at the resolution of the windows.
     pub height: u32,
 }
 
 /// A window by its place in the grid; orders row by row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct WindowAt {
-    /// Place along y.
+    /// Number of the row, from the top, 0 the first.
     pub row: u32,
-    /// Place along x.
+    /// Number in its row, from the left, 0 the first.
     pub col: u32,
 }

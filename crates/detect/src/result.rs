@@ -95,7 +95,7 @@ impl SlideCandidate {
 /// A candidate without a second score.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Unclassified {
-    /// The candidate.
+    /// Centroid and first-stage score.
     pub candidate: Candidate,
     /// Why its crop could not be read.
     pub reason: String,
@@ -110,7 +110,7 @@ pub struct UnreadWindow {
     pub min: Point<Level0>,
     /// Lower right corner in level-0 pixels, clipped to the slide.
     pub max: Point<Level0>,
-    /// The reader's words.
+    /// Message of the reader's error.
     pub reason: String,
 }
 
@@ -121,7 +121,7 @@ pub struct StageReport {
     pub stage: &'static str,
     /// Windows or candidates handled.
     pub items: u64,
-    /// Threads at work.
+    /// Threads that the stage had.
     pub threads: usize,
     /// Time at work, summed over the threads.
     pub busy: Duration,

@@ -2,6 +2,8 @@
 //!
 //!     cargo run --release -p mithras-infer --example engine_times -- [PACKAGE] [RUNS] [THREADS]
 
+#![expect(clippy::print_stdout, reason = "prints times")]
+
 use infer::{EngineChoice, EngineOptions, ModelPackage, Precision, Provider, timing};
 use std::path::PathBuf;
 

@@ -52,7 +52,7 @@ pub struct BoxesDraft {
     pub operating_point: OperatingPoint,
     /// Further points by name.
     pub operating_points: BTreeMap<String, NamedPoint>,
-    /// What was measured.
+    /// Measurements for the card's `[results]`; `None` leaves it out.
     pub results: Option<toml::Table>,
     /// Where it comes from, for the card.
     pub training: toml::Table,
@@ -61,9 +61,9 @@ pub struct BoxesDraft {
 /// A package before it is written.
 #[derive(Clone, Debug)]
 pub struct ConvertedBoxes {
-    /// Its card.
+    /// Content of `card.toml`.
     pub card: ModelCard,
-    /// Its network.
+    /// Bytes of the ONNX file that the card names.
     pub onnx: Vec<u8>,
 }
 

@@ -50,7 +50,7 @@ pub struct Draft {
     pub interpolation: Interpolation,
     /// Per-channel mean in [0, 1].
     pub mean: [f32; 3],
-    /// Per-channel standard deviation.
+    /// Per-channel standard deviation of the input in [0, 1], > 0.
     pub std: [f32; 3],
     /// What the vector is, as text.
     pub pooling: String,

@@ -1,6 +1,8 @@
 //! Milliseconds of processor time per image: `speed FILE SIDE [--output NAME] [--isa ISA] [--together N] [--runs N]
 //! [--bf16-from VALUE]`.
 
+#![expect(clippy::print_stdout, reason = "prints times")]
+
 use kernels::{Isa, Network, PlanOptions};
 use std::time::Instant;
 

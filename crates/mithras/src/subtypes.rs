@@ -20,13 +20,13 @@ const SUMS: &str = "mithras-atypical";
 pub struct SubtypeCounts {
     /// Figures with `p_atypical` of at least the model's `atypical_from`.
     pub atypical: usize,
-    /// The other figures.
+    /// Accepted figures that are not atypical.
     pub typical: usize,
     /// Figures whose crop could not be read.
     pub unclassified: usize,
     /// Figures by likeliest morphology.
     pub morphology: BTreeMap<String, usize>,
-    /// The weights.
+    /// The packages whose weights ran, in their order.
     pub models: Vec<SubtypeModel>,
 }
 

@@ -2,6 +2,8 @@
 //!
 //! One binary for all files here: linking each by itself takes minutes.
 
+#![allow(clippy::disallowed_types, reason = "tests read tables back")]
+
 mod architecture;
 mod circles;
 mod common;

@@ -3,6 +3,7 @@
 //! Read from the text: paths that begin with `crate`, `super`, `self` or the name of a child module, in `use` lines
 //! and inside functions, followed through re-exports to the file that holds the item. A parent that declares and
 //! re-exports a child does not use it; one that calls it, or names in its own code what it re-exports, does.
+//! The compiler allows circles within a crate, and no lint looks for them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

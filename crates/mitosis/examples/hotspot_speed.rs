@@ -2,6 +2,8 @@
 //!
 //! usage: hotspot_speed N
 
+#![expect(clippy::print_stdout, reason = "prints times")]
+
 use mitosis::count::hotspot;
 use mitosis::{Mpp, Point, Resolution};
 use std::time::Instant;

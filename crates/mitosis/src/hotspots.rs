@@ -18,9 +18,9 @@ pub enum Shape {
 /// How a hotspot is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HotspotRule {
-    /// Its shape.
+    /// Shape of each field.
     pub shape: Shape,
-    /// Fields.
+    /// Number of fields.
     pub fields: u32,
     /// Area of a field, mm2.
     pub field_mm2: f64,
@@ -57,8 +57,7 @@ impl HotspotRule {
     }
 
     /// What a reader is shown, e.g. `circle of 10 fields of 0.237 mm²`.
-    #[must_use]
-    pub fn words(&self) -> String {
+    fn description(&self) -> String {
         let Self { fields, field_mm2, .. } = *self;
         let shape = match self.shape {
             Shape::Square => "square",
@@ -75,7 +74,7 @@ impl HotspotRule {
     #[must_use]
     pub fn named(&self, preset: &str) -> String {
         match preset {
-            "own" => self.words(),
+            "own" => self.description(),
             name => name.to_owned(),
         }
     }

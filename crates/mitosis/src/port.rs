@@ -76,7 +76,7 @@ pub struct ProbMap {
     pub width: usize,
     /// Rows.
     pub height: usize,
-    /// Probabilities.
+    /// Row-major, `width * height` values in [0, 1].
     pub data: Vec<f32>,
 }
 

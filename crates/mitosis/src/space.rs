@@ -24,13 +24,13 @@ pub struct Microns(pub f64);
 /// A rectangle of pixels. Which frame they are of (level 0, a level, a resolution) is what its user states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Rect {
-    /// Left edge.
+    /// Left edge, px; may be negative.
     pub x: i64,
-    /// Top edge.
+    /// Top edge, px; may be negative.
     pub y: i64,
-    /// Level-0 pixels.
+    /// Columns, px.
     pub width: u64,
-    /// Level-0 pixels.
+    /// Rows, px.
     pub height: u64,
 }
 

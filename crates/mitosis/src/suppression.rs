@@ -10,7 +10,7 @@ use std::collections::HashMap;
 /// A place, um, and its score.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScoredPoint {
-    /// Where.
+    /// Place, um from the level-0 origin.
     pub at: Point<Physical>,
     /// How likely it is a figure.
     pub score: Score,

@@ -5,6 +5,8 @@
 //! CPU seconds (user + system of the process) are next to wall seconds: on a shared machine only
 //! they compare.
 
+#![allow(clippy::print_stderr, clippy::print_stdout, reason = "prints times")]
+
 use std::time::Instant;
 
 use net::device::{self, MemoryFormat, Precision};

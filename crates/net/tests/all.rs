@@ -2,6 +2,8 @@
 //!
 //! One binary for all files here: linking each by itself takes minutes.
 
+#![allow(clippy::print_stderr, reason = "helpers print why a test skips")]
+
 mod checkpoint;
 mod common;
 mod conv_encoders;

@@ -2,6 +2,8 @@
 //!
 //! usage: tissue_speed SLIDE REPEATS [UM_PER_PX]
 
+#![expect(clippy::print_stdout, reason = "prints times")]
+
 use mitosis::Mpp;
 use slide::{OpenOptions, Slide, TissueMask};
 

@@ -4,6 +4,8 @@
 //! the slide and reads all its 512-px tiles once, by the built-in reader and by OpenSlide through the
 //! same calls. The Python peer on the same tiles: `python benches/peer/read_tiles.py SLIDE`.
 
+#![expect(clippy::print_stderr, reason = "prints why it skips")]
+
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use mitosis::Mpp;

@@ -18,9 +18,9 @@ pub struct SlideInfo {
     /// Path or address of the slide.
     #[serde(serialize_with = "base::json::lossy")]
     pub file: PathBuf,
-    /// What reads it.
+    /// Name of the format that opened it ([`crate::Format`]).
     pub reader: &'static str,
-    /// The reader's vendor word.
+    /// Vendor by that reader, e.g. `aperio`.
     pub vendor: String,
     /// Level-0 width, px.
     pub width: u64,
@@ -46,18 +46,18 @@ pub struct SlideInfo {
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub enum ResolutionInfo {
-    /// It is known.
+    /// The file states it, or it was given.
     Known {
-        /// Horizontally.
+        /// um/px, horizontally.
         x_um: Mpp,
-        /// Vertically.
+        /// um/px, vertically.
         y_um: Mpp,
         /// The field it was read from.
         source: String,
     },
-    /// It is not.
+    /// Nothing states it, or fields contradict each other.
     Unknown {
-        /// Why.
+        /// Message of the error, with what to do.
         error: String,
     },
 }
@@ -184,7 +184,7 @@ pub struct Deidentified {
     /// Path or address of the slide.
     #[serde(serialize_with = "base::json::lossy")]
     pub file: PathBuf,
-    /// What reads it.
+    /// Name of the format that opened it ([`crate::Format`]).
     pub reader: &'static str,
     /// What was found, without values, and where it was looked for.
     #[serde(flatten)]
@@ -247,18 +247,18 @@ pub struct TissueInfo {
     pub otsu_threshold: Option<u8>,
     /// Resolution of the mask.
     pub mask_um_per_px: Mpp,
-    /// Its columns.
+    /// Columns of the mask.
     pub mask_width: usize,
-    /// Its rows.
+    /// Rows of the mask.
     pub mask_height: usize,
     /// What is taken off the outlines' coordinates, level-0 px.
     pub level0_offset: [i64; 2],
-    /// The settings.
+    /// Settings that the tissue was found by.
     pub parameters: TissueOptions,
-    /// The mask as a picture.
+    /// Path of the mask as a PNG.
     #[serde(serialize_with = "base::json::lossy")]
     pub mask: PathBuf,
-    /// The outlines.
+    /// Path of the outlines as GeoJSON.
     #[serde(serialize_with = "base::json::lossy")]
     pub geojson: PathBuf,
     /// What is known of the levels that the mask was made of: contradictions, damaged tiles.

@@ -30,7 +30,7 @@ pub struct Limits {
 pub struct LimitAbout {
     /// Its name in settings and errors.
     pub name: &'static str,
-    /// What it counts.
+    /// What it counts, with the unit.
     pub about: &'static str,
     /// What holds when nothing is set; `None`: it depends on the machine.
     pub default: Option<u64>,
@@ -54,10 +54,10 @@ static FOR_ALL: OnceLock<Limits> = OnceLock::new();
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum LimitError {
-    /// Not `NAME=VALUE`.
+    /// The text is not `NAME=VALUE`.
     #[error("`{0}` is not NAME=VALUE")]
     Form(String),
-    /// No number.
+    /// The value is not a whole number above 0.
     #[error("limit `{name}`: `{value}` is not a number above 0")]
     Number { name: String, value: String },
     /// The limit is unknown.
@@ -70,7 +70,7 @@ fn names() -> String {
 }
 
 impl Limits {
-    /// Every limit.
+    /// Every limit, with its default.
     pub const TABLE: &[LimitAbout] = &[
         LimitAbout { name: "pixels", about: "pixels of the finest level", default: Some(PIXELS) },
         LimitAbout {

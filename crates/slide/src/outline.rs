@@ -52,11 +52,11 @@ struct Class {
 /// Polygons of one class, in level-0 px.
 #[derive(Clone, Copy, Debug)]
 pub struct Layer<'a> {
-    /// The class.
+    /// Class of the polygons.
     pub name: &'static str,
-    /// Its colour.
+    /// Colour of the class: red, green, blue.
     pub color: [u8; 3],
-    /// The polygons.
+    /// Outlines with their holes, level-0 px.
     pub polygons: &'a [Polygon],
 }
 

@@ -7,9 +7,9 @@ use serde::Serialize;
 /// A window of the working frame, in working pixels; `x` and `y` are multiples of the stride.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct PlannedWindow {
-    /// Left edge.
+    /// Left edge, working px.
     pub x: i64,
-    /// Top edge.
+    /// Top edge, working px.
     pub y: i64,
 }
 

@@ -22,9 +22,9 @@ pub enum Personal {
     Person,
     /// What leads to somebody in another register: accession, barcode, name of a file.
     Identifier,
-    /// When.
+    /// A date or time, of whatever event.
     Date,
-    /// Where.
+    /// A hospital, department, host or address.
     Place,
     /// One device among others of its kind, by its serial number: it leads to a place.
     Device,
@@ -202,7 +202,7 @@ pub fn personal(name: &str) -> Option<Personal> {
         return None;
     }
     let part = PARTS.iter().find(|(_, parts)| parts.iter().any(|p| squeezed.contains(p)));
-    let own = words(name);
+    let own = split_words(name);
     let word = || WORDS.iter().find(|(_, all)| own.iter().any(|w| all.contains(&w.as_str())));
     part.or_else(word).map(|(kind, _)| *kind).or_else(|| match kind? {
         VR::PN => Some(Personal::Person),
@@ -253,7 +253,7 @@ fn kind_of_attribute(name: &str) -> Option<VR> {
 }
 
 /// The words of a name's last part: `dicom.AcquisitionDateTime` has acquisition, date and time.
-fn words(name: &str) -> Vec<String> {
+fn split_words(name: &str) -> Vec<String> {
     let last = name.rsplit('.').next().unwrap_or(name);
     let mut all = vec![String::new()];
     let mut before = ' ';

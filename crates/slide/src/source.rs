@@ -43,7 +43,7 @@ impl Level {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(TileAt, String)", into = "(TileAt, String)")]
 pub struct SuspectTile {
-    /// The tile.
+    /// Level, column and row of the tile.
     pub at: TileAt,
     /// Why: data after the end, no end marker, restart markers out of turn.
     pub reason: String,

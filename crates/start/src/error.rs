@@ -103,7 +103,7 @@ pub enum ListError {
 }
 
 /// An error with its causes, for a page.
-pub fn words(error: &dyn std::error::Error) -> String {
+pub fn full_message(error: &dyn std::error::Error) -> String {
     let chain = std::iter::successors(Some(error), |e| e.source());
     base::text::plain_lines(&base::text::joined_once(chain))
 }
@@ -111,6 +111,6 @@ pub fn words(error: &dyn std::error::Error) -> String {
 /// The page shows the reason.
 impl From<PageError> for Answer {
     fn from(error: PageError) -> Self {
-        Self::refusal(400, &words(&error))
+        Self::refusal(400, &full_message(&error))
     }
 }

@@ -1,6 +1,6 @@
 //! What a slide is, before anything runs on it.
 
-use crate::error::{PageError, words};
+use crate::error::{PageError, full_message};
 use jpeg_encoder::{ColorType, Encoder};
 use mithras::detector::Opener;
 use mithras::input::Input;
@@ -43,7 +43,7 @@ struct About {
 pub fn look(input: &Input, opener: &Opener) -> Look {
     let slide = match opener.open(input) {
         Ok(slide) => slide,
-        Err(e) => return Look { usable: false, error: Some(words(&e)), about: None },
+        Err(e) => return Look { usable: false, error: Some(full_message(&e)), about: None },
     };
     let info = SlideInfo::read(&slide);
     let (mpp, mpp_source) = match info.resolution {
@@ -56,7 +56,7 @@ pub fn look(input: &Input, opener: &Opener) -> Look {
     let mut warnings = info.level_notes;
     warnings.extend(fit.as_ref().ok().and_then(|(_, note)| note.clone()));
     warnings.extend(opener.scanner_note(&slide));
-    let error = fit.err().map(|e| words(&e));
+    let error = fit.err().map(|e| full_message(&e));
     Look {
         usable: error.is_none(),
         error,

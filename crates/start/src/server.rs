@@ -1,6 +1,6 @@
 //! Answers the page's requests.
 
-use crate::error::{PageError, words};
+use crate::error::{PageError, full_message};
 use crate::look;
 use crate::places::{self, Place};
 use crate::results::results;
@@ -441,7 +441,7 @@ impl Start {
             return Ok(address(old.id));
         }
         let opened = open(std::slice::from_ref(&v.path), None, reviews.as_deref());
-        let viewer = Arc::new(Viewer::new(opened.map_err(|e| refusal(&words(&e)))?));
+        let viewer = Arc::new(Viewer::new(opened.map_err(|e| refusal(&full_message(&e)))?));
         let (viewers, next) = &mut *held(&self.viewers);
         let id = *next;
         *next += 1;
@@ -452,10 +452,10 @@ impl Start {
     /// Writes the pages of a run's cases and gives their addresses.
     fn report(&self, r: &ReportOf) -> Result<Answer, Answer> {
         let scheme = r.scheme.as_deref().map(|s| Grading::load(s, r.field_diameter)).transpose();
-        let scheme = scheme.map_err(|e| refusal(&words(&e)))?;
+        let scheme = scheme.map_err(|e| refusal(&full_message(&e)))?;
         let folder = r.path.join(REPORTS);
         let written = clinic::report(&r.path, &folder, None, scheme.as_ref());
-        let written = written.map_err(|e| refusal(&words(&e)))?;
+        let written = written.map_err(|e| refusal(&full_message(&e)))?;
         let mut reports = held(&self.reports);
         let link = |(case, file): &(String, String)| {
             let path = folder.join(format!("{file}.pdf"));

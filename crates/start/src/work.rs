@@ -1,6 +1,6 @@
 //! One run at a time, and how far it is.
 
-use crate::error::{PageError, words};
+use crate::error::{PageError, full_message};
 use detect::CancelToken;
 use infer::{EngineOptions, ModelPackage};
 use mithras::batch::{Existing, Input, OutFolder, StartError};
@@ -166,7 +166,7 @@ impl Desk {
                 let error = PageError::Thread(e);
                 let mut held = self.lock();
                 held.0.phase = Phase::Failed;
-                held.0.error = Some(words(&error));
+                held.0.error = Some(full_message(&error));
                 Err(error)
             }
         }
@@ -175,8 +175,9 @@ impl Desk {
     /// Does all of it, and returns the last phase.
     fn work(&self, plan: Plan, cancel: &CancelToken) -> Result<Phase, Fault> {
         let builder = Builder::default().run_with(plan.engine).thresholds(plan.thresholds);
-        let mut detector =
-            [builder.open(&plan.package).map_err(|e| Fault { words: words(&e), exists: false })?];
+        let mut detector = [builder
+            .open(&plan.package)
+            .map_err(|e| Fault { words: full_message(&e), exists: false })?];
         let mut listener = Watch(self.clone());
         let place = OutFolder { path: &plan.out, existing: plan.existing };
         let plan = RunPlan {
@@ -187,7 +188,7 @@ impl Desk {
         };
         let finished = run(plan, &mut listener, cancel).map_err(|e| Fault {
             exists: matches!(e, RunPlanError::Start(StartError::Exists { .. })),
-            words: words(&e),
+            words: full_message(&e),
         })?;
         let stopped = finished.slides.iter().any(mithras::batch::Outcome::is_stopped);
         Ok(if stopped { Phase::Cancelled } else { Phase::Done })

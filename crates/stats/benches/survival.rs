@@ -4,6 +4,13 @@
 //!
 //! One thread; processor time, so that a busy machine does not change the figures. Prints JSON.
 
+#![expect(
+    clippy::disallowed_types,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "prints times, reads tables of the peer"
+)]
+
 use rayon::ThreadPoolBuilder;
 use stats::bootstrap::Plan;
 use stats::survival::Survival;

@@ -2,6 +2,8 @@
 //!
 //! One binary for all files here: linking each by itself takes minutes.
 
+#![expect(clippy::disallowed_types, reason = "tests read tables of references")]
+
 mod common;
 mod metrics;
 mod properties;

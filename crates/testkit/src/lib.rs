@@ -3,6 +3,7 @@
 //! Real data is never in the repository. It is looked for where `MITHRAS_DATA` points, then at
 //! `../shared/data` next to the checkout. A test that misses it states it and returns.
 
+#![expect(clippy::print_stderr, reason = "tests print why they skip")]
 #![forbid(unsafe_code)]
 
 pub mod ami;

@@ -4,6 +4,8 @@
 //!
 //! usage: probe CORPUS ENCODER.safetensors|untrained ... [--threads N]
 
+#![allow(clippy::print_stdout, reason = "prints scores")]
+
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -2,6 +2,8 @@
 //!
 //! One binary for all files here: linking each by itself takes minutes.
 
+#![allow(clippy::print_stdout, reason = "processes of a test print what they end with")]
+
 mod common;
 mod fit;
 mod frozen;

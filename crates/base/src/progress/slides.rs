@@ -41,9 +41,9 @@ impl SlidePace {
         self.rate().map(|rate| (self.total - self.past) as f64 / rate)
     }
 
-    /// Empty for a single slide.
+    /// Slides done and time left, after `; `; empty for a single slide.
     #[must_use]
-    pub fn words(&self) -> String {
+    pub fn suffix(&self) -> String {
         match (self.total, self.left()) {
             (1, _) => String::new(),
             (total, Some(left)) if self.past < total => {
@@ -78,10 +78,10 @@ mod tests {
         let far = pace.next(true);
         let left = far.left().unwrap();
         assert!((120.0..130.0).contains(&left), "{left}");
-        assert_eq!(far.words(), "; 2 of 4 slides, about 2 min left");
+        assert_eq!(far.suffix(), "; 2 of 4 slides, about 2 min left");
         pace.next(true);
-        assert_eq!(pace.next(true).words(), "; 4 of 4 slides");
-        assert_eq!(SlidePace::new(1).next(true).words(), "");
+        assert_eq!(pace.next(true).suffix(), "; 4 of 4 slides");
+        assert_eq!(SlidePace::new(1).next(true).suffix(), "");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Writing comma-separated tables.
 
+#![expect(clippy::disallowed_types, reason = "the one writer of tables")]
+
 use super::cell::{cell, shown};
 use crate::file::{self, Access, WriteError};
 use std::path::Path;

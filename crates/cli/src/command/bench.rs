@@ -29,7 +29,7 @@ struct Detect {
     #[arg(long)]
     model: Option<PathBuf>,
     /// Only this engine [default: all that run on the processor]
-    #[arg(long, value_parser = super::engine::words::<EngineChoice>(&["native", "openvino", "onnxruntime", "rten"]))]
+    #[arg(long, value_parser = super::engine::choice::<EngineChoice>(&["native", "openvino", "onnxruntime", "rten"]))]
     engine: Option<EngineChoice>,
     /// Runs of each network, of which the median counts
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]

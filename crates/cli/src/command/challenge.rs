@@ -1,7 +1,7 @@
 //! `mithras challenge`: one job of a challenge on Grand Challenge.
 
 use super::detect::{EngineArgs, mpp};
-use super::engine::words;
+use super::engine::choice;
 use crate::show;
 use evaluation::challenge::{INPUT, Job, OUTPUT, Track};
 use mitosis::Mpp;
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 pub struct Args {
     /// The task
-    #[arg(value_name = "TRACK", value_parser = words::<Track>(Track::WORDS))]
+    #[arg(value_name = "TRACK", value_parser = choice::<Track>(Track::WORDS))]
     track: Track,
     /// Input folder
     #[arg(long, value_name = "DIR", default_value = INPUT)]

@@ -1,7 +1,7 @@
 //! `mithras classify`: image crops to class probabilities, with any classifier package.
 
 use super::detect::mpp;
-use super::engine::{RunArgs, words};
+use super::engine::{RunArgs, choice};
 use crate::progress::LogArgs;
 use crate::show;
 use anyhow::Result;
@@ -33,7 +33,7 @@ pub struct Args {
     #[command(flatten)]
     run: RunArgs,
     /// Arithmetic; auto is f32, bf16 (native, OpenVINO, libtorch) takes bf16 if the card allows it
-    #[arg(long, value_name = "P", default_value = "auto", value_parser = words::<Precision>(Precision::WORDS))]
+    #[arg(long, value_name = "P", default_value = "auto", value_parser = choice::<Precision>(Precision::WORDS))]
     precision: Precision,
     /// Print what was done as JSON
     #[arg(long)]

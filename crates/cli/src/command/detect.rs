@@ -1,6 +1,6 @@
 //! `mithras detect`: from slides to figures, hotspot and density.
 
-use super::engine::{RunArgs, words};
+use super::engine::{RunArgs, choice};
 use crate::hint;
 use crate::progress::{LogArgs, print_message};
 use crate::show::print_messages;
@@ -131,7 +131,7 @@ pub struct EngineArgs {
     run: RunArgs,
     /// Arithmetic; auto is f32, bf16 (native, OpenVINO, libtorch) takes bf16 for the segmenter's decoder, and for a
     /// classifier whose card allows it
-    #[arg(long, value_name = "P", default_value = "auto", value_parser = words::<Precision>(Precision::WORDS))]
+    #[arg(long, value_name = "P", default_value = "auto", value_parser = choice::<Precision>(Precision::WORDS))]
     precision: Precision,
     /// Windows per run of the first stage [default: what suits the engine]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
@@ -244,7 +244,7 @@ pub fn work(
     out: OutFolder<'_>,
     listener: &mut dyn Listener,
 ) -> Result<FinishedRun> {
-    let (command, cancel) = (crate::progress::words(), CancelToken::new());
+    let (command, cancel) = (crate::progress::typed_words(), CancelToken::new());
     crate::interrupt::cancels(&cancel)?;
     let plan = RunPlan { slides, detectors, out, command: &command };
     Ok(mithras::run::run(plan, listener, &cancel)?)

@@ -1,7 +1,7 @@
 //! `mithras embed`: features of crops, images and slides.
 
 use super::detect::{mpp, slides as slides_of};
-use super::engine::{RunArgs, words};
+use super::engine::{RunArgs, choice};
 use crate::progress::LogArgs;
 use crate::{hint, show};
 use anyhow::{Context, Result, ensure};
@@ -74,7 +74,7 @@ pub struct Args {
     engine: RunArgs,
     /// Arithmetic; bf16 (OpenVINO and libtorch, processors with its instructions) is faster. With
     /// OpenVINO it is 1.4 to 1.8 times as fast, and features have a cosine to f32 of 0.997 or more
-    #[arg(long, value_name = "P", default_value = "f32", value_parser = words::<Precision>(&["f32", "bf16"]))]
+    #[arg(long, value_name = "P", default_value = "f32", value_parser = choice::<Precision>(&["f32", "bf16"]))]
     precision: Precision,
     /// Run every slide again, and replace features of other settings
     #[arg(long)]

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 #[derive(clap::Args, Debug, Default)]
 pub struct RunArgs {
     /// What runs the networks; auto: the first that runs of CUDA, native (AVX2, AVX-512), openvino, onnxruntime, rten
-    #[arg(long, value_name = "E", default_value = "auto", value_parser = words::<EngineChoice>(EngineChoice::WORDS))]
+    #[arg(long, value_name = "E", default_value = "auto", value_parser = choice::<EngineChoice>(EngineChoice::WORDS))]
     engine: EngineChoice,
     /// Which kernels the engine uses
-    #[arg(long, value_name = "P", default_value = "auto", value_parser = words::<Provider>(Provider::WORDS))]
+    #[arg(long, value_name = "P", default_value = "auto", value_parser = choice::<Provider>(Provider::WORDS))]
     provider: Provider,
     /// The engine's shared library to open instead of the one found
     #[arg(long, value_name = "FILE")]
@@ -35,7 +35,7 @@ impl RunArgs {
 }
 
 /// A choice by its word.
-pub fn words<T>(words: &'static [&'static str]) -> impl TypedValueParser<Value = T>
+pub fn choice<T>(words: &'static [&'static str]) -> impl TypedValueParser<Value = T>
 where
     T: std::str::FromStr<Err = String> + Clone + Send + Sync + 'static,
 {

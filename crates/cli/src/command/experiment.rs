@@ -127,7 +127,7 @@ impl StepArgs {
     }
 
     /// The command that runs one step, up to its name.
-    fn words(&self) -> Vec<String> {
+    fn command(&self) -> Vec<String> {
         let mut words = vec!["mithras".to_owned(), "experiment".into(), "run".into()];
         words.extend(self.ids.iter().cloned());
         let out = Some(self.out.clone());
@@ -171,7 +171,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         What::Run { run, log } => return perform(&run, &log),
         What::Export { steps, to, .. } => {
             let (command, report) =
-                (steps.words(), ["mithras", "experiment", "report"].map(str::to_owned));
+                (steps.command(), ["mithras", "experiment", "report"].map(str::to_owned));
             let report = [&report[..], &[steps.out.display().to_string()]].concat();
             let threads = steps.threads.unwrap_or(1);
             let w = Workflow { command: &command, report: &report, out: &steps.out, threads };

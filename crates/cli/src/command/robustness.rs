@@ -77,7 +77,7 @@ pub fn run(args: &Args) -> Result<()> {
     std::fs::create_dir_all(&args.out).with_context(|| args.out.display().to_string())?;
     let mut listener = args.log.listener(false);
     let listener = &mut *listener;
-    let command = crate::progress::words();
+    let command = crate::progress::typed_words();
     let measured = if let (Some(data), Some(task)) = (&args.crops, args.task) {
         let package = ModelPackage::find(args.engine.model())?;
         let test = args.part.as_deref() == Some("test");

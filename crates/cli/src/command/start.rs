@@ -37,7 +37,7 @@ pub fn run(a: Args) -> anyhow::Result<()> {
         model: a.engine.model().map(Path::to_owned),
         engine: a.engine.options(),
         out,
-        command: crate::progress::words(),
+        command: crate::progress::typed_words(),
         reveal: Some(reveal),
     };
     let start = Start::new(settings)?;
@@ -60,7 +60,7 @@ fn reveal(folder: &Path) -> std::io::Result<()> {
 }
 
 /// What a double click means: on Windows, no word at all opens the start page; elsewhere it is help that is asked for.
-pub fn words(typed: Vec<std::ffi::OsString>, windows: bool) -> Vec<std::ffi::OsString> {
+pub fn with_verb(typed: Vec<std::ffi::OsString>, windows: bool) -> Vec<std::ffi::OsString> {
     let mut words = typed;
     if windows && words.len() == 1 {
         words.push("start".into());
@@ -70,13 +70,13 @@ pub fn words(typed: Vec<std::ffi::OsString>, windows: bool) -> Vec<std::ffi::OsS
 
 #[cfg(test)]
 mod tests {
-    use super::words;
+    use super::with_verb;
 
     #[test]
     fn a_double_click_on_windows_is_start() {
         let typed = |w: &[&str]| w.iter().map(|w| (*w).into()).collect::<Vec<_>>();
-        assert_eq!(words(typed(&["mithras"]), true), typed(&["mithras", "start"]));
-        assert_eq!(words(typed(&["mithras"]), false), typed(&["mithras"]));
-        assert_eq!(words(typed(&["mithras", "demo"]), true), typed(&["mithras", "demo"]));
+        assert_eq!(with_verb(typed(&["mithras"]), true), typed(&["mithras", "start"]));
+        assert_eq!(with_verb(typed(&["mithras"]), false), typed(&["mithras"]));
+        assert_eq!(with_verb(typed(&["mithras", "demo"]), true), typed(&["mithras", "demo"]));
     }
 }

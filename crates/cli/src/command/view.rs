@@ -13,10 +13,9 @@ use std::process::ExitCode;
 
 /// Show slides, what was found on them, and review it, in a browser
 ///
-/// Serves a page on this machine: pan and zoom, accepted and rejected candidates, hotspot, tissue and
-/// density, and both thresholds to be turned. The first line printed is its address; who has it may look
-/// and review. A reviewer's verdicts are saved at once into RUN/reviews/REVIEWER.jsonl; `mithras recount`
-/// counts with them. See docs/view.md.
+/// Serves a page on this machine: pan and zoom, accepted and rejected candidates, hotspot, tissue and density, and both
+/// thresholds to be turned. The first line printed is its address; who has it may look and review. A reviewer's
+/// verdicts are saved at once into RUN/reviews/REVIEWER.jsonl; `mithras recount` counts with them. See docs/view.md.
 #[derive(clap::Args)]
 pub struct Args {
     /// Runs (folders of `mithras detect`), single folders of a run, slides, or folders of slides
@@ -103,7 +102,7 @@ pub struct RecountArgs {
 /// Runs `recount`.
 pub fn recount(a: RecountArgs) -> anyhow::Result<ExitCode> {
     if let Some((thresholds, into)) = a.operating_point.as_ref().zip(a.into.as_deref()) {
-        let command = crate::progress::words();
+        let command = crate::progress::typed_words();
         let (package, slides) = (a.model.as_deref(), a.slides.as_deref());
         let of = AtPoint { run: &a.run, into, thresholds, package, slides, command: &command };
         let run = mithras::report::at_point(&of)?;

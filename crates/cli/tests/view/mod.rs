@@ -48,7 +48,7 @@ fn index_and_detail_are_the_runs_own() {
         assert_eq!(column("s_seg")[k].as_f64().map(|v| v as f32), Some(row.s_seg));
         assert_eq!(column("s_cls")[k].as_f64().map(|v| v as f32), row.s_cls);
         assert_eq!(column("outside")[k].as_bool(), Some(row.outside_tissue));
-        assert_eq!(column("flaw")[k].as_str(), row.flaw.map(detect::Flaw::words));
+        assert_eq!(column("flaw")[k].as_str(), row.flaw.map(detect::Flaw::label));
     }
     assert!(detail["columns"].get("p_atypical").is_none(), "a run without subtypes");
     assert_eq!(detail["point"]["cls"].as_f64().map(|v| v as f32), Some(score(0.7).get()));

@@ -40,7 +40,7 @@ pub fn page(r: &CropsReport, png: &[u8]) -> Result<String, askama::Error> {
     let m = &r.manifest;
     let scores = [("s_seg", &r.histograms.s_seg), ("s_cls", &r.histograms.s_cls)];
     let charts = scores.into_iter().flat_map(|(score, table)| {
-        let title = move |label: &str| format!("{score}, {}", words(label));
+        let title = move |label: &str| format!("{score}, {}", spaced(label));
         table.iter().map(move |(label, bins)| charts::histogram(&title(label), bins).svg())
     });
     let occurs = |l: &Label| m.counts.labels.get(l.name()).is_some_and(|&n| n > 0);
@@ -55,7 +55,7 @@ pub fn page(r: &CropsReport, png: &[u8]) -> Result<String, askama::Error> {
         filter: m.header.notes.get("build").and_then(filter),
         lists: lists(&m.header.notes),
         montage: if png.is_empty() { String::new() } else { STANDARD.encode(png) },
-        shown: Label::ALL.iter().filter(|l| occurs(l)).map(|l| words(l.name())).collect(),
+        shown: Label::ALL.iter().filter(|l| occurs(l)).map(|l| spaced(l.name())).collect(),
     };
     let page = Page {
         title: &m.header.name,
@@ -66,7 +66,7 @@ pub fn page(r: &CropsReport, png: &[u8]) -> Result<String, askama::Error> {
     Ok(page.html())
 }
 
-fn words(name: &str) -> String {
+fn spaced(name: &str) -> String {
     name.replace('_', " ")
 }
 
@@ -93,7 +93,7 @@ fn parts(r: &CropsReport) -> Vec<(&'static str, String)> {
 /// How many candidates every stage of a build left.
 fn funnel(notes: &Map<String, Value>) -> Vec<(String, String)> {
     let stages = notes.get("funnel").and_then(Value::as_object);
-    stages.into_iter().flatten().map(|(stage, n)| (words(stage), n.to_string())).collect()
+    stages.into_iter().flatten().map(|(stage, n)| (spaced(stage), n.to_string())).collect()
 }
 
 /// The tumour filter of a built corpus, as text.

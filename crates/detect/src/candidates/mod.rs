@@ -32,7 +32,7 @@ pub enum CandidateRule {
     /// `2 * opening_radius + 1`, 8-connected regions of at least `min_area_px` pixels after the
     /// opening; position = centroid of the pixel centres, `s_seg` = mean probability.
     Regions {
-        /// Foreground threshold.
+        /// Probability from which a pixel is foreground, in [0, 1].
         threshold: Score,
         /// Radius of the opening in pixels; 0 leaves the foreground as it is.
         opening_radius: u32,
@@ -44,7 +44,7 @@ pub enum CandidateRule {
     /// is equal, so that a plateau has one peak and two peaks are always further apart. `s_seg` is
     /// the probability there.
     Peaks {
-        /// Foreground threshold.
+        /// Probability from which a pixel is foreground, in [0, 1].
         threshold: Score,
         /// Half side of the neighbourhood in pixels; at least 1.
         min_distance_px: u32,

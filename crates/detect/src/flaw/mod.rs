@@ -35,9 +35,9 @@ impl Flaw {
         }
     }
 
-    /// For people.
+    /// As reports and pages show it.
     #[must_use]
-    pub const fn words(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::OutOfFocus => "Out of focus",
             Self::Pen => "Pen",
@@ -346,7 +346,7 @@ impl Verdicts {
 /// A square of the slide with a flaw.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct FlawedSquare {
-    /// What is wrong.
+    /// Blur, pen or dirt.
     pub flaw: Flaw,
     /// Column and row on the slide's lattice of squares.
     pub place: (u32, u32),
@@ -354,7 +354,7 @@ pub struct FlawedSquare {
     pub min: Point<Level0>,
     /// Lower right corner in level-0 pixels, clipped to what was read.
     pub max: Point<Level0>,
-    /// Its area.
+    /// Area of the square, mm2.
     pub mm2: f64,
 }
 

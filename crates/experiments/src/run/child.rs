@@ -28,7 +28,7 @@ pub(super) struct Done {
 
 /// Runs a step's command and waits for it.
 pub(super) fn run(step: &Step, places: &Places, options: &Options) -> Result<Done> {
-    let words = places.words(step)?;
+    let words = places.command(step)?;
     let (folder, log) = (places.step(&step.name), places.log(&step.name));
     for dir in [Some(folder.as_path()), log.parent()].into_iter().flatten() {
         std::fs::create_dir_all(dir).map_err(|e| ExperimentError::path(dir, e))?;

@@ -191,7 +191,7 @@ impl Places {
     ///
     /// # Errors
     /// A reference to what is missing.
-    pub fn words(&self, step: &Step) -> Result<Vec<String>> {
+    pub fn command(&self, step: &Step) -> Result<Vec<String>> {
         let text = |p: PathBuf| p.display().to_string();
         let gone = |what: &str| ExperimentError::form(&step.name, format!("{what} is missing"));
         step.words

@@ -29,7 +29,7 @@ pub struct EncoderCard {
     /// absent: `input`, so that nothing of a square is cut off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resize: Option<usize>,
-    /// By which filter.
+    /// Filter by which tiles are resized to `resize`.
     pub interpolation: Interpolation,
     /// Per-channel mean of the input in [0, 1] (R, G, B).
     pub mean: [f32; 3],

@@ -27,7 +27,7 @@ pub struct ModelCard {
     pub name: String,
     /// Licence of the weights.
     pub license: String,
-    /// First stage.
+    /// First stage of a detector.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub segmenter: Option<SegmenterCard>,
     /// How candidates are taken from the probability map.
@@ -39,7 +39,7 @@ pub struct ModelCard {
     /// A small network in front of the second stage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub screen: Option<ScreenCard>,
-    /// A frozen encoder.
+    /// A frozen encoder: images in, feature vectors out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoder: Option<EncoderCard>,
     /// The frozen threshold pair.
@@ -189,7 +189,7 @@ pub struct NamedPoint {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResolutionCard {
-    /// The finest.
+    /// The finest; a finer slide is refused.
     pub min: Mpp,
     /// The coarsest; a coarser slide is refused.
     pub max: Mpp,
@@ -208,11 +208,11 @@ pub enum CandidateMethod {
     Peaks,
 }
 
-/// Candidate extraction.
+/// How candidates are taken from the first stage's probabilities.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CandidateCard {
-    /// Regions or peaks.
+    /// Decides which of the other fields are used.
     pub method: CandidateMethod,
     /// Probability threshold, strictly inside (0, 1).
     pub threshold: f32,
@@ -344,7 +344,7 @@ impl ScreenCard {
 pub struct ScaleCard {
     /// Factor of the logit, above 0.
     pub slope: f64,
-    /// Added to it.
+    /// Added to the scaled logit.
     pub offset: f64,
 }
 
@@ -411,13 +411,13 @@ impl ClassifierCard {
 /// What a detection run needs from a card.
 #[derive(Clone, Copy, Debug)]
 pub struct DetectorCard<'a> {
-    /// First stage.
+    /// Network, windows and resolution of the first stage.
     pub segmenter: &'a SegmenterCard,
-    /// Candidate extraction.
+    /// How candidates are taken from its probabilities.
     pub candidates: &'a CandidateCard,
     /// Second stage; `None` runs segmentation alone.
     pub classifier: Option<&'a ClassifierCard>,
-    /// The threshold pair.
+    /// The card's default threshold pair.
     pub operating_point: &'a OperatingPoint,
 }
 

@@ -12,7 +12,7 @@ pub enum EngineChoice {
     /// [`crate::EngineReport::fallback_reason`].
     #[default]
     Auto,
-    /// The embedded engine.
+    /// `rten`, part of the binary: runs ONNX files on a CPU.
     Rten,
     /// The project's own executor for convolutional networks, part of the binary.
     Native,
@@ -35,11 +35,11 @@ pub enum Provider {
     Cpu,
     /// OpenVINO's CPU kernels: its own runtime, or ONNX Runtime's plug-in (Intel processors only).
     OpenVino,
-    /// NVIDIA GPUs.
+    /// NVIDIA GPUs through CUDA.
     Cuda,
     /// NVIDIA GPUs through TensorRT (minutes of compilation at the start).
     TensorRt,
-    /// Apple devices.
+    /// Apple devices through CoreML.
     CoreMl,
 }
 
@@ -47,7 +47,7 @@ pub enum Provider {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
-    /// f32.
+    /// f32; chosen where nothing else is asked for.
     #[default]
     Auto,
     /// f32.

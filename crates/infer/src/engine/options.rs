@@ -9,11 +9,11 @@ use std::path::PathBuf;
 /// How to run the networks. The default is the first engine of [`EngineChoice::Auto`]'s order that runs, on all cores.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EngineOptions {
-    /// Engine.
+    /// Which engine runs the networks.
     pub engine: EngineChoice,
     /// Provider of ONNX Runtime.
     pub provider: Provider,
-    /// Arithmetic.
+    /// f32, or bf16 where that is allowed ([`Precision::Bf16`]).
     pub precision: Precision,
     /// Threads inside one session; 0 means every core.
     pub threads: usize,

@@ -52,14 +52,14 @@ pub struct Work {
     pub resumed_windows: usize,
 }
 
-/// One stage's share.
+/// How long one stage of the pipeline worked on a slide.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StageTime {
     /// `decode`, `segment`, `stitch`, `crop`, `classify`.
     pub stage: String,
-    /// Windows or candidates.
+    /// Windows or candidates handled.
     pub items: u64,
-    /// Threads at work.
+    /// Threads that the stage had.
     pub threads: usize,
     /// Seconds at work, summed over threads.
     pub busy_seconds: f64,

@@ -201,12 +201,11 @@ pub enum InputError {
     Table(#[from] TableError),
 }
 
-/// Finds the slides that `arguments` name. Files are taken as they are; folders are searched through
-/// and a file in them counts when its content or its suffix is that of a slide, so that one which
-/// cannot be read fails by name; `*`, `?` and `[..]` are patterns where no file of that very name
-/// exists. Of the files of a DICOM slide in one folder that of its finest level counts. Addresses
-/// (`https://`, `s3://`) name one slide each. Folders below that hold the results of a slide are
-/// passed over.
+/// Finds the slides that `arguments` name. Files are taken as they are; folders are searched through and a file in them
+/// counts when its content or its suffix is that of a slide, so that one which cannot be read fails by name; `*`, `?`
+/// and `[..]` are patterns where no file of that very name exists. Of the files of a DICOM slide in one folder that of
+/// its finest level counts. Addresses (`https://`, `s3://`) name one slide each. Folders below that hold the results of
+/// a slide are passed over.
 ///
 /// # Errors
 /// [`InputError`].

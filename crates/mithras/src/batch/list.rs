@@ -13,10 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Reads a list: the column `slide` (path, absolute or from the list's folder, or address), optionally `mpp`
-/// (um/px of a slide; empty: its own, or the `mpp` given here for all that state none), and any
-/// further ones, which are carried into the tables over a run, where `taken` are the columns
-/// already there. Slides are in the list's order.
+/// Reads a list: the column `slide` (path, absolute or from the list's folder, or address), optionally `mpp` (um/px of
+/// a slide; empty: its own, or the `mpp` given here for all that state none), and any further ones, which are carried
+/// into the tables over a run, where `taken` are the columns already there. Slides are in the list's order.
 ///
 /// # Errors
 /// [`InputError::Table`] with file, column and row: a missing file or column, no rows, an empty or

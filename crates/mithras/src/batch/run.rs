@@ -17,7 +17,7 @@ use std::time::Instant;
 /// What to do about results that are already there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
-    /// Refuse.
+    /// An error where there are results.
     Refuse,
     /// Keep finished slides, continue interrupted ones, try failed ones again.
     Resume,
@@ -40,7 +40,7 @@ impl Existing {
 /// Where results are written, and what happens to those that are there.
 #[derive(Clone, Copy, Debug)]
 pub struct OutFolder<'a> {
-    /// Folder of results.
+    /// Has one folder per slide; made if missing.
     pub path: &'a Path,
     /// What happens to results that are there.
     pub existing: Existing,
@@ -150,7 +150,7 @@ pub trait Task: Send {
 pub struct Outcome<W, E: std::error::Error + 'static> {
     /// The slide, with what was given for it.
     pub input: Input,
-    /// Its folder.
+    /// Folder with its results.
     pub folder: PathBuf,
     /// Its final state, with the reason if it failed.
     pub state: State<W>,
@@ -158,7 +158,7 @@ pub struct Outcome<W, E: std::error::Error + 'static> {
     pub kept: bool,
     /// Why finished results of an earlier version of the numbers were not kept.
     pub outdated: Option<String>,
-    /// Why it failed.
+    /// The typed error where it failed.
     pub failure: Option<Failure<E>>,
 }
 
@@ -334,7 +334,7 @@ pub fn run<T: Task>(
                         listener.report(&format!("{name}: another process is at work on it"));
                     } else if !outcome.kept {
                         let line = task.line(&outcome.input.name, &outcome.state);
-                        listener.report(&plain(&(line + &far.words())));
+                        listener.report(&plain(&(line + &far.suffix())));
                     }
                     done.lock().unwrap_or_else(PoisonError::into_inner)[k] = Some(outcome);
                 }

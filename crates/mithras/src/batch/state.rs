@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Its name.
+/// Name of the state's file in a slide's folder.
 pub const FILE: &str = "state.json";
 /// The only schema this build reads.
 pub const SCHEMA: &str = "mithras.state/1";
@@ -66,9 +66,9 @@ pub struct State<W> {
     pub status: Status,
     /// Digest of everything that changes a number.
     pub config: String,
-    /// The slide's file.
+    /// Size, time and digest of the slide's file.
     pub input: InputDigest,
-    /// Why it failed.
+    /// Message of the error where it failed.
     pub reason: Option<String>,
     /// Seconds, all in all.
     pub seconds: f64,
@@ -96,7 +96,7 @@ pub enum Status {
     Finished,
     /// All its files are written; no tissue was found.
     NoTissue,
-    /// See the reason.
+    /// No results; [`State::reason`] has the error.
     Failed,
 }
 

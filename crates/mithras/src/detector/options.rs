@@ -16,12 +16,12 @@ pub enum Stages {
 /// Which threshold pair accepts a figure.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Thresholds {
-    /// The package's own.
+    /// The default of the package's card.
     #[default]
     Package,
     /// One that the package's card names, e.g. `sensitive`.
     Named(String),
-    /// This one.
+    /// One that the caller chose.
     Given(OperatingPoint),
 }
 

@@ -20,13 +20,13 @@ use std::thread;
 
 /// The networks of a detector and what runs them.
 pub struct Networks {
-    /// First stage.
+    /// First stage: a probability per pixel.
     pub segmenter: Box<dyn Segmenter>,
     /// Second stage; none where the first runs alone.
     pub classifier: Option<Box<dyn Classifier>>,
     /// Classifies the subtypes of accepted figures, if requested.
     pub subtypes: Option<SubtypeNetwork>,
-    /// What runs them.
+    /// Engine, provider and precision that run them.
     pub engine: EngineReport,
     /// Keep results that another engine made, and add to them.
     pub accept_engine: bool,
@@ -79,9 +79,9 @@ pub struct Subject<'a> {
 /// What one slide gave, with what it rests on.
 #[derive(Debug)]
 pub struct Examined {
-    /// Figures, count, areas.
+    /// Figures, count and areas: what the exports are made of.
     pub record: SlideRecord,
-    /// Tissue found.
+    /// The tissue that was searched.
     pub tissue: TissueMask,
     /// The slide, small: a JPEG.
     pub thumbnail: Vec<u8>,

@@ -27,7 +27,7 @@ pub struct CropPlan {
     pub size: CropSize,
     /// Crops of a run of the network.
     pub batch: usize,
-    /// The Parquet file.
+    /// The Parquet file that is written.
     pub out: PathBuf,
     /// Replace a file of other settings.
     pub overwrite: bool,

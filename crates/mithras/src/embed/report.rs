@@ -26,20 +26,20 @@ pub enum EmbedStatus {
 /// One slide, one dataset, or one image that could not be read.
 #[derive(Clone, Debug, Serialize)]
 pub struct Line {
-    /// Its name.
+    /// Name of the slide, dataset or image.
     pub name: String,
     /// How it ended.
     pub status: EmbedStatus,
-    /// Its features.
+    /// File of its features; none where it failed.
     #[serde(serialize_with = "base::json::lossy")]
     pub file: Option<PathBuf>,
-    /// Vectors in it.
+    /// Vectors in the file.
     pub rows: u64,
     /// Seconds from opening it to its file.
     pub seconds: f64,
     /// Vectors per second.
     pub per_second: f64,
-    /// Why it failed.
+    /// Message of the error where it failed.
     pub reason: Option<String>,
 }
 
@@ -63,13 +63,13 @@ impl Line {
 pub struct EmbedReport {
     /// Version of this format.
     pub schema: &'static str,
-    /// The encoder's name.
+    /// Name of the encoder's package.
     pub encoder: String,
     /// SHA-256 of its network or weights.
     pub encoder_sha256: String,
     /// Numbers per vector.
     pub width: usize,
-    /// What ran it.
+    /// Engine that ran it, with its version.
     pub engine: String,
     /// File or folder of the features.
     #[serde(serialize_with = "base::json::lossy")]
@@ -84,7 +84,7 @@ pub struct EmbedReport {
     pub seconds: f64,
     /// Vectors per second.
     pub per_second: f64,
-    /// Why slides failed.
+    /// The typed errors of the slides that failed.
     #[serde(skip)]
     pub failures: Vec<Failure<FeatureError>>,
 }

@@ -53,9 +53,9 @@ pub struct CountsFile {
     pub operating_point: String,
     /// Whether there was any tissue to look at.
     pub has_tissue: bool,
-    /// All candidates.
+    /// Candidates of the first stage, accepted or not.
     pub candidates: usize,
-    /// Accepted ones.
+    /// Candidates that were accepted as figures.
     pub figures: usize,
     /// Figures in the densest 2 mm2.
     pub hotspot_count: usize,
@@ -69,7 +69,7 @@ pub struct CountsFile {
     pub analysed_mm2: f64,
     /// Tissue that could not be read, mm2; left out of the density.
     pub unread_mm2: f64,
-    /// Windows planned.
+    /// Windows on tissue, those left out included.
     pub windows: usize,
     /// Windows left out, with reasons.
     pub unread_windows: Vec<UnreadEntry>,
@@ -128,9 +128,9 @@ pub struct CountsFile {
 /// Level-0 resolution with its source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResolutionEntry {
-    /// um/px.
+    /// um/px, horizontally.
     pub x: f64,
-    /// um/px.
+    /// um/px, vertically.
     pub y: f64,
     /// The field it was read from, as text.
     pub source: String,
@@ -143,12 +143,12 @@ pub struct UnreadEntry {
     pub min_px: [f64; 2],
     /// Lower right corner, level-0 px.
     pub max_px: [f64; 2],
-    /// The reader's words.
+    /// Message of the reader's error.
     pub reason: String,
 }
 
 impl CountsFile {
-    /// The file's content.
+    /// The content of `counts.json` for one slide's record.
     #[must_use]
     pub fn from_record(record: &SlideRecord) -> Self {
         let count = record.count.as_ref();

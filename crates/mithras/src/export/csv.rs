@@ -1,5 +1,7 @@
 //! `detections.csv`: every candidate with both scores.
 
+#![expect(clippy::disallowed_types, reason = "its cells are numbers and fixed words")]
+
 use super::kind::{Export, ExportError};
 use crate::record::{COLUMNS, DetectionRow, SlideRecord, Subtypes};
 use base::table::{Format, Table, TableError};

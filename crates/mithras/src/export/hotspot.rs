@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 /// Area of a hotspot, mm2: with less tissue its count is a lower bound.
 pub const HOTSPOT_MM2: f64 = 2.0;
 
-/// The densest square.
+/// The square of 2 mm2 with most accepted figures.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HotspotEntry {
-    /// Level-0 px.
+    /// Centre, x and y, level-0 px.
     pub centre_px: [f64; 2],
     /// um from the level-0 origin.
     pub centre_um: [f64; 2],

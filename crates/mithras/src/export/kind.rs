@@ -11,7 +11,7 @@ pub struct Export {
     pub file: &'static str,
     /// What it is for.
     pub about: &'static str,
-    /// Its bytes.
+    /// Makes the file's bytes: no time, no machine, the same for the same record.
     pub bytes: fn(&SlideRecord) -> Result<Vec<u8>, ExportError>,
 }
 
@@ -19,7 +19,7 @@ pub struct Export {
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum ExportError {
-    /// The encoder failed.
+    /// The library that encodes the format failed.
     #[error("cannot encode {file}: {reason}")]
     Encode { file: &'static str, reason: String },
     /// A picture's pixels cannot be read.

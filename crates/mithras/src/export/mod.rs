@@ -1,5 +1,4 @@
-//! What is written per slide, one file each, one line each in [`EXPORTS`]. `docs/artifacts.md`
-//! describes every field.
+//! What is written per slide, one file each, one line each in [`EXPORTS`]. `docs/artifacts.md` describes every field.
 //!
 //! Exports are pure: the same record gives the same bytes, whatever the machine, thread count or
 //! interruptions. Times are in `state.json` and `run.json` alone.

@@ -10,7 +10,7 @@ use slide::outline::Layer;
 use slide::{Outlines, Rect, Slide, TissueMask};
 use std::path::Path;
 
-/// The slide, small.
+/// The slide, longer side at most 1200 px.
 pub const THUMBNAIL: &str = "thumbnail.jpg";
 /// The best-scored candidates side by side, best first, [`COLUMNS`] to a row.
 pub const FIGURES: &str = "figures.jpg";
@@ -92,7 +92,7 @@ fn flaws(record: &SlideRecord) -> Outlines {
         let of = record.flawed.squares.iter().filter(|s| s.flaw == flaw);
         let places: Vec<_> = of.map(|s| s.place).collect();
         let at = |x: f64, y: f64| [(x * side.0).min(w), (y * side.1).min(h)];
-        (flaw.words(), color, slide::outline::squares(&places, at))
+        (flaw.label(), color, slide::outline::squares(&places, at))
     };
     let layers = [
         layer(Flaw::OutOfFocus, [230, 159, 0]),

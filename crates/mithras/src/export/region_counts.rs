@@ -11,7 +11,7 @@ use roi::{Area, hotspot_mm2};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// Regions in `counts.json`.
+/// Counts of the regions that were searched, in `counts.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RegionCounts {
     /// The file that they came from.
@@ -30,10 +30,10 @@ pub struct RegionCounts {
     pub notes: Vec<String>,
 }
 
-/// One region's count.
+/// Figures and areas of one region.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RegionCount {
-    /// Its name.
+    /// Name in the file of regions.
     pub name: String,
     /// Its class; empty without one.
     pub class: String,

@@ -46,7 +46,7 @@ pub struct SlideEntry {
     pub name: String,
     /// File name, without its folder.
     pub file: String,
-    /// Reader's vendor word.
+    /// Vendor by the slide's reader, e.g. `aperio`.
     pub vendor: String,
     /// Level-0 width, px.
     pub width: u64,
@@ -58,7 +58,7 @@ pub struct SlideEntry {
     pub digest: String,
 }
 
-/// Which weights ran.
+/// The package whose weights ran.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelEntry {
     /// Package name.
@@ -130,7 +130,7 @@ impl From<&ScreenCard> for ScreenEntry {
 /// A threshold pair with its name: one of the package's card, [`OWN_POINT`] or [`GIVEN_POINT`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedPoint {
-    /// The name.
+    /// As results and messages show it.
     pub name: String,
     /// The thresholds.
     pub point: OperatingPoint,
@@ -178,9 +178,9 @@ pub struct SlideRecord {
     pub count: Option<Count>,
     /// Tissue found on the slide.
     pub tissue: Mm2,
-    /// Windows planned.
+    /// Windows on tissue, those left out included.
     pub windows: usize,
-    /// Windows left out.
+    /// Windows that could not be read, with reasons.
     pub unread: Vec<UnreadWindow>,
     /// Candidates whose crop could not be read.
     pub unclassified: usize,

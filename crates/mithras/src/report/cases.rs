@@ -55,7 +55,7 @@ pub fn written_columns() -> Vec<&'static str> {
     all
 }
 
-/// One case.
+/// Counts over all slides of one case, as in `cases.csv`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CaseLine {
     /// Its name in the list.
@@ -70,7 +70,7 @@ pub struct CaseLine {
     /// verdicts of one reviewer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reviewed: Option<CaseCount>,
-    /// Whose words.
+    /// The reviewer of those verdicts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reviewer: Option<String>,
     /// The hotspot that a reviewer placed, where it was asked for: of several the one with most figures.
@@ -89,7 +89,7 @@ pub struct CaseLine {
 /// What was counted on all slides of a case.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CaseCount {
-    /// Figures.
+    /// Accepted figures on all its slides.
     pub figures: usize,
     /// Figures in the densest 2 mm2 of any slide.
     pub hotspot_count: usize,
@@ -108,9 +108,9 @@ pub struct CaseCount {
 /// A placed hotspot of a case.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlacedOn {
-    /// Its slide.
+    /// Name of the slide that it is on.
     pub slide: String,
-    /// The hotspot.
+    /// Rule, place and counts of the hotspot.
     #[serde(flatten)]
     pub hotspot: PlacedCount,
 }
@@ -169,7 +169,7 @@ pub fn case_name(columns: &[(String, String)]) -> Option<&str> {
 /// A slide without a result as yet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Unfinished {
-    /// Its name.
+    /// Name of the slide's folder.
     pub name: String,
     /// Its cells of the list of slides, by column.
     pub columns: Vec<(String, String)>,

@@ -15,11 +15,11 @@ use std::path::Path;
 pub struct RunRecord {
     /// Version of mithras.
     pub version: String,
-    /// The command line.
+    /// The command line, word by word.
     pub command: Vec<String>,
     /// Everything that changes a number: [`crate::detector::Config`].
     pub config: serde_json::Value,
-    /// Digest of it.
+    /// SHA-256 of `config`, 64 hexadecimal digits.
     pub config_sha256: String,
     /// What runs the networks.
     pub engine: EngineReport,
@@ -30,10 +30,10 @@ pub struct RunRecord {
     pub accepts_engine: bool,
 }
 
-/// Threads and batches.
+/// How much ran at once: threads and batch sizes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Workers {
-    /// Decoding threads.
+    /// Threads that decode windows.
     pub readers: usize,
     /// Decoded windows that may wait.
     pub in_flight: usize,

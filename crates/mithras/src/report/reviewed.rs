@@ -15,13 +15,13 @@ const FILE: &str = "recount.json";
 /// A hotspot that a reviewer placed, with its count.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlacedCount {
-    /// Who placed it.
+    /// The reviewer who placed it.
     pub reviewer: String,
     /// When, seconds since 1970.
     pub time: f64,
     /// Name of the rule.
     pub preset: String,
-    /// The rule.
+    /// Shape, number and area of its fields.
     #[serde(flatten)]
     pub rule: HotspotRule,
     /// The part of it on the slide, mm2, what fields share counted once; all of it in files of earlier versions.
@@ -46,9 +46,9 @@ impl PlacedCount {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reviewed {
-    /// Whose words.
+    /// The reviewer of the verdicts.
     pub reviewer: String,
-    /// Figures.
+    /// Figures after the verdicts.
     pub figures: usize,
     /// Figures in the densest 2 mm2.
     pub hotspot_count: usize,

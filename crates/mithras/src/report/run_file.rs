@@ -27,7 +27,7 @@ pub struct RunFile {
     pub finished_unix: u64,
     /// Everything that changes a number: [`crate::detector::Config`].
     pub config: serde_json::Value,
-    /// Digest of it.
+    /// SHA-256 of `config`, 64 hexadecimal digits.
     pub config_sha256: String,
     /// What ran the networks.
     pub engine: EngineReport,

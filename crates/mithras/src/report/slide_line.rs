@@ -12,7 +12,7 @@ use std::path::Path;
 /// One slide of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct SlideLine {
-    /// Its folder's name.
+    /// Name of the slide's folder.
     pub name: String,
     /// Its folder relative to that of `run.json`, with `/`; none where that is the one of its name next to it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -21,7 +21,7 @@ pub struct SlideLine {
     pub path: String,
     /// `finished`, `no-tissue` or `failed`.
     pub status: String,
-    /// Why it failed.
+    /// Message of the error where it failed.
     pub reason: Option<String>,
     /// Finished by an earlier run and kept.
     pub kept: bool,

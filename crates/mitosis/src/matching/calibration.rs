@@ -6,7 +6,7 @@ use crate::{Microns, OperatingPoint, Physical, Point, Score};
 /// A candidate with its scores and its place in micrometres.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scored {
-    /// Centroid.
+    /// Centroid, um from the level-0 origin.
     pub at: Point<Physical>,
     /// First-stage score.
     pub s_seg: Score,

@@ -70,11 +70,11 @@ impl FromStr for Rule {
 /// True and false positives and false negatives; adding them pools cases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
-    /// Pairs.
+    /// True positives: pairs of a prediction and a figure.
     pub tp: usize,
-    /// Predictions without a partner.
+    /// False positives: predictions without a figure.
     pub fp: usize,
-    /// Ground truth without a partner.
+    /// False negatives: figures without a prediction.
     #[serde(rename = "fn")]
     pub fn_: usize,
 }
@@ -122,7 +122,7 @@ impl Sum for Tally {
     }
 }
 
-/// One case, matched.
+/// Predictions of one image matched with its figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Matched {
     /// The rule used.

@@ -5,14 +5,14 @@ use crate::index::Index;
 use crate::{Microns, Physical, Point};
 use serde::{Deserialize, Serialize};
 
-/// One true positive.
+/// One true positive: a figure and its prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pair {
-    /// Place in the ground truth.
+    /// Index of the figure in the ground truth.
     pub truth: usize,
-    /// Place in the predictions.
+    /// Index of the prediction.
     pub prediction: usize,
-    /// Between the two.
+    /// Distance of the two, um.
     pub distance: Microns,
 }
 

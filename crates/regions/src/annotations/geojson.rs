@@ -51,7 +51,7 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
             let name = name.unwrap_or(&default).to_owned();
             let image =
                 c.image_named(&name, || ImageEntry { name: name.clone(), ..ImageEntry::default() });
-            if let Some([first, other]) = c.opposed(&words(p)) {
+            if let Some([first, other]) = c.opposed(&class_words(p)) {
                 c.problem(
                     record,
                     format!("it is called `{first}` and `{other}`; correct one of them"),
@@ -141,7 +141,7 @@ fn holds_features(root: &Value) -> bool {
 }
 
 /// All words for what an object is.
-fn words(properties: &Value) -> Vec<&str> {
+fn class_words(properties: &Value) -> Vec<&str> {
     let c = &properties["classification"];
     let all = [&c["name"], c, &properties["label"], &properties["class"], &properties["name"]];
     all.into_iter().filter_map(Value::as_str).collect()

@@ -123,7 +123,7 @@ impl SplitTable {
     ///
     /// # Errors
     /// A row that names none of them, or several; two words for one name.
-    pub fn words<'n>(
+    pub fn words_by_name<'n>(
         &self,
         names: impl IntoIterator<Item = &'n str>,
     ) -> Result<HashMap<&'n str, &str>, ImportError> {
@@ -217,7 +217,7 @@ impl Annotations {
         }
         if let Some(file) = &what.images {
             let list = SplitTable::list(file)?;
-            let found = list.words(self.images.iter().map(|i| i.name.as_str()))?;
+            let found = list.words_by_name(self.images.iter().map(|i| i.name.as_str()))?;
             for (image, kept) in self.images.iter().zip(&mut kept) {
                 if !found.contains_key(image.name.as_str()) {
                     *kept = Err(UNLISTED);
@@ -232,7 +232,7 @@ impl Annotations {
 
     fn by_split(&self, file: &Path, kept: &mut Kept) -> Result<(), ImportError> {
         let table = SplitTable::read(file)?;
-        let words = table.words(self.images.iter().map(|i| i.name.as_str()))?;
+        let words = table.words_by_name(self.images.iter().map(|i| i.name.as_str()))?;
         let mut labelled = vec![false; self.images.len()];
         self.annotations.iter().for_each(|a| labelled[a.image] = true);
         let mut missing = vec![];

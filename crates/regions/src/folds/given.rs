@@ -107,7 +107,7 @@ fn named(sets: &[Splittable]) -> (DataKind, String) {
 }
 
 /// The words of a table that lists slides, or else patients, or else both.
-fn words<'t>(table: &'t SplitTable, units: &[Unit<'t>]) -> Result<Words<'t>> {
+fn table_words<'t>(table: &'t SplitTable, units: &[Unit<'t>]) -> Result<Words<'t>> {
     // Two names of one slide are one name to the table.
     let mut slides = BTreeMap::new();
     for unit in units {
@@ -115,8 +115,8 @@ fn words<'t>(table: &'t SplitTable, units: &[Unit<'t>]) -> Result<Words<'t>> {
     }
     let slides: Vec<&str> = slides.into_values().collect();
     let patients: HashSet<&str> = units.iter().filter_map(|u| u.patient).collect();
-    let by_slide = || Some([table.words(slides.iter().copied()).ok()?, HashMap::new()]);
-    let by_patient = || Some([HashMap::new(), table.words(patients.iter().copied()).ok()?]);
+    let by_slide = || Some([table.words_by_name(slides.iter().copied()).ok()?, HashMap::new()]);
+    let by_patient = || Some([HashMap::new(), table.words_by_name(patients.iter().copied()).ok()?]);
     let alone = match table.lists_cases() {
         true => by_patient().or_else(by_slide),
         false => by_slide().or_else(by_patient),
@@ -124,7 +124,7 @@ fn words<'t>(table: &'t SplitTable, units: &[Unit<'t>]) -> Result<Words<'t>> {
     if let Some(words) = alone {
         return Ok(words);
     }
-    let both = table.words(slides.iter().chain(&patients).copied());
+    let both = table.words_by_name(slides.iter().chain(&patients).copied());
     let both = both.map_err(|e| FoldsError::Invalid(e.to_string()))?;
     let unclear = |u: &&Unit<'_>| {
         let other = u.patient != Some(u.slide) && patients.contains(u.slide);
@@ -176,7 +176,7 @@ impl FoldManifest {
         let invalid = |e: crate::annotations::ImportError| FoldsError::Invalid(e.to_string());
         let read = SplitTable::read(table).map_err(invalid)?;
         let units: Vec<Unit<'_>> = sets.iter().flat_map(Splittable::units).collect();
-        let words = words(&read, &units)?;
+        let words = table_words(&read, &units)?;
         let (folds, groups) = by_table(&units, &words)
             .map_err(|why| FoldsError::Invalid(format!("{}: {why}", table.display())))?;
         let (kind, dataset) = named(sets);

@@ -530,7 +530,7 @@ impl Viewer {
                 s_seg: rows.iter().map(|r| r.s_seg).collect(),
                 s_cls: rows.iter().map(|r| r.s_cls).collect(),
                 outside: rows.iter().map(|r| r.outside_tissue).collect(),
-                flaw: rows.iter().map(|r| r.flaw.map(Flaw::words)).collect(),
+                flaw: rows.iter().map(|r| r.flaw.map(Flaw::label)).collect(),
                 p_atypical: subtyped
                     .then(|| rows.iter().map(|r| r.subtypes.map(|s| s.atypical())).collect()),
                 morphology: subtyped

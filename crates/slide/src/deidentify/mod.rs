@@ -35,7 +35,7 @@ pub struct Deidentification {
     pub sha256: String,
     /// What was looked at in the copy.
     pub looked_at: Vec<String>,
-    /// What was not.
+    /// What the check does not cover, e.g. pixels.
     pub not_looked_at: Vec<String>,
 }
 

@@ -13,9 +13,9 @@ const PLAIN: &str = "export it as 8-bit RGB with JPEG or deflate if its program 
 
 /// A reader: how it is called, what it reads, how it knows its files, how it opens them.
 pub struct Format {
-    /// Short name.
+    /// Short name, e.g. `aperio`.
     pub name: &'static str,
-    /// What it reads.
+    /// Files and compressions that it reads.
     pub about: &'static str,
     pub(crate) knows: fn(&Probe) -> bool,
     pub(crate) open: fn(&Probe, &OpenOptions) -> Result<Opened, SlideError>,

@@ -27,7 +27,7 @@ use std::collections::BTreeSet;
 pub struct Finding {
     /// Name of the property, tag, field or image.
     pub name: String,
-    /// Its kind.
+    /// What it may state about people.
     pub kind: Personal,
 }
 
@@ -38,7 +38,7 @@ pub struct Inventory {
     pub findings: Vec<Finding>,
     /// What was looked at.
     pub looked_at: Vec<String>,
-    /// What was not.
+    /// What the search does not cover, e.g. pixels.
     pub not_looked_at: Vec<String>,
 }
 

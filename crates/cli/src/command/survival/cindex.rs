@@ -1,6 +1,6 @@
 //! `mithras survival cindex`.
 
-use super::input::{Columns, Input, all, words};
+use super::input::{Columns, Input, all, choice};
 use crate::show::{print_messages, result};
 use anyhow::Result;
 use outcome::{CIndexPlan, Ties, c_index};
@@ -20,7 +20,7 @@ pub struct Args {
     #[arg(long)]
     protective: bool,
     /// Tied events of the Cox model
-    #[arg(long, default_value = "efron", value_parser = words::<Ties>(Ties::WORDS))]
+    #[arg(long, default_value = "efron", value_parser = choice::<Ties>(Ties::WORDS))]
     ties: Ties,
     /// Bootstrap replicates with risks held fixed (the paper's protocol: 1000); 0 for none
     #[arg(long, default_value_t = 0)]

@@ -1,6 +1,6 @@
 //! `mithras survival cox`.
 
-use super::input::{Columns, Input, all, words};
+use super::input::{Columns, Input, all, choice};
 use crate::show::{print_messages, result};
 use anyhow::Result;
 use outcome::{CoxPlan, Limits, Ties, TimeTransform, cox};
@@ -14,17 +14,17 @@ pub struct Args {
     #[arg(long, value_name = "COLUMNS", required = true)]
     covariates: Vec<Columns>,
     /// Tied events
-    #[arg(long, default_value = "efron", value_parser = words::<Ties>(Ties::WORDS))]
+    #[arg(long, default_value = "efron", value_parser = choice::<Ties>(Ties::WORDS))]
     ties: Ties,
     /// Confidence of the intervals
     #[arg(long, default_value_t = 0.95)]
     level: f64,
     /// Limits of hazard ratios: from standard errors, or by the profile likelihood (slower, better
     /// with few events). Those of an estimate that may be infinite are always by the profile
-    #[arg(long, default_value = "wald", value_parser = words::<Limits>(Limits::WORDS))]
+    #[arg(long, default_value = "wald", value_parser = choice::<Limits>(Limits::WORDS))]
     limits: Limits,
     /// Time scale of the proportional-hazards test
-    #[arg(long, default_value = "km", value_parser = words::<TimeTransform>(TimeTransform::WORDS))]
+    #[arg(long, default_value = "km", value_parser = choice::<TimeTransform>(TimeTransform::WORDS))]
     transform: TimeTransform,
     /// Add the cumulative baseline hazard to the JSON
     #[arg(long)]

@@ -1,7 +1,7 @@
 //! A table of cases, and which columns play which part.
 
 pub(super) use crate::command::columns::{Columns, all};
-pub(super) use crate::command::engine::words;
+pub(super) use crate::command::engine::choice;
 use outcome::{PatientRule, Roles, Table, column_name};
 
 /// Where the data are and which columns play which part.
@@ -35,7 +35,7 @@ pub(super) struct Input {
     #[arg(long, value_name = "COLUMN", value_parser = column_name, conflicts_with = "cluster")]
     pub(super) patient: Option<String>,
     /// How numbers of a patient's rows become one: max or mean
-    #[arg(long, default_value = "max", requires = "patient", value_parser = words::<PatientRule>(&["max", "mean"]))]
+    #[arg(long, default_value = "max", requires = "patient", value_parser = choice::<PatientRule>(&["max", "mean"]))]
     pub(super) patient_rule: PatientRule,
     /// Column of independent units (patients with several rows): the rows stay, with robust errors
     #[arg(long, value_name = "COLUMN", value_parser = column_name)]

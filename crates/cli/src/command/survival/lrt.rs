@@ -1,6 +1,6 @@
 //! `mithras survival lrt`.
 
-use super::input::{Columns, Input, all, words};
+use super::input::{Columns, Input, all, choice};
 use crate::show::{print_messages, result};
 use anyhow::Result;
 use outcome::{LrtPlan, Ties, likelihood_ratio};
@@ -25,7 +25,7 @@ pub struct Args {
     #[arg(long, visible_alias = "added", value_name = "COLUMNS")]
     add: Vec<Columns>,
     /// Tied events
-    #[arg(long, default_value = "efron", value_parser = words::<Ties>(Ties::WORDS))]
+    #[arg(long, default_value = "efron", value_parser = choice::<Ties>(Ties::WORDS))]
     ties: Ties,
 }
 

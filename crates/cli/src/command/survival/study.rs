@@ -1,6 +1,6 @@
 //! `mithras survival study`: from the counts of a detection run to the paper's whole analysis.
 
-use super::input::{Columns, all, words};
+use super::input::{Columns, all, choice};
 use anyhow::{Context, Result};
 use outcome::{
     Counts, CutPoints, PatientRule, StudyPlan, Table, Ties, column_name, joined_columns, pair,
@@ -57,10 +57,10 @@ pub struct Args {
     #[arg(long, value_name = "COLUMN", value_parser = column_name)]
     density_column: Option<String>,
     /// How the slides of a patient become one count in patient-level results
-    #[arg(long, default_value = "max", value_parser = words::<PatientRule>(PatientRule::WORDS))]
+    #[arg(long, default_value = "max", value_parser = choice::<PatientRule>(PatientRule::WORDS))]
     patient_rule: PatientRule,
     /// Tied events
-    #[arg(long, default_value = "efron", value_parser = words::<Ties>(Ties::WORDS))]
+    #[arg(long, default_value = "efron", value_parser = choice::<Ties>(Ties::WORDS))]
     ties: Ties,
     /// Bootstrap replicates
     #[arg(long, default_value_t = 1000)]

@@ -57,9 +57,8 @@ pub struct SegmentArgs {
 
 /// Train classifiers: the second stage, or a task over folds
 ///
-/// A preset without `task` trains the detector's second stage. One with `task` (ami-br, ami-morph,
-/// folder) fine-tunes over folds of whole slides and writes predictions and metrics of the held-out
-/// items; test parts are never read.
+/// A preset without `task` trains the detector's second stage. One with `task` (ami-br, ami-morph, folder) fine-tunes
+/// over folds of whole slides and writes predictions and metrics of the held-out items; test parts are never read.
 #[derive(clap::Args, Debug)]
 pub struct FinetuneArgs {
     #[command(flatten)]
