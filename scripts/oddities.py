@@ -1218,6 +1218,24 @@ def says_png_ztxt(d):
     return reads(p, names=["png.Comment"])
 
 
+@case("de-identification", "a keyword of a PNG that nobody lists")
+def says_png_keyword(d):
+    p = d / "keyword.png"
+    info = PngImagePlugin.PngInfo()
+    info.add_text("Jane Doe", "x")
+    Image.fromarray(BASE).save(p, pnginfo=info)
+    return reads(p, names=["png.Jane Doe"])
+
+
+@case("de-identification", "a segment of a JPEG that is reserved")
+def says_reserved(d):
+    p = d / "reserved.jpg"
+    Image.fromarray(BASE).save(p)
+    data = p.read_bytes()
+    p.write_bytes(data[:2] + b"\xff\xf0\0\x0aJane Doe" + data[2:])
+    return reads(p, names=["jpeg.segment F0"])
+
+
 @case("de-identification", "an SVS with everything")
 def says_svs(d):
     p = d / "everything.svs"
@@ -1331,6 +1349,14 @@ def dicom_one_spacing(d):
     return in_folder(p, refuses(p, "several scenes", "512 x 512 px", "256 x 256 px", remedy=alone(p)))
 
 
+@dicom_case("files that were sorted by hand", "two patients in a DICOM series")
+def dicom_patients(d):
+    p = d / "dicom_patients/fine.dcm"
+    dicom(p)
+    dicom(p.with_name("coarse.dcm"), half(LEVELS[1]), uid="2", mpp=2 * MPP, PatientID="S21-1235")
+    return in_folder(p, refuses(p, "coarse.dcm are of one series", "PatientID", remedy=alone(p)))
+
+
 @dicom_case("Bio-Formats, 3DHISTECH's DICOM", "focal planes in DICOM")
 def dicom_planes(d):
     p = d / "dicom_planes/planes.dcm"
@@ -1405,6 +1431,16 @@ def says_more_dicom(d):
     words = dict(ProtocolName="of Jane Doe", Manufacturer="Jane Doe", EncapsulatedDocument=b"for Jane Doe")
     dicom(p, Occupation="Judge", **words)
     names = ["Occupation", "ProtocolName", "Manufacturer", "EncapsulatedDocument"]
+    return in_folder(p, reads(p, names=[f"dicom.{name}" for name in names]))
+
+
+@dicom_case("de-identification", "codes of a hospital's own list in DICOM")
+def says_codes(d):
+    p = d / "dicom_codes/codes.dcm"
+    code = pydicom.Dataset()
+    code.CodeValue, code.CodingSchemeDesignator, code.CodeMeaning = "4711", "99HOSP", "Jane Doe"
+    dicom(p, ContainerTypeCodeSequence=pydicom.Sequence([code]), PositionReferenceIndicator="Jane Doe")
+    names = ["ContainerTypeCodeSequence[0].CodingSchemeDesignator", "PositionReferenceIndicator"]
     return in_folder(p, reads(p, names=[f"dicom.{name}" for name in names]))
 
 

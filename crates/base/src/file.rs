@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tempfile::NamedTempFile;
@@ -325,7 +326,7 @@ pub enum LockError {
 /// however it ends; the empty file `.lock` stays.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    file: File,
     /// Whether the file system locks at all.
     is_alone: bool,
 }
@@ -341,7 +342,8 @@ impl Lock {
     pub fn take(folder: &Path) -> Result<Self, LockError> {
         let fail = |source| LockError::Io { path: folder.to_owned(), source };
         fs::create_dir_all(folder).map_err(fail)?;
-        let open = OpenOptions::new().create(true).truncate(false).write(true).to_owned();
+        let open =
+            OpenOptions::new().create(true).truncate(false).read(true).write(true).to_owned();
         let path = folder.join(LOCK);
         // A pipe of that name would never open.
         if fs::metadata(&path).is_ok_and(|m| !m.is_file()) {
@@ -351,12 +353,20 @@ impl Lock {
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => Err(LockError::Busy { path: folder.to_owned() }),
             // Without locks it is unknown whose half-written files these are.
-            Err(TryLockError::Error(_)) => Ok(Self { _file: file, is_alone: false }),
+            Err(TryLockError::Error(_)) => Ok(Self { file, is_alone: false }),
             Ok(()) => {
                 sweep(folder, true);
-                Ok(Self { _file: file, is_alone: true })
+                Ok(Self { file, is_alone: true })
             }
         }
+    }
+
+    /// An empty standard input for a process that writes for the holder: until it has ended, too, nobody else takes the
+    /// folder, though the holder was killed. Only Unix lets a process inherit a lock.
+    #[must_use]
+    pub fn input(&self) -> Stdio {
+        let file = cfg!(unix).then(|| self.file.try_clone().ok()).flatten();
+        file.map_or_else(Stdio::null, Stdio::from)
     }
 
     /// Removes what killed processes left half written in another folder that only holders of this lock write to.
@@ -534,5 +544,23 @@ mod tests {
         Lock::take(&folder).unwrap();
         fs::write(dir.path().join("file"), "").unwrap();
         assert!(matches!(Lock::take(&dir.path().join("file")), Err(LockError::Io { .. })));
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_process_that_was_begun_holds_the_folder_to_its_end() {
+        use std::process::Command;
+        let dir = tempfile::tempdir().unwrap();
+        let lock = Lock::take(dir.path()).unwrap();
+        let mut child = Command::new("sleep").arg("60").stdin(lock.input()).spawn().unwrap();
+        drop(lock);
+        assert!(Lock::is_taken(dir.path()) && Lock::take(dir.path()).is_err());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        Lock::take(dir.path()).unwrap();
+        // It reads as an empty file.
+        let lock = Lock::take(dir.path()).unwrap();
+        let out = Command::new("cat").stdin(lock.input()).output().unwrap();
+        assert!(out.status.success() && out.stdout.is_empty(), "{out:?}");
     }
 }

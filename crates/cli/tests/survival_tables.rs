@@ -558,9 +558,9 @@ fn a_study_of_cases_needs_no_table_made_by_hand() {
     let case = |(k, name): (usize, char)| {
         format!(
             "{name},2,0,{},{},s,highest of the slides,{},30\n",
-            9 * k,
+            6 * k + 12,
             [9, 2, 7, 1, 12, 3][k],
-            4 * k + 1
+            4 * k + 8
         )
     };
     let rows: String = "ABCDEF".chars().enumerate().map(case).collect();
@@ -605,6 +605,8 @@ fn bad_joins_are_refused_with_a_reason() {
     let twice =
         write(folder.path(), "twice.csv", "slide,hotspot_count,density\nA-1,1,2\nA-1,2,3\n");
     fails(&twice, &clinical, &join, &["'A-1' is already in row 1"]);
+    let odd = write(folder.path(), "odd.csv", "slide,figures,hotspot_count,density\nA-1,3,4,2\n");
+    fails(&odd, &clinical, &join, &["4 figures in the hotspot, but 3 on the slide"]);
     let negative = write(folder.path(), "neg.csv", "slide,hotspot_count,density\nA-1,-1,2\n");
     fails(&negative, &clinical, &join, &["-1 is negative"]);
     let bare = write(folder.path(), "bare.csv", "slide,count\nA-1,1\n");

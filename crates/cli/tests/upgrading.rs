@@ -543,6 +543,31 @@ fn every_reader_of_a_run_names_a_cut_or_foreign_result_and_takes_the_others() {
     ends(at, 0, &["gather", "run"]);
 }
 
+/// Folders of two slides that were exchanged are those of other slides: resuming does both again, as is promised.
+#[test]
+fn results_of_another_slide_are_done_again() {
+    let dir = two_different();
+    let at = dir.path();
+    let whole = ["one", "two"].map(|s| fs::read(at.join(format!("run/{s}/counts.json"))).unwrap());
+    for file in ["", "/state.json"] {
+        let path = |name: &str| at.join(format!("run/{name}{file}"));
+        fs::rename(path("one"), at.join("kept")).unwrap();
+        fs::rename(path("two"), path("one")).unwrap();
+        fs::rename(at.join("kept"), path("two")).unwrap();
+        let gathered = ends(at, 1, &["gather", "run"]);
+        for words in ["holds results of the slide `two`", "resuming, does it again"] {
+            assert!(gathered.contains(words), "{file}: {gathered}");
+        }
+        let resume = ["-q", "--resume", "--operating-point", "0.3,0"];
+        ends(at, 0, &detect(&tiny(), &["one.tiff", "two.tiff"], &resume));
+        for (name, whole) in ["one", "two"].into_iter().zip(&whole) {
+            let counts = fs::read(at.join(format!("run/{name}/counts.json"))).unwrap();
+            assert_eq!(&counts, whole, "{name}{file}");
+        }
+        ends(at, 0, &["gather", "run"]);
+    }
+}
+
 /// What the seal of a slide lists and is not there as a file is that slide's failure, and resuming does it again.
 #[test]
 fn every_reader_of_a_run_names_a_result_that_is_gone_a_folder_or_a_pipe() {

@@ -2,6 +2,7 @@
 
 #![cfg(unix)]
 
+use base::file::Lock;
 use base::progress::Silent;
 use experiments::graph::Graph;
 use experiments::run::{Ended, Options, Record, RunNote, StepState, Summary};
@@ -150,7 +151,13 @@ fn a_killed_run_continues_where_it_was() {
     }
     first.kill().unwrap();
     first.wait().unwrap();
+    // Its step is still at work, and no other run begins it a second time.
+    let refused = Lock::take(&dir.join("run")).unwrap_err().to_string();
+    assert!(refused.contains("another process is at work in"), "{refused}");
     std::fs::write(program.with_extension("killed"), "").unwrap();
+    while Lock::is_taken(&dir.join("run")) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
     assert_eq!(calls(dir), ["apart", "trained"]);
     assert!(!matches!(state("trained"), Some(StepState::Done { .. })));
     self::program(dir, "cat \"$out/checkpoint\" > \"$out/model\"");

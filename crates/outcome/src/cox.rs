@@ -117,7 +117,8 @@ pub struct CoxModel {
     /// Cumulative baseline hazards, when asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Vec<Baseline>>,
-    /// What is not of independent units, where clusters have several rows.
+    /// What is not of independent units, where clusters have several rows, and the Wald test of estimates that may be
+    /// infinite.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_valid: Option<Vec<&'static str>>,
     /// Warnings for the reader.
@@ -240,6 +241,14 @@ pub fn cox(table: &Table, plan: &CoxPlan) -> Result<CoxModel> {
              independent; the Wald and the robust score test are robust to it"
         ));
     }
+    let mut not_valid = Vec::new();
+    if frame.repeated.is_some() {
+        not_valid.extend(["lrt", "score", "proportional_hazards", "profile"]);
+    }
+    // It is of estimates and errors, and one of them has neither.
+    if found.iter().any(|c| c.infinite.is_some()) {
+        not_valid.push("wald");
+    }
     let square = |m: &[f64]| m.chunks_exact(frame.names.len()).map(<[f64]>::to_vec).collect();
     Ok(CoxModel {
         summary: frame.summary("cox"),
@@ -264,10 +273,7 @@ pub fn cox(table: &Table, plan: &CoxPlan) -> Result<CoxModel> {
         strata: frame.strata_names.clone(),
         proportional_hazards: zph,
         baseline,
-        not_valid: frame
-            .repeated
-            .is_some()
-            .then(|| vec!["lrt", "score", "proportional_hazards", "profile"]),
+        not_valid: (!not_valid.is_empty()).then_some(not_valid),
         notes: frame.notes.clone(),
         warnings,
         no_concordance,
@@ -317,5 +323,9 @@ mod tests {
         let holm = |c: &Coefficient| c.ratio().unwrap().p_holm.unwrap();
         assert!((holm(z) - 2.0 * profile).abs() < 1e-12);
         assert!((holm(x) - x.p.unwrap()).abs() < 1e-12);
+        assert_eq!(model.not_valid, Some(vec!["wald"]));
+        let printed = model.to_string();
+        let marked: Vec<&str> = printed.lines().filter(|l| l.ends_with("not valid")).collect();
+        assert!(matches!(marked[..], [line] if line.starts_with("Wald")), "{printed}");
     }
 }

@@ -76,7 +76,8 @@ impl fmt::Display for CoxModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let model = self;
         let (n, events) = (model.summary.count(), Many(model.summary.events, "event"));
-        let dependent = model.not_valid.is_some();
+        let is_not_valid = |name| model.not_valid.as_ref().is_some_and(|all| all.contains(&name));
+        let dependent = is_not_valid("lrt");
         writeln!(f, "Cox model, {n}, {events}, {} ties", model.ties)?;
         writeln!(f)?;
         let se = if model.robust { "robust se" } else { "se" };
@@ -104,7 +105,8 @@ impl fmt::Display for CoxModel {
             row.extend(ends.into_iter().chain(limits.map(limit)));
             if c.infinite.is_some() {
                 row.extend(["-".into(), "-".into()]);
-                row.push(c.profile.map_or_else(|| "-".into(), |l| show_p(l.lrt.p)));
+                let p = |p| if dependent { "not valid".into() } else { show_p(p) };
+                row.push(c.profile.map_or_else(|| "-".into(), |l| p(l.lrt.p)));
             } else {
                 row.extend([se, z].map(show));
                 row.push(show_p(p));
@@ -121,7 +123,7 @@ impl fmt::Display for CoxModel {
         writeln!(f, "log-likelihood {} -> {}", show(model.loglik_null), show(model.loglik))?;
         let naive = |name: &str, t: &Test| show_naive(name, t, dependent);
         let mut tests = vec![naive("likelihood ratio", &model.lrt), naive("score", &model.score)];
-        tests.extend(model.wald.as_ref().map(|t| show_test("Wald", t)));
+        tests.extend(model.wald.as_ref().map(|t| show_naive("Wald", t, is_not_valid("wald"))));
         tests.extend(model.robust_score.as_ref().map(|t| show_test("robust score", t)));
         if let Some(z) = &model.proportional_hazards {
             let named = |name: &str| format!("proportional: {name}");

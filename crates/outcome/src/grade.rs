@@ -1,5 +1,6 @@
 //! Counts against the thresholds of a grading scheme.
 
+use crate::cohort::check_counts;
 use crate::error::{Error, Result};
 use crate::status::Statuses;
 use crate::table::Table;
@@ -374,6 +375,7 @@ pub fn grade(table: &Table, plan: &GradePlan) -> Result<Grades> {
             seen.meaningless += 1;
             continue;
         }
+        check_counts(table, row)?;
         *seen.rows_of.entry(name.clone()).or_insert(0) += 1;
         let count = table.number(row, hotspot)?;
         if count < 0.0 {
@@ -501,6 +503,37 @@ mod tests {
         assert_eq!(grade(&table, &GradePlan::default()).unwrap().slides.len(), 2);
         let all = GradePlan { hotspot_column: "figures".into(), ..plan };
         assert_eq!(grade(&table, &all).unwrap().slides.len(), 2, "not of the hotspot");
+    }
+
+    #[test]
+    fn counts_of_a_row_that_contradict_each_other_are_refused() {
+        let graded = |row: &str| {
+            let head = "slide,figures,hotspot_count,density_per_20_mm2,analysed_mm2";
+            let head = format!("{head},reviewed_figures,reviewed_hotspot_count");
+            let text = format!("{head}\n{row}\n");
+            let table = Table::parse(Path::new("counts.csv"), text.as_bytes()).unwrap();
+            grade(&table, &GradePlan::default()).map(|g| g.slides.len()).map_err(|e| e.to_string())
+        };
+        for sound in ["a,9,7,45,4,8,7", "a,9,7,45.02,4.0,,", "a,9,7,,,9,", "a,0,0,0,4,0,0"] {
+            assert_eq!(graded(sound), Ok(1), "{sound}");
+        }
+        for (row, words) in [
+            (
+                "a,9,10,45,4,,",
+                "'hotspot_count', row 1 (line 2): 10 figures in the hotspot, but 9 on",
+            ),
+            (
+                "a,9,7,90,4,,",
+                "'density_per_20_mm2', row 1 (line 2): 90, but 9 figures on 4 mm2 are 45",
+            ),
+            (
+                "a,9,7,45,4,3,7",
+                "'reviewed_hotspot_count', row 1 (line 2): 7 figures in the hotspot, but 3",
+            ),
+        ] {
+            let refused = graded(row).unwrap_err();
+            assert!(refused.contains(words), "{words}: {refused}");
+        }
     }
 
     #[test]

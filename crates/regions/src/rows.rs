@@ -4,8 +4,23 @@
 use base::table::{Table, yes_no};
 use std::collections::HashMap;
 
-/// Columns that mark a row as left out.
-const LEFT_OUT: [&str; 5] = ["deleted", "is_deleted", "ignore", "ignored", "excluded"];
+/// Columns that mark a row as left out by a yes, alone or behind `is_`, and words of a status that do.
+const LEFT_OUT: [&str; 10] = [
+    "deleted",
+    "ignore",
+    "ignored",
+    "exclude",
+    "excluded",
+    "reject",
+    "rejected",
+    "removed",
+    "discarded",
+    "invalid",
+];
+/// Columns that do so by a no.
+const KEPT: [&str; 2] = ["valid", "is_valid"];
+/// Columns that have a status.
+const STATUS: [&str; 3] = ["status", "state", "review_status"];
 /// Columns that name the person of a row.
 const PERSON: &[&str] =
     &["annotator", "annotator_id", "annotator_name", "rater", "reader", "reviewer"];
@@ -21,6 +36,8 @@ type Labelled = ([f64; 2], usize, String);
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
     left_out: Vec<usize>,
+    kept: Vec<usize>,
+    status: Vec<usize>,
     person: Option<usize>,
     /// By image, and by square of the size of a cell.
     places: HashMap<String, HashMap<[i64; 2], Vec<Labelled>>>,
@@ -30,15 +47,31 @@ impl Rows {
     /// Finds the columns of a table; none is needed.
     #[must_use]
     pub fn find(table: &Table) -> Self {
-        let left_out = LEFT_OUT.iter().filter_map(|name| table.find(&[name])).collect();
-        Self { left_out, person: table.find(PERSON), places: HashMap::new() }
+        let all = |names: &[&str]| names.iter().filter_map(|name| table.find(&[name])).collect();
+        let is = LEFT_OUT.map(|name| format!("is_{name}"));
+        let left_out = LEFT_OUT.into_iter().chain(is.iter().map(String::as_str));
+        Self {
+            left_out: all(&left_out.collect::<Vec<_>>()),
+            kept: all(&KEPT),
+            status: all(&STATUS),
+            person: table.find(PERSON),
+            places: HashMap::new(),
+        }
     }
 
-    /// The name of the column that marks a row as left out.
+    /// What marks a row as left out: the name of a column, or the word of a status.
     #[must_use]
     pub fn left_out<'t>(&self, table: &'t Table, row: usize) -> Option<&'t str> {
-        let is_set = |column: &&usize| yes_no(table.cell(row, **column)) == Some(true);
-        self.left_out.iter().find(is_set).map(|column| table.names()[*column].as_str())
+        let cell = |column: &usize| table.cell(row, *column);
+        let is_set = |column: &&usize| yes_no(cell(column)) == Some(true);
+        let flag = self.left_out.iter().find(is_set).map(|c| table.names()[*c].as_str());
+        let not_valid = || {
+            let is_no = |column| yes_no(cell(column)) == Some(false);
+            self.kept.iter().any(is_no).then_some("not valid")
+        };
+        let mut words = self.status.iter().map(|column| cell(column).trim());
+        let is_known = |word: &&str| LEFT_OUT.iter().any(|known| word.eq_ignore_ascii_case(known));
+        flag.or_else(not_valid).or_else(|| words.find(is_known))
     }
 
     /// Why a row is of the same object as one of another person above, of whom each would count. `at` is its centre,

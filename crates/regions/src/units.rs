@@ -37,6 +37,24 @@ const UM: [&[&str]; 2] = [
 const SIDES_UM: [&[&str]; 2] =
     [&["width_um", "w_um", "box_width_um"], &["height_um", "h_um", "box_height_um"]];
 
+/// Columns of the unit of places, and the words for lengths in them: places are read as level-0 px.
+const UNIT: &[&str] = &["unit", "units"];
+const LENGTHS: [&str; 13] = [
+    "um",
+    "µm",
+    "μm",
+    "micron",
+    "microns",
+    "micrometer",
+    "micrometers",
+    "micrometre",
+    "micrometres",
+    "mm",
+    "millimeter",
+    "millimetre",
+    "nm",
+];
+
 /// Digits of um/px by which the programs that wrote px and um may differ, as a share, and what that may
 /// amount to, um.
 const RESOLUTION_SHARE: f64 = 1e-4;
@@ -162,6 +180,7 @@ pub struct Columns {
     mpp: Option<[usize; 2]>,
     um: Option<[usize; 2]>,
     sides: Option<[usize; 2]>,
+    unit: Option<usize>,
 }
 
 impl Columns {
@@ -170,7 +189,21 @@ impl Columns {
     pub fn find(table: &Table) -> Self {
         let pair = |[x, y]: [&[&str]; 2]| Some([table.find(x)?, table.find(y)?]);
         let mpp = table.find(MPP).map(|column| [column; 2]).or_else(|| pair([MPP_X, MPP_Y]));
-        Self { mpp, um: pair(UM), sides: pair(SIDES_UM) }
+        Self { mpp, um: pair(UM), sides: pair(SIDES_UM), unit: table.find(UNIT) }
+    }
+
+    /// Checks that a row whose place is read in px states no other unit for it.
+    ///
+    /// # Errors
+    /// [`TableError::Cell`] for a unit of length.
+    pub fn check_px(&self, table: &Table, row: usize) -> Result<(), TableError> {
+        let Some(column) = self.unit else { return Ok(()) };
+        let unit = table.cell(row, column).trim().to_lowercase();
+        if !LENGTHS.contains(&unit.as_str()) {
+            return Ok(());
+        }
+        let reason = format!("places are in `{unit}`, but their columns are those of level-0 px");
+        Err(table.wrong(row, column, reason))
     }
 
     /// um/px of a row, where it states some.
@@ -237,6 +270,18 @@ mod tests {
     use super::*;
     use base::table::Format;
     use std::path::Path;
+
+    #[test]
+    fn px_in_a_row_of_another_unit_are_refused() {
+        let text = "x,y,unit\n1,2,px\n1,2,\n1,2,patients\n1,2,µm\n1,2,Micron\n";
+        let table = Table::parse(Path::new("t.csv"), text.as_bytes(), &Format::default()).unwrap();
+        let check = |row| Columns::find(&table).check_px(&table, row).map_err(|e| e.to_string());
+        assert!((0..3).all(|row| check(row) == Ok(())));
+        for row in [3, 4] {
+            let refused = check(row).unwrap_err();
+            assert!(refused.contains("but their columns are those of level-0 px"), "{refused}");
+        }
+    }
 
     #[test]
     fn a_row_in_two_units_is_compared_at_the_um_per_px_of_its_image() {

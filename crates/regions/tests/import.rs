@@ -221,6 +221,18 @@ fn rows_of_several_people_and_rows_that_are_left_out_are_not_figures() {
     );
     let s = s.unwrap();
     assert_eq!((s.figures, s.ignored["(marked as deleted)"]), (2, 1));
+    for (column, cells, mark) in [
+        ("exclude", ["yes", "no", ""], "exclude"),
+        ("Is Rejected", ["true", "false", ""], "Is Rejected"),
+        ("valid", ["no", "yes", ""], "not valid"),
+        ("status", ["Rejected", "accepted", ""], "Rejected"),
+    ] {
+        let [a, b, c] = cells;
+        let rows =
+            format!("image,x,y,label,{column}\na,1,2,mf,{a}\na,90,9,mf,{b}\na,9,90,mf,{c}\n");
+        let s = text("csv", "a.csv", &rows, &plain()).unwrap();
+        assert_eq!((s.figures, s.ignored.get(&format!("(marked as {mark})"))), (2, Some(&1)));
+    }
 }
 
 #[test]

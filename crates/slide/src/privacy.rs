@@ -66,6 +66,11 @@ const PARTS: &[(Personal, &[&str])] = &[
             "ethnicgroup",
             "medicalrecord",
             "experimenter",
+            // Sequences of codes in that table, whose words are names.
+            "personidentification",
+            "contentcreator",
+            "humanperformer",
+            "participant",
             // DICOM PS3.15, table E.1-1, of values that are not text.
             "pregnancystatus",
             "smokingstatus",
@@ -99,7 +104,17 @@ const PARTS: &[(Personal, &[&str])] = &[
             "insurance",
         ],
     ),
-    (Personal::Place, &["institution", "hospital", "department", "hostcomputer", "stationname"]),
+    (
+        Personal::Place,
+        &[
+            "institution",
+            "hospital",
+            "department",
+            "hostcomputer",
+            "stationname",
+            "requestingservicecode",
+        ],
+    ),
     (
         Personal::Device,
         &[
@@ -126,6 +141,11 @@ const PARTS: &[(Personal, &[&str])] = &[
         &[
             "imagedescription",
             "openslidecomment",
+            // Sequences of codes in that table.
+            "admittingdiagnos",
+            "reasonforvisit",
+            "reasonforrequestedprocedure",
+            "requestedprocedurecode",
             "comments",
             "studydescription",
             "seriesdescription",
@@ -172,6 +192,88 @@ const DICOM_WORDS: [&str; 11] = [
     "PositionReferenceIndicator",
     "DeidentificationMethod",
 ];
+/// Of these, the ones whose words are known: another value may state anything. Of coding schemes PS3.16, table 8-1; a
+/// scheme of a hospital's own may count its people.
+const CODING_SCHEMES: &[&str] = &[
+    "ACR",
+    "C4",
+    "C5",
+    "CD2",
+    "CTCAE",
+    "DC",
+    "DCM",
+    "DCMUID",
+    "FMA",
+    "HPC",
+    "I10",
+    "I10C",
+    "I10P",
+    "I11",
+    "I9",
+    "I9C",
+    "IBSI",
+    "ICDO3",
+    "ISO3166_1",
+    "ISO639_1",
+    "ISO639_2",
+    "ISO_OID",
+    "ITIS_TSN",
+    "LN",
+    "MA",
+    "MDC",
+    "MDNS",
+    "MSH",
+    "NCIt",
+    "NDC",
+    "NEU",
+    "NICIP",
+    "PATHLEX",
+    "POS",
+    "PubChem_CID",
+    "RADELEMENT",
+    "RADLEX",
+    "RFC3066",
+    "RFC5646",
+    "RO",
+    "SCPECG",
+    "SCT",
+    "SNM3",
+    "SPM",
+    "SRT",
+    "UBERON",
+    "UCUM",
+    "UMLS",
+    "UNS",
+    "99SDM",
+];
+/// Of `PositionReferenceIndicator` on slides (PS3.3, C.7.4.1.1.2).
+const POSITIONS: [&str; 2] = ["SLIDE_CORNER", "UNKNOWN"];
+/// Of `DimensionDescriptionLabel`, next to keywords of attributes.
+const DIMENSIONS: &[&str] = &[
+    "column",
+    "focal",
+    "frame",
+    "identifier",
+    "in",
+    "index",
+    "matrix",
+    "number",
+    "offset",
+    "optical",
+    "path",
+    "pixel",
+    "plane",
+    "position",
+    "row",
+    "segment",
+    "tile",
+    "total",
+    "y",
+    "z",
+];
+/// Letters of a word that can only be the mark of an optical path.
+const SHORT: usize = 2;
+
 /// DICOM's attributes that name a product ([`PRODUCTS`]).
 const DICOM_PRODUCTS: [&str; 4] =
     ["Manufacturer", "ManufacturerModelName", "OpticalPathDescription", "SoftwareVersions"];
@@ -235,7 +337,15 @@ pub(crate) fn is_of_bytes(name: &str) -> bool {
 
 /// Whether a property may state something about people, whatever its value.
 pub(crate) fn may_be_personal(name: &str) -> bool {
-    personal(name).is_some() || names_a_product(name)
+    const MAY: [&str; 4] = [
+        "CodingSchemeDesignator",
+        "DimensionDescriptionLabel",
+        "OpticalPathIdentifier",
+        "PositionReferenceIndicator",
+    ];
+    personal(name).is_some()
+        || names_a_product(name)
+        || keyword(name).is_some_and(|k| MAY.contains(&k))
 }
 
 /// The keyword of a DICOM attribute: of `dicom.A[0].SoftwareVersions[1]` the last, without its number.
@@ -280,6 +390,7 @@ pub fn personal_parts(name: &str, value: &str) -> Vec<(String, Personal)> {
     let text = || vec![(name.to_owned(), kind_of_text(value))];
     match personal(name) {
         None if names_a_product(name) && !is_product(value) => text(),
+        None if keyword(name).is_some_and(|k| is_out_of_place(k, value)) => text(),
         // Whatever the field is for, nobody knows what is written in it.
         None if kind_of_text(value) == Personal::UnknownCodePage => text(),
         None => Vec::new(),
@@ -477,6 +588,25 @@ fn names_a_product(name: &str) -> bool {
     let last = name.rsplit('.').next().unwrap_or(name);
     name.starts_with("tiff") && ["Make", "Model", "Software"].contains(&last)
         || keyword(name).is_some_and(|k| DICOM_PRODUCTS.contains(&k))
+}
+
+/// Whether an attribute of DICOM with words of the standard has another value.
+fn is_out_of_place(keyword: &str, value: &str) -> bool {
+    match keyword {
+        "CodingSchemeDesignator" => !is_public_scheme(value),
+        "PositionReferenceIndicator" => !POSITIONS.contains(&value) && value.len() > SHORT,
+        "OpticalPathIdentifier" => value.len() > SHORT && !is_product(value),
+        "DimensionDescriptionLabel" => {
+            let known = StandardDataDictionary.by_name(value).is_some();
+            !known && !is_of_known_words(value, DIMENSIONS)
+        }
+        _ => false,
+    }
+}
+
+/// Whether codes of this scheme are of a public list.
+pub(crate) fn is_public_scheme(designator: &str) -> bool {
+    CODING_SCHEMES.contains(&designator)
 }
 
 /// Whether a field is one of [`APERIO_TECHNICAL`] with a value as such a field has.

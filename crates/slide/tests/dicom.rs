@@ -204,6 +204,9 @@ fn two_pictures_of_one_size_and_several_scenes_are_refused() {
             "{e:?}"
         );
         words.iter().for_each(|w| assert!(e.to_string().contains(w), "{w}: {e}"));
+        // Of one scene, or with one of the two, the folder is read.
+        std::fs::remove_file(dir.path().join("2.dcm")).unwrap();
+        open(&dir.path().join("1.dcm")).unwrap();
     };
     put("1.dcm", "series/a.dcm", b"VOLUME", b"VOLUME");
     put("2.dcm", "series/a.dcm", b"498.7.1.2", b"498.7.1.9");
@@ -563,6 +566,62 @@ fn words_in_bytes_and_in_any_frame_are_found_and_gone_from_the_copy() {
     let has = |word: &[u8]| copy.windows(word.len()).any(|w| w == word);
     assert!(!has(b"Jane") && has(b"red as a table") && has(&[7; 16]));
     assert_eq!(open(&done.output[0]).unwrap().inventory().unwrap().findings, []);
+}
+
+/// A code of a hospital's own list may mean anybody, and a field for words of the standard may hold others.
+#[test]
+fn words_of_own_codes_and_in_fields_for_other_words_are_found_and_gone_from_the_copy() {
+    let code = |tag: [u8; 4], scheme: &[u8], meaning: &[u8]| {
+        let own = [
+            attribute([8, 0, 0, 1], b"SH", b"4711"),
+            attribute([8, 0, 2, 1], b"SH", scheme),
+            attribute([8, 0, 4, 1], b"LO", meaning),
+        ]
+        .concat();
+        let len = (own.len() as u32).to_le_bytes();
+        let item = [&[0xFE, 0xFF, 0x00, 0xE0], &len[..], &own].concat();
+        [&tag[..], b"SQ\0\0", &(item.len() as u32).to_le_bytes(), &item].concat()
+    };
+    let all = [
+        code([0x08, 0, 0x28, 0x22], b"SCT ", b"Breast"),
+        code([0x40, 0, 0x18, 0x05], b"99HOSP", b"Jane Doe"),
+        code([0x40, 0, 0x01, 0x11], b"SCT ", b"Jane Doe"),
+        attribute([0x20, 0, 0x40, 0x10], b"LO", b"Jane Doe"),
+    ];
+    let dir = tempfile::tempdir().unwrap();
+    let all: Vec<&[u8]> = all.iter().map(Vec::as_slice).collect();
+    let path = put(dir.path(), "a.dcm", "rle/a.dcm", &all);
+    let found = open(&path).unwrap().inventory().unwrap().findings;
+    for name in [
+        "dicom.ContainerTypeCodeSequence[0].CodingSchemeDesignator",
+        "dicom.PersonIdentificationCodeSequence[0].CodeMeaning",
+        "dicom.PositionReferenceIndicator",
+    ] {
+        assert!(found.iter().any(|f| f.name == name), "{name}: {found:?}");
+    }
+    assert!(!found.iter().any(|f| f.name.contains("PrimaryAnatomic")), "{found:?}");
+    let out = dir.path().join("copy");
+    let done = slide::deidentify::deidentify(&path, &out, &OpenOptions::default()).unwrap();
+    let copy = std::fs::read(&done.output[0]).unwrap();
+    let has = |word: &[u8]| copy.windows(word.len()).any(|w| w == word);
+    assert!(!has(b"Jane") && !has(b"99HOSP") && has(b"Breast"));
+    assert_eq!(open(&done.output[0]).unwrap().inventory().unwrap().findings, []);
+}
+
+/// A series is of one slide. The names themselves are not printed.
+#[test]
+fn levels_of_two_slides_or_patients_are_refused() {
+    for (old, new, attribute) in
+        [(&b"S20-17"[..], &b"S20-18"[..], "ContainerIdentifier"), (b"P-17", b"P-18", "PatientID")]
+    {
+        let (dir, path) = changed("series/a.dcm", old, new);
+        assert!(open(&path).is_ok(), "alone");
+        put(dir.path(), "b.dcm", "series/b.dcm", &[]);
+        let e = open(&path).unwrap_err().to_string();
+        for words in ["b.dcm and changed.dcm are of one series, but differ in", attribute] {
+            assert!(e.contains(words) && !e.contains("S20-1"), "{words}: {e}");
+        }
+    }
 }
 
 #[test]

@@ -1687,6 +1687,39 @@ fn every_kind_of_text_is_found_in_a_picture_and_gone_from_its_copy() {
     }
 }
 
+/// Segments that no decoder reads, keywords of nobody's list, and a comment without the code of its characters.
+#[test]
+fn texts_in_unknown_segments_keywords_and_codes_are_found_and_gone_from_the_copy() {
+    let drawn = Drawn::new();
+    let comment = pointing(
+        tiff(&[Page::tissue((64, 64), 30, Some(64)).with(
+            34665,
+            LONG,
+            &0xDEAD_BEEF_u32.to_le_bytes(),
+        )]),
+        &[(37510, 7, b"Jane Doe")],
+    );
+    for (file, bytes, name) in [
+        ("u.tif", comment, "tiff.exif.UserComment"),
+        ("02.jpg", jpeg_with(0x02, b"for Jane Doe"), "jpeg.segment 02"),
+        ("c8.jpg", jpeg_with(0xC8, b"for Jane Doe"), "jpeg.segment C8"),
+        ("cc.jpg", jpeg_with(0xCC, b"for Jane Doe"), "jpeg.segment CC"),
+        ("f0.jpg", jpeg_with(0xF0, b"for Jane Doe"), "jpeg.segment F0"),
+        ("k.png", png_with(b"tEXt", b"Jane Doe\0x", false), "png.Jane Doe"),
+        ("e.png", png_with(b"tEXt", b"Jane Doe\0", false), "png.Jane Doe"),
+    ] {
+        found_and_gone(&drawn, file, &bytes, name, Personal::Text);
+    }
+    // What a copy keeps without a look is named.
+    for picture in ["flat_444.jpg", "flat.png"] {
+        let about = open(&golden(picture)).unwrap().inventory().unwrap();
+        assert_eq!(about.findings, [], "{picture}");
+        for words in ["among the coded pixels", "the name of the file"] {
+            assert!(about.not_looked_at.iter().any(|l| l.contains(words)), "{picture}: {about:?}");
+        }
+    }
+}
+
 /// Names in letters that are not Latin, in places for bytes of any kind.
 #[test]
 fn names_in_any_script_are_found_and_gone_from_the_copy() {
@@ -1909,6 +1942,7 @@ fn comments_of_jpeg_2000_tiles_are_found_named_and_removed() {
             "what follows the header of a tile".into(),
             "numbers in private tags, and bytes no directory points to".into(),
             "the pixels of the slide and of its associated images".into(),
+            "the name of the file".into(),
         ],
     };
     assert_eq!(about, all);

@@ -25,11 +25,11 @@ const RULES: &[Rule] = &[
         apply: |k| without_ending(file_name(k)).to_owned(),
     },
     Rule { name: "without leading zeros", apply: zeros },
-    Rule { name: "ignoring blanks, hyphens and underscores", apply: letters },
+    Rule { name: "ignoring blanks and punctuation", apply: letters },
     Rule { name: "as numbers", apply: number },
     Rule { name: "by their first 12 characters (the patient in a TCGA barcode)", apply: patient },
     Rule {
-        name: "ignoring case, the file's ending, leading zeros, blanks and hyphens",
+        name: "ignoring case, the file's ending, leading zeros, blanks and punctuation",
         apply: loose,
     },
     Rule {
@@ -79,7 +79,7 @@ fn zeros(key: &str) -> String {
 }
 
 fn letters(key: &str) -> String {
-    key.chars().filter(|c| !c.is_whitespace() && !"-_".contains(*c)).collect()
+    key.chars().filter(|c| !c.is_whitespace() && !c.is_ascii_punctuation()).collect()
 }
 
 fn number(key: &str) -> String {
@@ -196,14 +196,14 @@ fn best(left: &[&str], right: &[&str]) -> Option<MatchingRule> {
         let at = sorted.partition_point(|r| *r < **k);
         sorted.get(at).is_some_and(|r| r.starts_with(**k) && !k.is_empty())
     };
-    consider("the first is the beginning of the second", left.iter().filter(begins).count());
+    consider("as the first is the beginning of the second", left.iter().filter(begins).count());
     let mut sorted: Vec<&str> = left.to_vec();
     sorted.sort_unstable();
     let begun = |k: &&&str| {
         let at = sorted.partition_point(|l| *l < **k);
         sorted.get(at).is_some_and(|l| l.starts_with(**k) && !k.is_empty())
     };
-    consider("the second is the beginning of the first", right.iter().filter(begun).count());
+    consider("as the second is the beginning of the first", right.iter().filter(begun).count());
     best
 }
 
@@ -248,6 +248,8 @@ mod tests {
             (["Case1", "Case2"], ["case1", "case2"], "ignoring upper and lower case"),
             (["x/1.svs", "y/2.svs"], ["1.svs", "2.svs"], "without the folder"),
             (["P-1", "P-2"], ["P1", "P 2"], "ignoring blanks"),
+            // A case's number, of which a file's name has no stroke, and Excel's mark of a text.
+            (["S21-1", "S21-2"], ["S21/1", "'S21-2"], "ignoring blanks and punctuation"),
             (["TCGA-A1-A0SB-01Z", "TCGA-A1-A0SC-01Z"], ["TCGA-A1-A0SB", "TCGA-A1-A0SC"], "TCGA"),
             (["S1_x", "S2_x"], ["S1", "S2"], "the second is the beginning of the first"),
             // As on macOS and as typed.

@@ -126,6 +126,9 @@ impl Columns {
                 return Err(table.wrong(row, first[0], reason));
             }
         }
+        if px.is_some() {
+            self.units.check_px(table, row)?;
+        }
         self.check_boxes(table, row)?;
         let place = match (px, um) {
             (Some((_, [x, y])), _) => Place::Level0(x, y),

@@ -3,9 +3,10 @@
 use super::{Options, Places};
 use crate::error::{ExperimentError, Result};
 use crate::graph::Step;
+use base::file::Lock;
 use std::fs::File;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -26,8 +27,8 @@ pub(super) struct Done {
     pub(super) processor_seconds: Option<f64>,
 }
 
-/// Runs a step's command and waits for it.
-pub(super) fn run(step: &Step, places: &Places, options: &Options) -> Result<Done> {
+/// Runs a step's command and waits for it. `lock` is the run's, which the process holds as well.
+pub(super) fn run(step: &Step, places: &Places, options: &Options, lock: &Lock) -> Result<Done> {
     let words = places.command(step)?;
     let (folder, log) = (places.step(&step.name), places.log(&step.name));
     for dir in [Some(folder.as_path()), log.parent()].into_iter().flatten() {
@@ -44,7 +45,7 @@ pub(super) fn run(step: &Step, places: &Places, options: &Options) -> Result<Don
         // Those of libtorch, and of the workers of commands that have no `--threads`.
         .env("OMP_NUM_THREADS", options.threads.to_string())
         .env("RAYON_NUM_THREADS", options.threads.to_string())
-        .stdin(Stdio::null())
+        .stdin(lock.input())
         .stdout(out)
         .stderr(stderr)
         .spawn()

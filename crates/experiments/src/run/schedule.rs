@@ -108,7 +108,7 @@ pub fn run(
     let places = Places::new(options)?;
     // Steps that another program schedules run in parallel.
     let own = options.alone.as_ref().map(|name| places.out().join("locks").join(name));
-    let _lock = base::file::Lock::take(own.as_deref().unwrap_or(places.out()))?;
+    let lock = base::file::Lock::take(own.as_deref().unwrap_or(places.out()))?;
     if options.alone.is_none() || !places.out().join(NOTE).is_file() {
         base::json::write(&places.out().join(NOTE), note)?;
     }
@@ -138,9 +138,9 @@ pub fn run(
                     &format!("step {} of {of}: {}", work.ended.len() + 1, step.name),
                 );
                 work.running.insert(step.name.clone(), (Instant::now(), key));
-                let (sender, places) = (sender.clone(), work.places);
+                let (sender, places, lock) = (sender.clone(), work.places, &lock);
                 scope.spawn(move || {
-                    let done = child::run(step, places, options);
+                    let done = child::run(step, places, options, lock);
                     // The receiver lives until no step runs.
                     let _ = sender.send((step.name.clone(), done));
                 });

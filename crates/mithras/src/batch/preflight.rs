@@ -143,14 +143,14 @@ pub fn preflight(
     for input in inputs {
         let folder = out.join(&input.name);
         match State::read(&folder) {
-            Ok(None) if has_results(&folder) => damaged += 1,
-            Ok(state) => stored.extend(state.map(|s| (input, s))),
+            Ok(None) if !has_results(&folder) => {}
+            Ok(Some(s)) if s.check(&folder, |_| false).is_ok() => stored.push((input, s)),
             Err(source @ StateError::Schema { .. }) if existing != Existing::Overwrite => {
                 let (path, slide) = (out.to_owned(), input.name.clone());
                 return Err(StartError::State { path, slide, source });
             }
-            // Done again.
-            Err(_) => damaged += 1,
+            // Done again, as those of another slide are.
+            _ => damaged += 1,
         }
     }
     match existing {

@@ -31,6 +31,7 @@ pub(crate) fn model(plan: &StudyPlan, frame: &Frame, columns: &[usize]) -> Resul
     let mut found = coefficients(&fitted, &names, 0.95);
     add_profiles(&mut found, &fitted, &data, 0.95, false)?;
     adjust(&mut found, frame.repeated.is_none());
+    let is_infinite = found.iter().any(|c| c.infinite.is_some());
     Ok(Model {
         n: fitted.n,
         events: fitted.events,
@@ -39,7 +40,7 @@ pub(crate) fn model(plan: &StudyPlan, frame: &Frame, columns: &[usize]) -> Resul
         loglik: fitted.loglik,
         lrt: fitted.likelihood_ratio().into(),
         converged: fitted.converged(),
-        wald: fitted.wald.map(Into::into),
+        wald: fitted.wald.filter(|_| !is_infinite).map(Into::into),
         proportional_hazards: zph.map(|z| z.global.into()),
         not_valid: None,
         names,

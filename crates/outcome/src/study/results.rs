@@ -205,7 +205,7 @@ pub struct Model {
     pub lrt: Test,
     /// Whether the fit reached its maximum.
     pub converged: bool,
-    /// Wald test.
+    /// Wald test; none where an estimate may be infinite.
     pub wald: Option<Test>,
     /// Test of proportional hazards.
     pub proportional_hazards: Option<Test>,

@@ -47,7 +47,8 @@ impl Twice {
     /// Takes the record of a row unless the row contradicts itself; its units are compared once those of the image are
     /// known.
     pub fn take(&self, c: &mut Collector<'_>, table: &Table, row: usize, raw: Raw) {
-        match self.compare(table, row, raw.place) {
+        let px = self.units.check_px(table, row).map_err(|e| e.to_string());
+        match px.and_then(|()| self.compare(table, row, raw.place)) {
             Err(e) => return c.problem(raw.record, e),
             Ok(Some(why)) => return c.problem(raw.record, why),
             Ok(None) => {}

@@ -60,6 +60,12 @@ impl DrawnFile {
             let found = if found.is_empty() { "nothing".to_owned() } else { found.join(", ") };
             return Err(RegionError::NoArea { path: path.to_owned(), found });
         }
+        // Of a mask a pixel is many of the slide's.
+        let is_outlined = ["geojson", "json", "xml"].contains(&kind.as_str());
+        if is_outlined && file.regions.iter().all(|r| r.area.px2() <= 1.0) {
+            let reason = "no area is larger than a pixel: corners in parts of the image, not in px";
+            return Err(broken(path, reason));
+        }
         Ok(file)
     }
 

@@ -262,6 +262,8 @@ fn what_is_not_a_file_of_regions_is_refused() {
     assert!(farther.contains("0] is farther away than any slide is wide"), "{farther}");
     let near = far.replace("1e308", "1e10");
     assert_eq!(read("a.geojson", near.as_bytes(), None).unwrap().regions.len(), 1);
+    let parts = far.replace("1e308", "1");
+    assert!(refused("a.geojson", parts.as_bytes()).contains("in parts of the image, not in px"));
     assert!(refused("a.png", b"no picture").contains("um/px"));
     assert!(
         read("a.png", b"no picture", Some(8.0)).unwrap_err().to_string().contains("is not a mask")

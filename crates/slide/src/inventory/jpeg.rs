@@ -1,6 +1,6 @@
 //! Texts of a JPEG stream: comments and application data.
 
-use super::{FileText, Search, tags};
+use super::{CODED, FileText, Search, tags};
 use crate::exif;
 use crate::file::SlideFile;
 use crate::jpeg::{Segment, segments};
@@ -26,8 +26,12 @@ fn needed(marker: u8, body: &[u8]) -> Cow<'_, [u8]> {
             _ => Cow::Borrowed(b"JFIF\0"),
         },
         0xEE if body.starts_with(b"Adobe") => Cow::Borrowed(body.get(..ADOBE).unwrap_or(b"Adobe")),
-        COMMENT | 0xE0..=0xEF => Cow::Borrowed(&[]),
-        _ => Cow::Borrowed(body),
+        // Headers and tables of ITU-T T.81, B.1.1.3.
+        0xC0..=0xC7 | 0xC9..=0xCB | 0xCD..=0xCF | 0xDA..=0xDF => Cow::Borrowed(body),
+        // Numbers for arithmetic coding, and headers of JPEG-LS.
+        0xCC | 0xF7 | 0xF8 if !holds_words(body) => Cow::Borrowed(body),
+        // Comments, application data, and markers that are reserved: no decoder reads them.
+        _ => Cow::Borrowed(&[]),
     }
 }
 
@@ -100,6 +104,9 @@ pub(crate) fn texts(prefix: &str, b: &[u8]) -> Vec<FileText> {
                     texts_found.push(FileText::text(format!("{prefix}.APP{}", marker & 15), rest));
                 }
             }
+            marker if needed(marker, body).is_empty() && holds_words(body) => {
+                texts_found.push(FileText::text(format!("{prefix}.segment {marker:02X}"), body));
+            }
             _ => {}
         }
     }
@@ -139,8 +146,8 @@ pub(super) fn exif_texts(prefix: &str, block: &[u8]) -> Vec<FileText> {
             }
             Some(tags::Holds::Kind(Personal::Picture)) => texts_found.push(preview(name)),
             Some(tags::Holds::Kind(kind)) => {
-                let skip = if f.tag == 37510 { 8.min(f.value.len()) } else { 0 };
-                let value: Vec<u8> = f.value[skip..].iter().copied().filter(|b| *b != 0).collect();
+                let text = if f.tag == 37510 { tags::without_code(f.value) } else { f.value };
+                let value: Vec<u8> = text.iter().copied().filter(|b| *b != 0).collect();
                 texts_found.push(FileText { kind: Some(kind), ..FileText::text(name, &value) });
             }
             Some(tags::Holds::Technical) => {
@@ -162,5 +169,6 @@ pub(super) fn search(file: &SlideFile) -> Result<Search, Fault> {
     let looked_at = vec![
         "comments, EXIF, GPS, XMP, IPTC, ICC, other application data, what follows the end".into(),
     ];
-    Ok(Search { texts_found: all_texts("jpeg", &bytes), looked_at, not_looked_at: Vec::new() })
+    let not_looked_at = vec![CODED.into()];
+    Ok(Search { texts_found: all_texts("jpeg", &bytes), looked_at, not_looked_at })
 }

@@ -22,6 +22,9 @@ use crate::{Limits, Slide, SlideError};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
+/// Of a flat picture: what nothing here takes apart.
+const CODED: &str = "bytes among the coded pixels that no decoder reads";
+
 /// What may be personal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
@@ -79,6 +82,7 @@ impl Slide {
         looked_at.push(format!("names of {} associated images", self.associated_images().len()));
         let mut not_looked_at = search.not_looked_at;
         not_looked_at.push("the pixels of the slide and of its associated images".into());
+        not_looked_at.push("the name of the file".into());
         Ok(Inventory { findings, looked_at, not_looked_at })
     }
 
@@ -126,6 +130,7 @@ impl Slide {
             not_looked_at: vec![
                 "what follows the pixel data".into(),
                 "what follows the header of a frame".into(),
+                "numbers, code strings, and the words of codes of public lists".into(),
             ],
         };
         if reached != usize::MAX {

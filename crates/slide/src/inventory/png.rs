@@ -1,6 +1,6 @@
 //! Texts of a PNG: keywords, EXIF, time, colour profile, and chunks that the standard does not know.
 
-use super::{FileText, Search, jpeg};
+use super::{CODED, FileText, Search, jpeg};
 use crate::file::SlideFile;
 use crate::icc;
 use crate::limits::Fault;
@@ -12,6 +12,21 @@ use crate::privacy::{self, Personal};
 /// look like words, or texts.
 pub(crate) const PIXELS: [&[u8; 4]; 7] =
     [b"IHDR", b"PLTE", b"IDAT", b"tRNS", b"hIST", b"fcTL", b"fdAT"];
+/// Keywords of texts that PNG (third edition, 11.3.3.1) and XMP register.
+const KEYWORDS: [&str; 12] = [
+    "Title",
+    "Author",
+    "Description",
+    "Copyright",
+    "Creation Time",
+    "Software",
+    "Disclaimer",
+    "Warning",
+    "Source",
+    "Comment",
+    "Collection",
+    "XML:com.adobe.xmp",
+];
 /// Chunks of one file.
 const MOST: usize = 1 << 22;
 
@@ -48,7 +63,7 @@ pub(super) fn search(file: &SlideFile) -> Result<Search, Fault> {
     }
     let looked_at =
         vec!["text chunks, EXIF, GPS, XMP, time, ICC, unknown chunks, what follows the end".into()];
-    Ok(Search { texts_found, looked_at, not_looked_at: Vec::new() })
+    Ok(Search { texts_found, looked_at, not_looked_at: vec![CODED.into()] })
 }
 
 fn unread(name: &str) -> FileText {
@@ -98,5 +113,8 @@ fn keyword(key: &str, value: &[u8]) -> Vec<FileText> {
     {
         return Vec::new();
     }
-    vec![FileText::named(name, value)]
+    // A keyword of nobody's list may be what is to be hidden.
+    let is_known = KEYWORDS.iter().any(|known| key.eq_ignore_ascii_case(known));
+    let whole = [key.as_bytes(), b" ", value].concat();
+    vec![FileText::named(name, if is_known { value } else { &whole })]
 }

@@ -134,6 +134,15 @@ pub(crate) fn known(tag: u16) -> Option<(&'static str, Holds)> {
     TAGS.iter().find(|(t, ..)| *t == tag).map(|(_, name, holds)| (*name, *holds))
 }
 
+/// The text of a `UserComment` without the code of its characters, where it begins with one (Exif 2.32, table 9).
+pub(super) fn without_code(value: &[u8]) -> &[u8] {
+    const CODES: [&[u8; 8]; 4] = [b"ASCII\0\0\0", b"JIS\0\0\0\0\0", b"UNICODE\0", &[0; 8]];
+    match value.split_first_chunk::<8>() {
+        Some((code, text)) if CODES.iter().any(|c| c.eq_ignore_ascii_case(code)) => text,
+        _ => value,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::TAGS;

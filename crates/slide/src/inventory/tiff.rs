@@ -1,6 +1,6 @@
 //! Texts of a TIFF: every directory, those that directories point to, and what JPEG data carry.
 
-use super::tags::{Holds, is_bytes, is_text, known};
+use super::tags::{Holds, is_bytes, is_text, known, without_code};
 use super::{FileText, Search, jp2k, jpeg};
 use crate::file::SlideFile;
 use crate::jpeg::has_scan;
@@ -244,7 +244,7 @@ fn is_jpeg_2000(ifd: &Ifd) -> bool {
 fn plain(t: u16, bytes: &[u8]) -> Vec<u8> {
     match t {
         40091..=40095 => bytes.iter().copied().filter(|b| *b != 0).collect(),
-        37510 if bytes.len() >= 8 => bytes[8..].iter().copied().filter(|b| *b != 0).collect(),
+        37510 => without_code(bytes).iter().copied().filter(|b| *b != 0).collect(),
         _ => bytes.to_vec(),
     }
 }

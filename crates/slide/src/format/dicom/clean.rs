@@ -91,12 +91,27 @@ impl<'a> Reader<'a> {
 
 /// Writes headers without persons.
 pub(crate) struct Cleaner<'a> {
-    pub(crate) identifiers: &'a mut Identifiers,
+    identifiers: &'a mut Identifiers,
     /// What was removed or replaced, by name.
     pub(crate) removed: Vec<String>,
+    /// Whether the codes of the item at hand are of a list that is not public: their words may be anybody's.
+    own_codes: bool,
 }
 
-impl Cleaner<'_> {
+/// The attributes of a code that state something.
+const CODE: [Tag; 5] = [
+    tags::CODE_VALUE,
+    tags::CODING_SCHEME_DESIGNATOR,
+    tags::CODING_SCHEME_VERSION,
+    tags::CODE_MEANING,
+    tags::LONG_CODE_VALUE,
+];
+
+impl<'a> Cleaner<'a> {
+    pub(crate) fn new(identifiers: &'a mut Identifiers) -> Self {
+        Self { identifiers, removed: Vec::new(), own_codes: false }
+    }
+
     /// The attributes between the meta information and the pixel data.
     pub(crate) fn header(&mut self, bytes: &[u8], implicit: bool) -> Result<Vec<u8>, Fault> {
         let mut reader = Reader { bytes, at: 0, implicit };
@@ -167,8 +182,10 @@ impl Cleaner<'_> {
             return Ok(Some(written(tag, vr, new.join("\\").as_bytes(), implicit)));
         }
         let text = String::from_utf8_lossy(value);
+        let text = text.trim_matches(['\0', ' ']);
         let holds_none = privacy::is_of_bytes(&name) && !may_hold_words(value, len.into());
-        if holds_none || privacy::personal_parts(&name, text.trim_matches(['\0', ' '])).is_empty() {
+        let is_own_code = self.own_codes && CODE.contains(&tag) && !privacy::is_blank(text);
+        if holds_none || !is_own_code && privacy::personal_parts(&name, text).is_empty() {
             return Ok(Some(written(tag, vr, value, implicit)));
         }
         self.removed.push(name);
@@ -221,6 +238,7 @@ impl Cleaner<'_> {
     ) -> Result<Vec<u8>, Fault> {
         let end = (len != UNDEFINED).then(|| reader.at + len as usize);
         let mut out = Vec::new();
+        let of_all = std::mem::replace(&mut self.own_codes, has_own_codes(reader, end));
         while end.is_none_or(|end| reader.at < end) {
             let head = reader.head()?;
             if head.tag == ITEM_END {
@@ -230,8 +248,28 @@ impl Cleaner<'_> {
                 out.extend(element);
             }
         }
+        self.own_codes = of_all;
         Ok(out)
     }
+}
+
+/// Whether an item has a code of a list that is not public. Attributes of a code are the first of their item.
+fn has_own_codes(reader: &Reader<'_>, end: Option<usize>) -> bool {
+    let mut ahead = Reader { ..*reader };
+    let (mut is_code, mut scheme) = (false, None);
+    while end.is_none_or(|end| ahead.at < end) {
+        let Ok(head) = ahead.head() else { break };
+        if head.tag.0 > tags::CODE_VALUE.0 || head.vr == VR::SQ || head.len == UNDEFINED {
+            break;
+        }
+        let Ok(value) = ahead.take(head.len as usize) else { break };
+        is_code |= CODE.contains(&head.tag);
+        if head.tag == tags::CODING_SCHEME_DESIGNATOR {
+            scheme = Some(String::from_utf8_lossy(value).into_owned());
+        }
+    }
+    let is_public = |s: String| privacy::is_public_scheme(s.trim_matches(['\0', ' ']));
+    is_code && !scheme.is_some_and(is_public)
 }
 
 /// An element with its value, padded to an even length.
@@ -304,7 +342,7 @@ mod tests {
         let new = identifiers.replace("1.2.3");
         assert_ne!(new, "1.2.3");
         assert_eq!(identifiers.replace("1.2.840.10008.1.2.1"), "1.2.840.10008.1.2.1");
-        let mut cleaner = Cleaner { identifiers: &mut identifiers, removed: Vec::new() };
+        let mut cleaner = Cleaner::new(&mut identifiers);
         let out = cleaner.header(&bytes, false).unwrap();
         let text = String::from_utf8_lossy(&out).into_owned();
         assert_eq!(text.matches(&new).count(), 2, "{text}");

@@ -65,7 +65,7 @@ pub(crate) fn clean(
         let from = h.data_set;
         let mut bytes = vec![0; (start - from) as usize];
         m.file.read_at(&mut bytes, from).map_err(|e| Fault::read(from, &e))?;
-        let mut cleaner = Cleaner { identifiers: &mut identifiers, removed: Vec::new() };
+        let mut cleaner = Cleaner::new(&mut identifiers);
         let body = cleaner.header(&bytes, implicit)?;
         out.removed.append(&mut cleaner.removed);
         let instance = identifiers.replace(&h.instance);

@@ -109,6 +109,24 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
     })
 }
 
+/// Refuses levels of two slides or patients: a series is of one. Who they are is not printed.
+fn same_slide(probe: &Probe, finest: &Member, level: &Member) -> Result<(), SlideError> {
+    for own in ["ContainerIdentifier", "PatientID"] {
+        let stated = |m: &Member| {
+            let value = m.header.properties.get(&format!("dicom.{own}")).cloned();
+            value.filter(|v| !privacy::is_blank(v))
+        };
+        if let (Some(a), Some(b)) = (stated(finest), stated(level))
+            && a != b
+        {
+            let (one, other) = (finest.name(), level.name());
+            let what = format!("{one} and {other} are of one series, but differ in {own}");
+            return Err(probe.unsupported(what, "leave the files of one scene in the folder"));
+        }
+    }
+    Ok(())
+}
+
 /// Refuses a level whose um/px is not what its size makes of that of the finest. As in a TIFF, what is not a shrunk
 /// copy of the finest is another scene; so is one of its um/px, unless it is declared to be a reduced copy.
 fn agreeing(probe: &Probe, levels: &[(&Member, Image)]) -> Result<(), SlideError> {
@@ -118,6 +136,7 @@ fn agreeing(probe: &Probe, levels: &[(&Member, Image)]) -> Result<(), SlideError
     };
     let Some((finest, others)) = levels.split_first() else { return Ok(()) };
     for level in others {
+        same_slide(probe, finest.0, level.0)?;
         let both = scaled(finest).zip(scaled(level));
         let is_declared = level.0.header.reduced && !finest.0.header.reduced;
         let is_of_one_um = match &both {
