@@ -1,6 +1,6 @@
 //! Counts against the thresholds of a grading scheme.
 
-use crate::cohort::check_counts;
+use crate::counts::check_counts;
 use crate::error::{Error, Result};
 use crate::status::Statuses;
 use crate::table::Table;

@@ -34,6 +34,7 @@
 
 mod cindex;
 mod cohort;
+mod counts;
 mod cox;
 mod display;
 mod error;

@@ -14,16 +14,13 @@ pub(crate) use self::jp2k::{blankable as jp2k_texts, removable as jp2k_comments}
 pub(crate) use self::jpeg::without_texts;
 pub(crate) use self::png::PIXELS as PNG_PIXELS;
 pub(crate) use self::tiff::JPEG_2000;
-pub(crate) use search::{FileText, Search};
+pub(crate) use search::{CODED, FileText, Search};
 
 use crate::limits::Fault;
 use crate::privacy::{self, Personal, holds_words};
 use crate::{Limits, Slide, SlideError};
 use serde::Serialize;
 use std::collections::BTreeSet;
-
-/// Of a flat picture: what nothing here takes apart.
-const CODED: &str = "bytes among the coded pixels that no decoder reads";
 
 /// What may be personal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

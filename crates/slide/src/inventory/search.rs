@@ -53,6 +53,9 @@ impl FileText {
     }
 }
 
+/// Of a flat picture: what nothing here takes apart.
+pub(crate) const CODED: &str = "bytes among the coded pixels that no decoder reads";
+
 /// What a part of the search gives.
 #[derive(Default)]
 pub(crate) struct Search {
