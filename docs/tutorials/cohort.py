@@ -22,11 +22,10 @@ for n in range(1, a.cases + 1):
     age = 40 + int(45 * draw.random())
     hotspot = int(2 ** (5 * draw.random())) - 1
     area = 20 + 80 * draw.random()
-    density = hotspot * (1 + draw.random())
+    figures = round(hotspot * (1 + draw.random()) * area / 20)
     rate = 0.01 * math.exp(0.06 * hotspot + 0.03 * (age - 60))
     death, end = -math.log(1 - draw.random()) / rate, 24 + 96 * draw.random()
-    figures = round(density * area / 20)
-    counts.append(f"CASE-{n:03}-01,finished,{figures},{hotspot},{density:.3f},{area:.3f}")
+    counts.append(f"CASE-{n:03}-01,finished,{figures},{hotspot},{20 * figures / area:.3f},{area:.3f}")
     part = "train" if n % 2 else "test"
     grade = 1 + (hotspot > 3) + (hotspot > 10)
     clinical.append(f"CASE-{n:03},{min(death, end):.1f},{int(death < end)},{age},G{grade},{part}")
