@@ -64,7 +64,7 @@ export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
 export PROPTEST_RNG_SEED=1
 
 # They need that program alone, and use the cores that compilers leave idle.
-in_background attack scripts/attack.sh --minutes 0.5 --binary "$MITHRAS_TEST_PROGRAM"
+in_background attack scripts/attack.sh --minutes 1 --binary "$MITHRAS_TEST_PROGRAM"
 in_background "odd files" "$venv/bin/python" scripts/oddities.py check --binary "$MITHRAS_TEST_PROGRAM"
 
 # While the tests run, which leave a tenth of the cores to it; cargo is free then.
