@@ -1687,7 +1687,7 @@ fn every_kind_of_text_is_found_in_a_picture_and_gone_from_its_copy() {
     }
 }
 
-/// Segments that no decoder reads, keywords of nobody's list, and a comment without the code of its characters.
+/// Segments that no decoder reads, keywords that are not registered, and a comment without the code of its characters.
 #[test]
 fn texts_in_unknown_segments_keywords_and_codes_are_found_and_gone_from_the_copy() {
     let drawn = Drawn::new();

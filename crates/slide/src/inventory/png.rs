@@ -113,7 +113,7 @@ fn keyword(key: &str, value: &[u8]) -> Vec<FileText> {
     {
         return Vec::new();
     }
-    // A keyword of nobody's list may be what is to be hidden.
+    // A keyword that is not registered may itself be a name.
     let is_known = KEYWORDS.iter().any(|known| key.eq_ignore_ascii_case(known));
     let whole = [key.as_bytes(), b" ", value].concat();
     vec![FileText::named(name, if is_known { value } else { &whole })]
