@@ -13,9 +13,6 @@ use tempfile::NamedTempFile;
 /// How the names of files begin that are being written.
 const UNFINISHED: &str = ".writing-";
 
-/// An empty file or folder that is being written is given this long to be locked.
-const YOUNG: Duration = Duration::from_secs(10);
-
 /// Removes what killed processes left half written in a folder: files whose lock nobody holds, and
 /// folders. With `alone`, the caller holds the folder's lock, and all of it goes.
 fn sweep(folder: &Path, alone: bool) {
@@ -23,21 +20,38 @@ fn sweep(folder: &Path, alone: bool) {
     for entry in entries.flatten() {
         let ours = entry.file_name().to_string_lossy().starts_with(UNFINISHED);
         let Ok(kind) = entry.file_type() else { continue };
-        // What stays does no harm.
-        if ours && kind.is_file() && (alone || is_left_over(&entry.path())) {
-            let _ = fs::remove_file(entry.path());
-        } else if ours && kind.is_dir() && (alone || is_left_over(&entry.path().join(LOCK))) {
-            let _ = fs::remove_dir_all(entry.path());
+        let path = entry.path();
+        // What stays does no harm. The lock is held until it is gone, so that nobody fills it meanwhile.
+        if ours && kind.is_file() {
+            let lock = lock_left_over(&path);
+            let _ = (alone || lock.is_some()).then(|| fs::remove_file(path));
+        } else if ours && kind.is_dir() {
+            let lock = lock_left_over(&path.join(LOCK));
+            let removed = (alone || lock.is_some()).then(|| fs::remove_dir_all(&path));
+            // Its lock may never have been made. An empty one has none for a moment before it gets its name, too.
+            let _ = (removed.is_none() && is_old(&path)).then(|| fs::remove_dir(path));
         }
     }
 }
 
-/// Whether nobody holds a file's lock. One that was just created may not have it yet.
-fn is_left_over(path: &Path) -> bool {
-    let Ok(file) = File::open(path) else { return false };
-    let Ok(data) = file.metadata() else { return false };
-    let old = data.modified().ok().and_then(|m| m.elapsed().ok()).is_some_and(|age| age > YOUNG);
-    (old || data.len() > 0) && file.try_lock().is_ok()
+/// The lock of a file that nobody holds.
+fn lock_left_over(path: &Path) -> Option<File> {
+    File::open(path).ok().filter(|file| file.try_lock().is_ok())
+}
+
+/// Whether a folder has not changed for a while.
+fn is_old(folder: &Path) -> bool {
+    let changed = fs::metadata(folder).and_then(|data| data.modified()).ok();
+    changed.and_then(|time| time.elapsed().ok()).is_some_and(|age| age > Duration::from_secs(10))
+}
+
+/// How often a name is chosen again that a sweep took away before it was locked.
+const TRIES: usize = 20;
+
+/// Locks what was just made at `path`; false where a sweep removed it before. Without locks it is not swept.
+fn lock_new(file: &File, path: &Path) -> bool {
+    let locked = file.lock();
+    locked.is_err() || path.exists()
 }
 
 /// Removes what killed processes left half written in a folder that nobody needs to lock, as that of
@@ -228,13 +242,13 @@ fn temporary(path: &Path, access: Access) -> Result<NamedTempFile, WriteError> {
     // Elsewhere a file has the rights of its folder.
     #[cfg(not(unix))]
     let _ = access;
-    let file = builder.tempfile_in(folder).map_err(fail)?;
+    let mut tries = (0..TRIES).map(|_| builder.tempfile_in(folder));
+    let kept = tries.find(|made| made.as_ref().map_or(true, |f| lock_new(f.as_file(), f.path())));
+    let file = kept.unwrap_or_else(|| Err(io::ErrorKind::ResourceBusy.into())).map_err(fail)?;
     if let Some(rights) = rights {
         // Those of another owner's file cannot be had everywhere.
         let _ = file.as_file().set_permissions(rights);
     }
-    // Without locks it is not swept.
-    let _ = file.as_file().try_lock();
     Ok(file)
 }
 
@@ -270,11 +284,18 @@ impl Unfinished {
             use std::os::unix::fs::PermissionsExt;
             builder.permissions(fs::Permissions::from_mode(0o777));
         }
-        let folder = builder.tempdir_in(parent).map_err(fail)?;
-        let lock = File::create(folder.path().join(LOCK)).map_err(fail)?;
-        let _ = lock.try_lock();
-        (&lock).write_all(b"\n").map_err(fail)?;
-        Ok(Self { folder, lock })
+        let mut tries = (0..TRIES).map(|_| -> io::Result<Option<Self>> {
+            let folder = builder.tempdir_in(parent)?;
+            let path = folder.path().join(LOCK);
+            match File::create(&path) {
+                Ok(lock) => Ok(lock_new(&lock, &path).then_some(Self { folder, lock })),
+                // A sweep took the empty folder.
+                Err(_) if !folder.path().exists() => Ok(None),
+                Err(e) => Err(e),
+            }
+        });
+        let made = tries.find_map(Result::transpose);
+        made.unwrap_or_else(|| Err(io::ErrorKind::ResourceBusy.into())).map_err(fail)
     }
 
     /// Where it is.
@@ -505,12 +526,41 @@ mod tests {
         fs::write(name(".writing-dead"), "half").unwrap();
         fs::create_dir(name(".writing-folder")).unwrap();
         fs::write(name(".writing-folder/.lock"), "\n").unwrap();
+        // Killed before anything was written, or locked.
+        fs::write(name(".writing-empty"), "").unwrap();
+        fs::create_dir(name(".writing-bare")).unwrap();
+        let old = std::time::SystemTime::now() - Duration::from_secs(60);
+        File::open(name(".writing-bare")).unwrap().set_modified(old).unwrap();
         fs::write(name(".writing-alive"), "half").unwrap();
         let alive = File::open(name(".writing-alive")).unwrap();
         alive.try_lock().unwrap();
         write(&name("a"), b"x").unwrap();
-        assert!(!name(".writing-dead").exists() && !name(".writing-folder").exists());
+        for gone in [".writing-dead", ".writing-folder", ".writing-empty", ".writing-bare"] {
+            assert!(!name(gone).exists(), "{gone}");
+        }
         assert!(name(".writing-alive").exists());
+    }
+
+    #[test]
+    fn a_sweep_takes_nothing_that_is_being_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let is_done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(std::sync::atomic::Ordering::Relaxed) {
+                    sweep(dir.path(), false);
+                }
+            });
+            let written = (0..200).try_for_each(|k| {
+                write(&dir.path().join(format!("{k}.txt")), b"x")?;
+                let folder = Unfinished::new(dir.path())?;
+                folder.persist(&dir.path().join(format!("{k}")))
+            });
+            is_done.store(true, std::sync::atomic::Ordering::Relaxed);
+            written.unwrap();
+        });
+        let left = fs::read_dir(dir.path()).unwrap().count();
+        assert_eq!(left, 400);
     }
 
     #[test]
