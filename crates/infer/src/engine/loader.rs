@@ -62,11 +62,8 @@ pub(super) fn other_engine(failed: &str, functions: bool) -> String {
 }
 
 impl Loader {
-    pub(super) fn new(
-        backend: Backend,
-        options: &EngineOptions,
-        threads: usize,
-    ) -> Result<Self, EngineError> {
+    pub(super) fn new(backend: Backend, options: &EngineOptions) -> Result<Self, EngineError> {
+        let threads = options.threads_or_cores();
         let report = EngineReport {
             engine: "rten".into(),
             provider: "cpu".into(),

@@ -175,12 +175,8 @@ pub(crate) fn outputs(
 ) -> Result<(String, Vec<f32>), EngineError> {
     let batch = network.shape.first().copied().unwrap_or(1);
     let row = network.shape.iter().skip(1).product::<usize>().max(1);
-    let threads = match options.threads {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        n => n,
-    };
     let run = |backend| {
-        let loader = Loader::new(backend, options, threads)?;
+        let loader = Loader::new(backend, options)?;
         let mut session = loader.load(network)?;
         let mut all = Vec::new();
         for chunk in rows.chunks(batch * row) {

@@ -38,16 +38,12 @@ pub(super) fn open(
     options: &EngineOptions,
     backend: Backend,
 ) -> Result<Models, EngineError> {
-    let threads = match options.threads {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        n => n,
-    };
     let bf16 = precision::bf16(options.precision, backend)?;
-    let mut loader = Loader::new(backend, options, threads)?;
+    let mut loader = Loader::new(backend, options)?;
     let gpu = matches!(loader.report.provider.as_str(), "cuda" | "tensorrt");
     // The own executor runs an image on each thread; the others, the threads on each image.
     let [windows, crops] = match backend {
-        Backend::Native => native::batches(threads),
+        Backend::Native => native::batches(loader.report.threads),
         _ => [1, 1],
     };
     let opening = Opening { package, options, bf16, gpu, windows, crops };

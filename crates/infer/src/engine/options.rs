@@ -33,11 +33,17 @@ impl EngineOptions {
     #[must_use]
     pub fn shared(mut self, n: usize) -> Self {
         if n > 1 {
-            let all = || std::thread::available_parallelism().map_or(1, usize::from);
-            let threads = if self.threads == 0 { all() } else { self.threads };
-            self.threads = (threads / n).max(1);
+            self.threads = (self.threads_or_cores() / n).max(1);
         }
         self
+    }
+
+    /// Threads inside one session, a 0 resolved.
+    pub(super) fn threads_or_cores(&self) -> usize {
+        match self.threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            n => n,
+        }
     }
 }
 
