@@ -1,7 +1,8 @@
 //! ResNet-50: v1.5 (the stride in the 3x3 convolution), equal to torchvision's and timm's with
 //! their parameter names, and v2 (norms before convolutions) up to its third stage.
 
-use encoders::resnet::{BottleneckShape, stages, stem};
+use encoders::encoder::{NetworkConfig, NetworkShape};
+use encoders::resnet::{self, BottleneckShape, stages, stem};
 use tch::Tensor;
 use tch::nn::Path;
 
@@ -11,46 +12,8 @@ use crate::layer::{BatchNorm, Conv2d, Linear, drop_path};
 
 pub use encoders::resnet::ResNetConfig;
 
-/// What a configuration makes of its head.
-trait Head {
-    fn head(&self, p: &Path, dim: i64) -> Option<Linear>;
-}
-
-impl Head for ResNetConfig {
-    fn head(&self, p: &Path, dim: i64) -> Option<Linear> {
-        (self.classes > 0).then(|| Linear::head(&(p / "fc"), dim, self.classes, self.head_bias))
-    }
-}
-
-/// Dropout and the head.
-pub(crate) fn logits(
-    config: &ResNetConfig,
-    y: Tensor,
-    head: Option<&Linear>,
-    train: bool,
-) -> Tensor {
-    let Some(head) = head else { return y };
-    let y = if config.dropout > 0.0 { y.dropout(config.dropout, train) } else { y };
-    head.forward(&y)
-}
-
 fn max_pool(x: &Tensor) -> Tensor {
     x.max_pool2d([3, 3], [2, 2], [1, 1], [1, 1], false)
-}
-
-pub(crate) fn mean_over_image(x: &Tensor) -> Tensor {
-    x.mean_dim([2i64, 3].as_slice(), false, None)
-}
-
-/// Blocks before block `index` of stage `stage`.
-pub(crate) fn blocks_before(blocks: &[usize], stage: usize, index: usize) -> usize {
-    blocks.iter().take(stage).sum::<usize>() + index
-}
-
-/// `<stage>.<block>.rest` of a name.
-pub(crate) fn stage_and_block(name: &str) -> Option<(usize, usize)> {
-    let mut parts = name.split('.');
-    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
 /// Blocks with their rates of stochastic depth, growing linearly from 0 to `drop_path`.
@@ -69,16 +32,49 @@ fn built<B>(
     rows.iter().map(|row| row.iter().map(&mut next_block).collect()).collect()
 }
 
-/// A bottleneck: 1x1, 3x3 (with the stride), 1x1, each with a batch norm.
+/// A residual block, and what else differs between the networks of v1.5 and v2.
+pub trait ResidualBlock: Send + Sized {
+    /// Names of the first convolution and of the norm behind it.
+    const STEM: (&'static str, &'static str);
+    /// What the names of blocks begin with before the stage's number.
+    const PREFIX: &'static str;
+    /// The first stage's number in names.
+    const FIRST: usize;
+    /// How many stages the network has.
+    const STAGES: usize;
+    /// Channels of the last stage.
+    const DIM: i64;
+    /// Whether the image is normalised by `norm0`, and the last stage's output by `norm` and a ReLU.
+    const PRE_ACTIVATION: bool;
+
+    /// Builds it in its place in the network under `root`; `drop_path`: its rate of stochastic depth.
+    fn new(root: &Path, shape: &BottleneckShape, drop_path: f64) -> Self;
+
+    /// `[N, C, H, W]` to the next block's input.
+    fn forward(&self, x: &Tensor, train: bool) -> Tensor;
+
+    /// The network of such blocks in the table of encoders.
+    fn network(config: ResNetConfig) -> NetworkConfig;
+}
+
+/// v1.5's bottleneck: 1x1, 3x3 (with the stride), 1x1, each with a batch norm.
 #[derive(Debug)]
-pub(crate) struct Bottleneck {
-    pub convs: [ConvNorm; 3],
-    pub downsample: Option<ConvNorm>,
+pub struct Bottleneck {
+    convs: [ConvNorm; 3],
+    downsample: Option<ConvNorm>,
     drop_path: f64,
 }
 
-impl Bottleneck {
-    fn new(p: &Path, shape: &BottleneckShape, drop_path: f64) -> Self {
+impl ResidualBlock for Bottleneck {
+    const STEM: (&'static str, &'static str) = ("conv1", "bn1");
+    const PREFIX: &'static str = "layer";
+    const FIRST: usize = 1;
+    const STAGES: usize = 4;
+    const DIM: i64 = resnet::DIM;
+    const PRE_ACTIVATION: bool = false;
+
+    fn new(root: &Path, shape: &BottleneckShape, drop_path: f64) -> Self {
+        let p = &(root / format!("layer{}", shape.at.0 + 1) / shape.at.1);
         let convs = shape.convs().map(|c| ConvNorm::new(p, &c));
         // A block starts as the identity (timm's `zero_init_last`).
         if let Some(scale) = &convs[2].norm.weight {
@@ -100,61 +96,32 @@ impl Bottleneck {
             None => (y + x).relu(),
         }
     }
+
+    fn network(config: ResNetConfig) -> NetworkConfig {
+        NetworkConfig { architecture: resnet::NAME, shape: NetworkShape::ResNet(config) }
+    }
 }
 
-/// ResNet-50 v1.5: `conv1`, `bn1`, `layer1` ... `layer4`, `fc`. 2048 wide.
+/// v2's bottleneck, with its norms before its convolutions; a stage's first one takes its shortcut from the activated
+/// input.
 #[derive(Debug)]
-pub struct ResNet {
-    pub(crate) stem: ConvNorm,
-    pub(crate) layers: Vec<Vec<Bottleneck>>,
-    pub(crate) fc: Option<Linear>,
-    config: ResNetConfig,
-}
-
-impl ResNet {
-    /// Builds it under `p`; the head starts at zero weights and a constant bias.
-    ///
-    /// # Errors
-    /// [`NetError::Encoder`](crate::NetError::Encoder) for a setting out of range.
-    pub fn new(p: &Path, config: &ResNetConfig) -> Result<Self> {
-        config.check()?;
-        let stem = ConvNorm::new(p, &stem(("conv1", "bn1")));
-        let layers = built(&stages(4), config.drop_path, |shape, rate| {
-            let name = p / format!("layer{}", shape.at.0 + 1) / shape.at.1;
-            Bottleneck::new(&name, shape, rate)
-        });
-        let fc = config.head(p, encoders::resnet::DIM);
-        Ok(Self { stem, layers, fc, config: config.clone() })
-    }
-
-    /// Settings that it was built from.
-    #[must_use]
-    pub fn config(&self) -> &ResNetConfig {
-        &self.config
-    }
-
-    /// `[N, 3, H, W]` to `[N, 2048, H/32, W/32]`, before pooling.
-    pub fn forward_features(&self, x: &Tensor, train: bool) -> Tensor {
-        let mut y = max_pool(&self.stem.forward(x, train));
-        for block in self.layers.iter().flatten() {
-            y = block.forward(&y, train);
-        }
-        y
-    }
-}
-
-/// A bottleneck with its norms before its convolutions; a stage's first one takes its shortcut from
-/// the activated input.
-#[derive(Debug)]
-pub(crate) struct Unit {
-    pub norms: [BatchNorm; 3],
-    pub convs: [Conv2d; 3],
-    pub downsample: Option<Conv2d>,
+pub struct BottleneckV2 {
+    norms: [BatchNorm; 3],
+    convs: [Conv2d; 3],
+    downsample: Option<Conv2d>,
     drop_path: f64,
 }
 
-impl Unit {
-    fn new(p: &Path, shape: &BottleneckShape, drop_path: f64) -> Self {
+impl ResidualBlock for BottleneckV2 {
+    const STEM: (&'static str, &'static str) = ("conv", "norm1");
+    const PREFIX: &'static str = "stages.";
+    const FIRST: usize = 0;
+    const STAGES: usize = 3;
+    const DIM: i64 = resnet::V2_DIM;
+    const PRE_ACTIVATION: bool = true;
+
+    fn new(root: &Path, shape: &BottleneckShape, drop_path: f64) -> Self {
+        let p = &(root / "stages" / shape.at.0 / shape.at.1);
         let norm = |name: &str, channels| BatchNorm::new(&(p / name), channels);
         let conv = |name: &str, shape| Conv2d::new(&(p / name), shape);
         let (input, middle, [first, second, third]) = (shape.input, shape.middle, shape.shapes());
@@ -178,37 +145,49 @@ impl Unit {
             None => y + x,
         }
     }
+
+    fn network(config: ResNetConfig) -> NetworkConfig {
+        NetworkConfig { architecture: resnet::V2_NAME, shape: NetworkShape::ResNetV2(config) }
+    }
 }
+
+/// ResNet-50 of blocks of either version.
+#[derive(Debug)]
+pub struct ResNet50<B> {
+    norm0: Option<BatchNorm>,
+    stem: ConvNorm,
+    pub(crate) stages: Vec<Vec<B>>,
+    norm: Option<BatchNorm>,
+    pub(crate) fc: Option<Linear>,
+    config: ResNetConfig,
+}
+
+/// ResNet-50 v1.5: `conv1`, `bn1`, `layer1` ... `layer4`, `fc`. 2048 wide.
+pub type ResNet = ResNet50<Bottleneck>;
 
 /// ResNet-50 v2 (pre-activation, as Gluon and the ONNX model zoo have it) up to its third stage:
 /// `norm0`, `conv`, `norm1`, `stages.{0..2}.{i}.{norm,conv}{1..3}` and `downsample`, `norm`. 1024 wide.
 ///
 /// Its input is normalised by ImageNet's mean and SD.
-#[derive(Debug)]
-pub struct ResNetV2 {
-    pub(crate) norm0: BatchNorm,
-    pub(crate) stem: ConvNorm,
-    pub(crate) stages: Vec<Vec<Unit>>,
-    pub(crate) norm: BatchNorm,
-    pub(crate) fc: Option<Linear>,
-    config: ResNetConfig,
-}
+pub type ResNetV2 = ResNet50<BottleneckV2>;
 
-impl ResNetV2 {
+impl<B: ResidualBlock> ResNet50<B> {
     /// Builds it under `p`; the head starts at zero weights and a constant bias.
     ///
     /// # Errors
     /// [`NetError::Encoder`](crate::NetError::Encoder) for a setting out of range.
     pub fn new(p: &Path, config: &ResNetConfig) -> Result<Self> {
         config.check()?;
-        let norm0 = BatchNorm::new(&(p / "norm0"), 3);
-        let stem = ConvNorm::new(p, &stem(("conv", "norm1")));
-        let stages = built(&stages(3), config.drop_path, |shape, rate| {
-            Unit::new(&(p / "stages" / shape.at.0 / shape.at.1), shape, rate)
-        });
-        let dim = encoders::resnet::V2_DIM;
-        let norm = BatchNorm::new(&(p / "norm"), dim);
-        Ok(Self { norm0, stem, stages, norm, fc: config.head(p, dim), config: config.clone() })
+        let norm =
+            |name: &str, channels| B::PRE_ACTIVATION.then(|| BatchNorm::new(&(p / name), channels));
+        let norm0 = norm("norm0", 3);
+        let stem = ConvNorm::new(p, &stem(B::STEM));
+        let stages =
+            built(&stages(B::STAGES), config.drop_path, |shape, rate| B::new(p, shape, rate));
+        let norm = norm("norm", B::DIM);
+        let head = || Linear::head(&(p / "fc"), B::DIM, config.classes, config.head_bias);
+        let fc = (config.classes > 0).then(head);
+        Ok(Self { norm0, stem, stages, norm, fc, config: config.clone() })
     }
 
     /// Settings that it was built from.
@@ -217,12 +196,17 @@ impl ResNetV2 {
         &self.config
     }
 
-    /// `[N, 3, H, W]` to `[N, 1024, H/16, W/16]`, after the norm and ReLU that open stage four.
+    /// `[N, 3, H, W]`, before pooling: to `[N, 2048, H/32, W/32]` of v1.5, to `[N, 1024, H/16, W/16]` of v2, whose last
+    /// norm and ReLU are those that open stage four.
     pub fn forward_features(&self, x: &Tensor, train: bool) -> Tensor {
-        let mut y = max_pool(&self.stem.forward(&self.norm0.forward(x, train), train));
-        for unit in self.stages.iter().flatten() {
-            y = unit.forward(&y, train);
+        let normalised = self.norm0.as_ref().map(|norm| norm.forward(x, train));
+        let mut y = max_pool(&self.stem.forward(normalised.as_ref().unwrap_or(x), train));
+        for block in self.stages.iter().flatten() {
+            y = block.forward(&y, train);
         }
-        self.norm.forward(&y, train).relu()
+        match &self.norm {
+            Some(norm) => norm.forward(&y, train).relu(),
+            None => y,
+        }
     }
 }

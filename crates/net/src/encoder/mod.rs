@@ -1,8 +1,8 @@
 //! Every encoder by name on libtorch: the table of [`encoders::encoder`], one trait.
 
 mod convolutional;
-mod named;
 mod port;
+mod transformer;
 
 use encoders::encoder::{NetworkConfig, NetworkShape};
 use tch::nn::{Path, VarStore};
@@ -12,7 +12,7 @@ pub use encoders::encoder::{
     Architecture, ENCODERS, EncoderConfig, EncoderEntry, Published, entry, published,
 };
 
-use self::named::Named;
+use self::port::Named;
 use crate::efficientnet::EfficientNet;
 use crate::error::Result;
 use crate::optim::{self, ParamGroup};

@@ -55,3 +55,15 @@ pub trait Encoder: Send {
         vec![]
     }
 }
+
+/// A network and its name in the table.
+pub(super) struct Named<T> {
+    pub(super) net: T,
+    pub(super) name: &'static str,
+}
+
+/// The number after `prefix` in a parameter's name, and the rest after its point.
+pub(super) fn index_after<'a>(name: &'a str, prefix: &str) -> Option<(usize, &'a str)> {
+    let (digits, rest) = name.strip_prefix(prefix)?.split_once('.')?;
+    Some((digits.parse().ok()?, rest))
+}

@@ -1,30 +1,17 @@
-//! The networks behind the trait: names, layers and groups as timm has them.
+//! Transformers behind the trait: names, layers and groups as timm has them.
 
+use encoders::encoder::NetworkConfig;
 use tch::Tensor;
 
-use encoders::encoder::{NetworkConfig, NetworkShape};
-
-use super::port::Encoder;
-use crate::efficientnet::EfficientNet;
+use super::port::{Encoder, Named, index_after};
 use crate::layer::Linear;
+use crate::swin::Swin;
 use crate::vit::Vit;
 
-/// A network and its name in the table.
-pub(super) struct Named<T> {
-    pub(super) net: T,
-    pub(super) name: &'static str,
-}
-
 /// The linear layers of a block in timm's names: query, key and value; projection; the MLP's two.
-pub(super) fn named(block: String, linears: [&mut Linear; 4]) -> Vec<(String, &mut Linear)> {
+fn named_linears(block: String, linears: [&mut Linear; 4]) -> Vec<(String, &mut Linear)> {
     let names = ["attn.qkv", "attn.proj", "mlp.fc1", "mlp.fc2"];
     names.iter().map(|n| format!("{block}.{n}")).zip(linears).collect()
-}
-
-/// `blocks.<i>` of a name.
-fn index_after<'a>(name: &'a str, prefix: &str) -> Option<(usize, &'a str)> {
-    let (digits, rest) = name.strip_prefix(prefix)?.split_once('.')?;
-    Some((digits.parse().ok()?, rest))
 }
 
 impl Encoder for Named<Vit> {
@@ -63,28 +50,22 @@ impl Encoder for Named<Vit> {
 
     fn linears(&mut self) -> Vec<(String, &mut Linear)> {
         let blocks = self.net.blocks.iter_mut().enumerate();
-        blocks.flat_map(|(i, b)| named(format!("blocks.{i}"), b.linears())).collect()
+        blocks.flat_map(|(i, b)| named_linears(format!("blocks.{i}"), b.linears())).collect()
     }
 }
 
-impl Named<EfficientNet> {
-    fn blocks(&self) -> usize {
-        self.net.trunk.blocks.iter().map(Vec::len).sum()
-    }
-}
-
-impl Encoder for Named<EfficientNet> {
+impl Encoder for Swin {
     fn config(&self) -> NetworkConfig {
-        let shape = NetworkShape::EfficientNet(self.net.config().clone());
-        NetworkConfig { architecture: self.name, shape }
+        NetworkConfig::swin(Self::config(self).clone())
     }
 
     fn embed(&self, x: &Tensor, train: bool) -> Tensor {
-        self.net.embed(x, train)
+        self.forward_features(x, train).mean_dim([1i64, 2].as_slice(), false, None)
     }
 
     fn forward(&self, x: &Tensor, train: bool) -> Tensor {
-        self.net.forward(x, train)
+        let y = self.embed(x, train);
+        self.fc.as_ref().map_or_else(|| y.shallow_clone(), |fc| fc.forward(&y))
     }
 
     fn layers(&self) -> usize {
@@ -92,18 +73,29 @@ impl Encoder for Named<EfficientNet> {
     }
 
     fn layer_index(&self, name: &str) -> usize {
-        if name.starts_with("conv_stem") || name.starts_with("bn1") {
+        if name.starts_with("patch_embed") {
             return 0;
         }
-        if let Some((stage, rest)) = index_after(name, "blocks.")
-            && let Some((block, _)) = index_after(rest, "")
-        {
-            let before: usize = self.net.trunk.blocks[..stage].iter().map(Vec::len).sum();
-            return before + block + 1;
+        if let Some(rest) = name.strip_prefix("layers.") {
+            let number = |i| rest.split('.').nth(i).and_then(|s| s.parse::<usize>().ok());
+            if let Some(stage) = number(0) {
+                let before: usize = Self::config(self).depths.iter().take(stage).sum();
+                // `blocks.j`; the merging of patches goes with the stage's first block.
+                return before + number(2).unwrap_or(0) + 1;
+            }
         }
-        if name.starts_with("conv_head") || name.starts_with("bn2") {
-            return self.blocks();
-        }
-        self.blocks() + 1
+        if name.starts_with("norm") { self.blocks() } else { self.blocks() + 1 }
+    }
+
+    fn no_decay(&self, name: &str) -> bool {
+        name.ends_with("relative_position_bias_table")
+    }
+
+    fn linears(&mut self) -> Vec<(String, &mut Linear)> {
+        let stages = self.stages.iter_mut().enumerate();
+        let blocks = stages.flat_map(|(i, s)| {
+            s.blocks.iter_mut().enumerate().map(move |(j, b)| (format!("layers.{i}.blocks.{j}"), b))
+        });
+        blocks.flat_map(|(name, b)| named_linears(name, b.linears())).collect()
     }
 }
