@@ -69,15 +69,25 @@ pub(crate) struct Scored {
 pub(crate) enum Second {
     /// Segmentation only.
     None,
-    /// The bits of `s_cls`: text would have to be parsed back exactly.
-    Bits(u32),
+    /// `s_cls`, stored as the bits of its `f32`: decimals would have to be parsed back exactly.
+    #[serde(rename = "Bits", with = "score_bits")]
+    Score(Score),
     /// The crop could not be read.
     Unread(String),
 }
 
-impl Second {
-    pub(crate) fn from_score(score: Score) -> Self {
-        Self::Bits(score.get().to_bits())
+/// A score as the bits of its `f32`.
+mod score_bits {
+    use mitosis::Score;
+    use serde::de::{Deserialize, Deserializer, Error};
+    use serde::ser::{Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(score: &Score, s: S) -> Result<S::Ok, S::Error> {
+        score.get().to_bits().serialize(s)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Score, D::Error> {
+        Score::new(f32::from_bits(u32::deserialize(d)?)).map_err(D::Error::custom)
     }
 }
 
@@ -176,6 +186,23 @@ mod tests {
     use crate::grid::Grid;
     use crate::recipe::Overlap;
     use mitosis::Mpp;
+
+    /// States of earlier versions are read, and this one's have the same bytes.
+    #[test]
+    fn a_score_is_stored_as_bits_that_are_those_of_a_probability() {
+        // The next number above 0.1, which a short decimal would lose.
+        let score = Score::literal(f32::from_bits(0x3dcc_ccce));
+        let text = r#"{"Bits":1036831950}"#;
+        assert_eq!(serde_json::to_string(&Second::Score(score)).unwrap(), text);
+        let second: Second = serde_json::from_str(text).unwrap();
+        assert_eq!(second, Second::Score(score));
+        assert_eq!(serde_json::to_string(&Second::None).unwrap(), r#""None""#);
+        for bits in [f32::NAN, -0.5, 1.5].map(f32::to_bits) {
+            let error =
+                serde_json::from_str::<Second>(&format!(r#"{{"Bits":{bits}}}"#)).unwrap_err();
+            assert!(error.to_string().contains("is not a probability in [0, 1]"), "{error}");
+        }
+    }
 
     /// Runs that were interrupted before the separation of candidates had its name continue.
     #[test]

@@ -9,7 +9,7 @@ use crate::grid::WindowAt;
 use crate::result::{SlideCandidate, SlideResult, StageReport, Unclassified, UnreadWindow};
 use crate::source::WorkingFrame;
 use mitosis::suppression::{ScoredPoint, suppress_neighbours};
-use mitosis::{Candidate, Detection, Microns, Mm2, Physical, Point, Score};
+use mitosis::{Candidate, Detection, Microns, Mm2, Physical, Point};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -87,7 +87,7 @@ impl Done {
             let candidate = Candidate { centroid: frame.to_level0(raw.at), s_seg: raw.s_seg };
             let s_cls = match second {
                 Second::None => None,
-                Second::Bits(bits) => Score::new(f32::from_bits(bits)).ok(),
+                Second::Score(score) => Some(score),
                 Second::Unread(reason) => {
                     unclassified.push(Unclassified { candidate, reason });
                     continue;

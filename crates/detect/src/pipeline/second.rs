@@ -140,7 +140,7 @@ impl<'a, 'm> Second<'a, 'm> {
                     let (regions, tiles): (Vec<_>, Vec<_>) = held.drain(..).unzip();
                     let scores = classify_meter.time(tiles.len(), || stage.predict(&tiles))?;
                     for (region, score) in regions.into_iter().zip(scores) {
-                        let second = checkpoint::Second::from_score(score);
+                        let second = checkpoint::Second::Score(score);
                         let _ = events.send(Event::Scored(Scored { region, second }));
                     }
                 }
