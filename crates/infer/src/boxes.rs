@@ -13,9 +13,9 @@ use crate::convert::{ConvertError, available_engines, farthest, probes};
 use crate::engine::{self, EngineError, EngineOptions, open};
 use crate::onnx::{self, Gives, Output, Wanted};
 use crate::package::ModelPackage;
-use crate::preprocess::Normalisation;
 use base::digest::sha256;
 use mitosis::{Mpp, OperatingPoint};
+use pixels::input::Normalisation;
 use std::collections::BTreeMap;
 
 /// Name of the network in a package.

@@ -29,9 +29,14 @@ pub mod ensemble;
 mod network;
 mod onnx;
 pub mod package;
-pub mod preprocess;
 mod session;
 pub mod timing;
+
+/// Pixels to network input: [`pixels`] does it, for training and inference alike.
+pub mod preprocess {
+    pub use pixels::input::{Normalisation, sampling};
+    pub use pixels::resize::resize;
+}
 
 pub use card::{CardError, ModelCard};
 pub use engine::{

@@ -1,10 +1,10 @@
 //! The ports over a loaded network.
 
 use crate::card::{BoxesCard, ClassifierCard, EncoderCard, SegmenterCard};
-use crate::preprocess::Normalisation;
 use crate::session::Session;
 use base::panics;
 use mitosis::{ClassProbs, Classifier, Encoder, PortError, ProbMap, RgbTile, Segmenter};
+use pixels::input::Normalisation;
 use pixels::resize::Fit;
 
 /// A network with its input buffer of `batch` images. A short batch is computed alone by an engine that gives each

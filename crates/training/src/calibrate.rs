@@ -2,7 +2,6 @@
 
 use super::Result;
 use super::frames::Candidates;
-use crate::Named;
 use base::file;
 use infer::card::CandidateMethod;
 use mitosis::matching::{Case, Fold, Rule, Scored, Tally, calibrate};
@@ -178,6 +177,15 @@ pub struct Row {
     pub precision: f64,
     /// Recall, 0 where it is undefined.
     pub recall: f64,
+}
+
+/// A value with the name that it has in the results.
+#[derive(Clone, Debug)]
+pub struct Named<T> {
+    /// Key in the results' JSON, where they are a map.
+    pub name: String,
+    /// What is listed under it.
+    pub value: T,
 }
 
 fn as_map<S: Serializer, V: Serialize>(list: &[Named<V>], s: S) -> Result<S::Ok, S::Error> {

@@ -9,7 +9,6 @@ pub mod encoders;
 pub mod export;
 pub mod folds;
 pub mod frames;
-mod named;
 pub mod parity;
 pub mod protocol;
 pub mod pseudo;
@@ -17,7 +16,7 @@ mod resolution;
 mod seen;
 pub mod torch;
 
-pub use named::Named;
+pub use calibrate::Named;
 
 use base::file::FileError;
 use base::remedy::{Remedied, Remedy};

@@ -1,6 +1,6 @@
 //! What is measured on one slide.
 
-use super::stain::{Stains, density};
+use super::stain::{Stains, density, median};
 use detect::FLAW_LIMITS;
 use image::codecs::jpeg::JpegEncoder;
 use image::{ExtendedColorType, ImageEncoder, RgbImage};
@@ -192,7 +192,7 @@ fn folds(overview: &RgbTile, um: f64, on_tissue: &impl Fn(usize, usize) -> bool)
     }
     let mut sorted = all.clone();
     sorted.sort_by(f64::total_cmp);
-    let limit = (FOLD.0 * super::median::median(&sorted)).max(FOLD.1);
+    let limit = (FOLD.0 * median(&sorted)).max(FOLD.1);
     let above = all.iter().filter(|d| **d > limit).count();
     above as f64 / all.len().max(1) as f64
 }

@@ -3,7 +3,6 @@
 
 mod files;
 mod measure;
-mod median;
 mod page;
 pub mod stain;
 
@@ -12,13 +11,12 @@ pub use measure::{Measured, measure};
 
 use base::progress::{Listener, Piece};
 use base::text::{Many, plain};
-use median::median;
 use mithras::export::{HOTSPOT_MM2, OUT_OF_FOCUS_SHARE};
 use mithras::input::{Input, InputDigest};
 use mitosis::Mpp;
 use rayon::prelude::*;
 use serde::Serialize;
-use stain::Stains;
+use stain::{Stains, median};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};

@@ -25,6 +25,15 @@ pub fn density(pixel: [u8; 3]) -> [f64; 3] {
     pixel.map(|v| -((f64::from(v) + 1.0) / GROUND).ln())
 }
 
+/// The middle of sorted numbers; zero of none.
+pub(super) fn median(sorted: &[f64]) -> f64 {
+    match sorted.len() {
+        0 => 0.0,
+        n if n % 2 == 1 => sorted[n / 2],
+        n => f64::midpoint(sorted[n / 2 - 1], sorted[n / 2]),
+    }
+}
+
 impl Stains {
     /// Of pixels; none where too few of them are stained, or all have one colour.
     #[must_use]
@@ -66,18 +75,18 @@ impl Stains {
     /// The vectors of the medians, channel by channel; none of none.
     #[must_use]
     pub fn middle(all: &[Self]) -> Option<Self> {
-        let median = |f: &dyn Fn(&Self) -> f64| {
+        let channel = |f: &dyn Fn(&Self) -> f64| {
             let mut values: Vec<f64> = all.iter().map(f).collect();
             values.sort_by(f64::total_cmp);
-            super::median::median(&values)
+            median(&values)
         };
         let unit = |v: [f64; 3]| {
             let length = v.iter().map(|x| x * x).sum::<f64>().sqrt();
             v.map(|x| x / length)
         };
         (!all.is_empty()).then(|| Self {
-            haematoxylin: unit([0, 1, 2].map(|k| median(&|s| s.haematoxylin[k]))),
-            eosin: unit([0, 1, 2].map(|k| median(&|s| s.eosin[k]))),
+            haematoxylin: unit([0, 1, 2].map(|k| channel(&|s| s.haematoxylin[k]))),
+            eosin: unit([0, 1, 2].map(|k| channel(&|s| s.eosin[k]))),
         })
     }
 }

@@ -1,7 +1,8 @@
-//! Results as text.
+//! Results as text and as a picture.
 
 use super::point::{Chosen, NamedPoint, Reached};
 use super::{Robustness, Row, WorstChange};
+use pages::charts::{self, Bar};
 use std::fmt;
 
 impl fmt::Display for Robustness {
@@ -89,4 +90,16 @@ impl fmt::Display for Reached {
             self.foreign_per_mm2.map_or("-".into(), |v| format!("{v:.1}"))
         )
     }
+}
+
+/// Bars per perturbation as SVG: F1, recall and precision.
+pub(super) fn bars(r: &Robustness) -> String {
+    let row = |row: &Row| Bar {
+        name: row.perturbation.clone(),
+        value: row.f1,
+        marks: [row.precision, row.recall],
+    };
+    let rows: Vec<Bar> = r.rows.iter().map(row).collect();
+    let axis = "F1 (bar), precision (ring), recall (cross)";
+    charts::bars("At the operating point", axis, &rows).svg()
 }

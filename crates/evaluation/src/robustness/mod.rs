@@ -3,7 +3,6 @@
 
 mod areas;
 mod card;
-mod chart;
 mod choose;
 pub mod crops;
 mod display;
@@ -267,7 +266,7 @@ impl Robustness {
         }
         table.write(&dir.join("robustness.csv"))?;
         all.write(&dir.join("candidates.csv"))?;
-        file::write(&dir.join("robustness.svg"), chart::bars(self).as_bytes())?;
+        file::write(&dir.join("robustness.svg"), display::bars(self).as_bytes())?;
         base::json::write(&dir.join("robustness.json"), self)?;
         Ok(())
     }

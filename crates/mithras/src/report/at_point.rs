@@ -1,11 +1,10 @@
 //! A run at another operating point, from its own files: all scores are stored, so nothing is detected again.
 
-use super::counts::counts;
 use super::error::ReportError;
 use super::gather::{check_alike, gather};
 use super::record::{records, write_record};
 use super::run_file::RunFile;
-use super::slide_folder::{OWN, run_settings};
+use super::slide_folder::{OWN, counts, run_settings};
 use crate::batch::{self, DetectionState, Results, ResultsError, finished_results as results};
 use crate::batch::{RECORDS, lists, state::Status, state::alike};
 use crate::detector::{Thresholds, settings};

@@ -5,11 +5,9 @@
 mod assign;
 mod at_point;
 mod cases;
-mod counts;
 mod display;
 mod error;
 mod gather;
-mod gathered;
 mod record;
 mod region_table;
 mod reviewed;
@@ -27,11 +25,10 @@ pub use cases::{
     CASE_COLUMNS, CaseCount, CaseLine, DENSITY_RULE, HOTSPOT_RULE, PlacedOn, Unfinished, case_name,
     cases, one_reviewer, written_columns,
 };
-pub use counts::counts;
-pub use error::ReportError;
+pub use error::{ReportError, gathered_runs};
 pub use gather::{check_alike, gather, write};
-pub use gathered::gathered_runs;
 pub use record::{RunRecord, Workers, begin};
 pub use reviewed::{PlacedCount, Reviewed};
 pub use run_file::RunFile;
+pub use slide_folder::counts;
 pub use slide_line::SlideLine;

@@ -16,6 +16,15 @@ use std::path::{Path, PathBuf};
 
 pub(super) use crate::batch::state::OWN_SETTINGS as OWN;
 
+/// Reads a slide's `counts.json`.
+///
+/// # Errors
+/// [`ReportError::Read`].
+pub fn counts(folder: &Path) -> Result<CountsFile, ReportError> {
+    let path = folder.join("counts.json");
+    crate::batch::counts(folder).map_err(|reason| ReportError::Read { path, reason })
+}
+
 /// The settings of a run, which those of its slides are compared with.
 #[derive(Clone, Debug)]
 pub(super) struct Like {

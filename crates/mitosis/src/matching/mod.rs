@@ -12,16 +12,14 @@
 //! radius belongs to the disc.
 
 mod calibration;
-mod error;
 mod optimal;
 mod reach;
 
 pub use calibration::{
     CalibrateError, Calibration, Case, Fold, FoldTally, Scored, Within, calibrate,
 };
-pub use error::MatchError;
-pub use reach::Pair;
 pub(crate) use reach::Reach;
+pub use reach::{MatchError, Pair};
 
 use crate::{Microns, Physical, Point};
 use serde::{Deserialize, Serialize};

@@ -1,16 +1,33 @@
 //! Items of both kinds of datasets.
 
-use super::ShortcutItem;
 use crate::dataset::{Dataset, Kind, RegionsError};
 use crate::scene::{CropError, Mark, MarkKind, Scene, dark_places};
 use crate::task::Crops;
 use base::remedy::{Remedied, Remedy};
 use crops::{Columns, Corpus, CorpusError, Label};
+use mitosis::RgbTile;
 
 /// Crops of a class that one source is judged by, at most.
 const MOST: usize = 600;
 /// Side of crops cut from regions, px.
 const SIDE: usize = 64;
+
+/// One labelled crop.
+#[derive(Clone, Debug)]
+pub struct ShortcutItem {
+    /// Its pixels as stored, not resampled.
+    pub tile: RgbTile,
+    /// Whether a figure is at its centre.
+    pub figure: bool,
+    /// Where it comes from: sources are judged each by itself.
+    pub source: String,
+    /// Slide, on one side of every fold.
+    pub slide: String,
+    /// Centre on its image, as shares of width and height.
+    pub place: Option<(f64, f64)>,
+    /// Size as stored.
+    pub bytes: Option<u64>,
+}
 
 /// Why a dataset cannot be judged.
 #[derive(Debug, thiserror::Error)]

@@ -6,7 +6,6 @@
 //! model whose folds are whole slides, per source.
 
 mod features;
-mod item;
 mod linear;
 mod load;
 
@@ -18,8 +17,7 @@ use std::fmt;
 use serde::Serialize;
 
 pub use features::{Feature, LIMIT, LIMIT_SEEN, NAMES, Sees};
-pub use item::ShortcutItem;
-pub use load::{ShortcutError, of_corpus, of_regions, of_task};
+pub use load::{ShortcutError, ShortcutItem, of_corpus, of_regions, of_task};
 
 /// Fewest items of either class that a source is judged by.
 pub const FEWEST: usize = 20;

@@ -37,6 +37,13 @@ pub enum Task {
     Folder,
 }
 
+/// Which part is read; the one place that names both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Training,
+    Test,
+}
+
 impl std::str::FromStr for Task {
     type Err = String;
 

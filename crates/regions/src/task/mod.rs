@@ -16,11 +16,11 @@ mod error;
 mod folds;
 mod item;
 mod labels;
-mod part;
 mod read;
 mod regions;
 mod shards;
 
+use labels::Part;
 use std::ops::Deref;
 use std::path::Path;
 
@@ -45,7 +45,7 @@ impl TrainingSet {
     /// [`TaskError`]: missing, unreadable or wrong-sized images, unknown labels, the same image
     /// under two labels.
     pub fn open(task: Task, dir: &Path) -> Result<Self> {
-        read::open(task, dir, part::Part::Training, None).map(Self)
+        read::open(task, dir, Part::Training, None).map(Self)
     }
 }
 
@@ -55,7 +55,7 @@ impl TestSet {
     /// # Errors
     /// As [`TrainingSet::open`].
     pub fn open(task: Task, dir: &Path) -> Result<Self> {
-        read::open(task, dir, part::Part::Test, None).map(Self)
+        read::open(task, dir, Part::Test, None).map(Self)
     }
 
     /// The same with the classes of a model, of which the test part may lack some.
@@ -63,7 +63,7 @@ impl TestSet {
     /// # Errors
     /// As [`TestSet::open`], and for a folder that is not one of the classes.
     pub fn of_classes(task: Task, dir: &Path, classes: &[String]) -> Result<Self> {
-        read::open(task, dir, part::Part::Test, Some(classes)).map(Self)
+        read::open(task, dir, Part::Test, Some(classes)).map(Self)
     }
 }
 

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use serde::Deserialize;
 
 use super::item::LabelledCrop;
-use super::part::Part;
+use super::labels::Part;
 use super::{ATYPIA, Coarse, Crops, Item, MORPHOLOGY, Result, Task, TaskError};
 use crate::scene::read_rgb;
 use base::digest::hex;

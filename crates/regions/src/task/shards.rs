@@ -5,7 +5,7 @@ use std::path::Path;
 use mitosis::Mpp;
 
 use super::item::LabelledCrop;
-use super::part::Part;
+use super::labels::Part;
 use super::{Item, Result, TaskError};
 use base::digest::hex;
 use crops::reader::Corpus;

@@ -7,7 +7,7 @@
 //! second moments. A time with d tied events costs O(d + p^2), not O(d p^2).
 
 use super::risk::Sorted;
-use super::ties::Ties;
+use super::risk::Ties;
 
 pub(super) struct Derivatives {
     pub(super) loglik: f64,

@@ -18,14 +18,13 @@ mod recession;
 mod residuals;
 mod risk;
 mod stable;
-mod ties;
 mod zph;
 
 pub use baseline::{Baseline, BaselinePoint};
 pub use data::CoxData;
 pub use fit::{Coefficient, CoxFit, Diagnosis, Options, fit};
 pub use profile::Profile;
-pub use ties::Ties;
+pub use risk::Ties;
 pub use zph::{TimeTransform, ZphTest};
 
 use super::ChiSquared;

@@ -6,8 +6,8 @@
 use super::derivatives::Derivatives;
 use super::fit::{centre_and_scale, pick};
 use super::risk::Sorted;
+use super::risk::Ties;
 use super::stable::Stable;
-use super::ties::Ties;
 use super::{ChiSquared, CoxData, CoxFit};
 use crate::distribution::normal_critical;
 use crate::survival::data::SurvivalError;

@@ -2,7 +2,7 @@
 
 use super::CoxData;
 use super::risk::Sorted;
-use super::ties::Ties;
+use super::risk::Ties;
 
 /// Row-major n x p score residuals at linear predictors `lp`, unweighted, in table order.
 ///

@@ -1,8 +1,19 @@
 //! Sums over the risk set and the walk over event times that everything else is made of.
 
 use super::CoxData;
-use super::ties::Ties;
 use crate::survival::data::order_key;
+
+/// How tied events enter the likelihood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ties {
+    /// Efron's approximation (R's default).
+    #[default]
+    Efron,
+    /// Breslow's approximation.
+    Breslow,
+}
+
+crate::spelling::spelled!(Ties { Efron = "efron", Breslow = "breslow" });
 
 /// Weighted sums over the rows at risk (`s`) and over the rows dying at this time (`d`):
 /// of exp(lp), of x exp(lp), and of x x' exp(lp) (lower triangle, row-major p x p).

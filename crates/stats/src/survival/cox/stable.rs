@@ -6,7 +6,7 @@
 //! and LeVeque, Am. Stat. 37 (1983) 242-247), at O(p^2) per row and tied death.
 
 use super::risk::Sorted;
-use super::ties::Ties;
+use super::risk::Ties;
 
 /// Score, and information (lower triangle, row-major).
 pub(super) struct Stable {
