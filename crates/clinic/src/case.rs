@@ -113,11 +113,11 @@ pub struct Slide {
     pub name: String,
     /// That of the run.
     pub folder: PathBuf,
-    /// Its count.
+    /// Its `counts.json`.
     pub counts: CountsFile,
     /// Its file, where that exists and is still the one of the run.
     pub file: Option<PathBuf>,
-    /// Its candidates.
+    /// The rows of its `detections.csv`.
     pub rows: Vec<DetectionRow>,
     /// The same with a reviewer's verdicts.
     pub reviewed: Option<Reviewed>,
@@ -175,7 +175,7 @@ impl From<PlacedHotspot> for Placed {
 pub struct Headline<'a> {
     /// Its slide.
     pub slide: &'a Slide,
-    /// Figures in it.
+    /// Mitotic figures in the hotspot.
     pub figures: usize,
     /// Its area on the slide, mm2.
     pub mm2: f64,
@@ -185,7 +185,7 @@ pub struct Headline<'a> {
     pub placed: Option<&'a PlacedCount>,
 }
 
-/// One case.
+/// The slides that a list puts into one case, or a slide that is a case of its own.
 pub struct Case {
     /// Its name.
     pub name: String,

@@ -58,7 +58,7 @@ pub enum ReportError {
     },
 }
 
-/// What was written.
+/// The pages of a run that were written, left and removed.
 #[derive(Debug, Serialize)]
 pub struct Written {
     /// Folder with the pages.

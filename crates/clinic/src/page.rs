@@ -47,7 +47,7 @@ pub enum Block {
     Pictures(Vec<Picture>, f64),
 }
 
-/// A page.
+/// The content of a page, before it becomes HTML or PDF.
 pub struct Page {
     /// Its title.
     pub title: String,

@@ -10,7 +10,7 @@ use std::path::Path;
 /// Cohort and patient of a slide.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// Cohort.
+    /// As the slide table names it, or else the default.
     pub cohort: String,
     /// Patient, when known.
     pub patient: Option<String>,

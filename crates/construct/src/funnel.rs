@@ -64,7 +64,7 @@ impl Funnel {
         ]
     }
 
-    /// Crops in all.
+    /// Pseudo-labelled crops and unlabelled patches together.
     #[must_use]
     pub fn crops(&self) -> u64 {
         self.figures + self.mimickers + self.patches

@@ -36,7 +36,7 @@ impl std::fmt::Display for Kind {
     }
 }
 
-/// A preset file.
+/// How a corpus is built from slides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Preset {
@@ -106,7 +106,7 @@ pub struct Tiles {
     pub tumour_class: String,
 }
 
-/// Crops.
+/// Pseudo-labelled crops around candidates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Crops {

@@ -30,7 +30,7 @@ pub enum Status {
     Excluded,
 }
 
-/// One slide.
+/// How one slide ended, and what came through.
 #[derive(Clone, Debug, Serialize)]
 pub struct Line {
     /// Its name.

@@ -60,7 +60,7 @@ pub struct Counts {
     pub splits: BTreeMap<String, u64>,
 }
 
-/// The manifest.
+/// Content of a corpus's `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// Always `mithras-corpus`.
@@ -72,7 +72,7 @@ pub struct Manifest {
     pub header: Header,
     /// SHA-256 over the digests of all crops in order; independent of how shards are cut.
     pub digest: String,
-    /// Counts.
+    /// Crops in all, and by label, cohort, subtype and split.
     pub counts: Counts,
     /// Shards in order.
     pub shards: Vec<ShardEntry>,

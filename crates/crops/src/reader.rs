@@ -48,7 +48,7 @@ impl Corpus {
         &self.dir
     }
 
-    /// Its manifest.
+    /// As it was read when the corpus was opened.
     #[must_use]
     pub const fn manifest(&self) -> &Manifest {
         &self.manifest

@@ -92,7 +92,7 @@ pub struct InterchangeReport {
     pub figures_swapped: usize,
     /// Mimickers turned figures; always the same number.
     pub mimickers_swapped: usize,
-    /// Crops in all.
+    /// Crops of the corpus, swapped or not.
     pub crops: u64,
     /// Share of labels that changed, per cent.
     pub percent: f64,

@@ -89,7 +89,7 @@ pub enum Shapes {
 /// A number for each annotation of a group, or none.
 #[derive(Clone, Debug)]
 pub struct Measurement {
-    /// What.
+    /// What was measured.
     pub name: Code,
     /// In which unit.
     pub unit: Code,

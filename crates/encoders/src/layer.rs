@@ -65,11 +65,11 @@ impl ConvShape {
 /// A convolution, the batch norm after it and an activation, by the names of their tensors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ConvNormShape {
-    /// Of the convolution.
+    /// Name of the convolution's tensors, below the block.
     pub conv: &'static str,
-    /// Of the norm.
+    /// Name of the norm's tensors, below the block.
     pub norm: &'static str,
-    /// The convolution's.
+    /// Channels, kernel, stride and groups of the convolution.
     pub shape: ConvShape,
     /// After the norm.
     pub act: Option<Act>,

@@ -108,7 +108,7 @@ pub struct Slide {
     pub name: String,
     /// Digest of its file; none of an image that was measured without one.
     pub digest: Option<String>,
-    /// Every candidate.
+    /// All its candidates, judged or not.
     pub candidates: Vec<Candidate>,
 }
 

@@ -15,10 +15,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What to run.
+/// Experiments to run, whole or in part.
 #[derive(Clone, Debug)]
 pub struct Chosen {
-    /// Experiments.
+    /// Their ids.
     pub experiments: Vec<String>,
     /// Steps or families of steps, with what they need; everything without any.
     pub only: Vec<String>,
@@ -29,7 +29,7 @@ pub struct Chosen {
 /// Steps as they would run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Planned {
-    /// In order.
+    /// Each after those that it needs.
     pub steps: Vec<PlannedStep>,
     /// Bytes of the data sets that they read, where those are there.
     pub bytes: u64,
@@ -83,10 +83,10 @@ impl Rate {
     }
 }
 
-/// One of them.
+/// A step with what is left to do of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct PlannedStep {
-    /// Its name.
+    /// Its name in the graph; its folder is `steps/NAME`.
     pub name: String,
     /// One line.
     pub about: String,

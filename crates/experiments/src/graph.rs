@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Between the words of a property that is several words.
 const BETWEEN: char = '\u{1f}';
 
-/// One step.
+/// A command of this program, or something done by hand, that makes files in a folder of its own.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// Name; its folder is `steps/NAME`.
@@ -32,7 +32,7 @@ pub struct Step {
     pub resumes: bool,
     /// Whether it asks for the device.
     pub gpu: bool,
-    /// GiB of memory.
+    /// Memory that it needs, GiB; steps that run at the same time share the limit.
     pub memory: f64,
     /// 10^9 multiply-accumulates of its networks, for the estimate of hours; 0 where it has none.
     pub gmacs: f64,
@@ -40,11 +40,11 @@ pub struct Step {
     pub needs: BTreeSet<String>,
     /// Pieces of data sets.
     pub data: BTreeSet<(String, String)>,
-    /// Presets.
+    /// File names of the presets that it reads.
     pub presets: BTreeSet<String>,
     /// Files of the experiment.
     pub files: BTreeSet<String>,
-    /// Weights.
+    /// File names of the encoders' weights that it reads.
     pub weights: BTreeSet<String>,
 }
 

@@ -36,7 +36,7 @@ pub enum ClassifyError {
     Write(#[from] base::file::WriteError),
 }
 
-/// What was done.
+/// A table of predictions that was written.
 #[derive(Clone, Debug, Serialize)]
 pub struct Classified {
     /// Version of this format.

@@ -81,7 +81,7 @@ pub struct Made {
     /// Its folder.
     #[serde(serialize_with = "base::json::lossy")]
     pub folder: PathBuf,
-    /// Its card.
+    /// Content of its `card.toml`.
     pub card: ModelCard,
     /// The engine that the others are compared with.
     pub engine: String,

@@ -11,7 +11,7 @@ use serde::Serialize;
 use std::fmt;
 use std::path::Path;
 
-/// What there is.
+/// The encoders that can be used: packages, and rows that need a file of weights.
 #[derive(Clone, Debug, Serialize)]
 pub struct Listing {
     /// Version of this format.

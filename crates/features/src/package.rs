@@ -25,7 +25,7 @@ pub struct Package {
     pub folder: PathBuf,
     /// Bytes of the network, of all its files.
     pub bytes: usize,
-    /// Its card.
+    /// Content of its `card.toml`.
     pub card: ModelCard,
 }
 

@@ -62,7 +62,7 @@ pub struct CIndex {
     pub level: f64,
     /// Where the risk comes from.
     pub risk: RiskSource,
-    /// The pairs.
+    /// How many pairs of rows agree, disagree or are tied.
     #[serde(flatten)]
     pub pairs: PairCounts,
     /// By what was resampled.
@@ -79,10 +79,10 @@ pub struct CIndex {
 /// Intervals from resampling, risks held fixed.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Bootstraps {
-    /// Rows resampled.
+    /// Interval over draws of rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows: Option<Resampled>,
-    /// Clusters resampled.
+    /// Interval over draws of whole clusters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clusters: Option<Resampled>,
 }

@@ -38,7 +38,7 @@ impl PatientRule {
     /// Every rule by its word.
     pub const WORDS: &[&str] = &["max", "mean", "sum"];
 
-    /// Its name.
+    /// As plans and results write it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

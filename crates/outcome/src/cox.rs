@@ -70,7 +70,7 @@ impl Default for CoxPlan {
     }
 }
 
-/// The model.
+/// A fitted Cox model with its tests, as it is written.
 #[derive(Clone, Debug, Serialize)]
 pub struct CoxModel {
     /// The rows.
@@ -78,7 +78,7 @@ pub struct CoxModel {
     pub summary: Summary,
     /// How tied events were treated.
     pub ties: &'static str,
-    /// The coefficients.
+    /// In the order of the covariates, one per level of a category but the first.
     pub coefficients: Vec<Coefficient>,
     /// Confidence of the intervals.
     pub level: f64,
@@ -141,14 +141,14 @@ pub struct CoxModel {
 pub struct ProportionalHazards {
     /// Per covariate.
     pub terms: Vec<TermTest>,
-    /// All of them.
+    /// Test of all covariates together.
     pub global: Test,
 }
 
 /// One covariate's test.
 #[derive(Clone, Debug, Serialize)]
 pub struct TermTest {
-    /// The covariate.
+    /// The covariate as the plan names it.
     pub name: String,
     /// Its test.
     #[serde(flatten)]

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::f64::consts::PI;
 use std::path::Path;
 
-/// Which grades.
+/// Which scheme grades which columns of counts.
 #[derive(Clone, Debug)]
 pub struct GradePlan {
     /// nottingham, fnclcc, gist, who-net, or a TOML file of the same form.
@@ -75,16 +75,16 @@ impl Grades {
     }
 }
 
-/// One slide.
+/// A slide's count, and the grade that the scheme gives it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Graded {
     /// Name of the slide.
     pub slide: String,
-    /// Its count.
+    /// Figures in the area that was counted.
     pub count: f64,
     /// The count in the scheme's area.
     pub count_in_scheme_area: f64,
-    /// Its grade.
+    /// In the scheme's own words.
     pub grade: String,
 }
 

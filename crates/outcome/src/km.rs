@@ -10,7 +10,7 @@ use stats::survival::km::{
     IntervalType, KaplanMeier, KaplanMeierOptions, Point, kaplan_meier as fit,
 };
 
-/// Which curves.
+/// Which rows, groups and limits survival curves are of.
 #[derive(Clone, Debug)]
 pub struct CurvesPlan {
     /// Time, event, and the columns whose combinations are groups.
@@ -30,7 +30,7 @@ impl Default for CurvesPlan {
     }
 }
 
-/// The curves.
+/// Kaplan-Meier curves of all groups.
 #[derive(Clone, Debug, Serialize)]
 pub struct Curves {
     /// The rows.
@@ -49,7 +49,7 @@ pub struct Curves {
     pub notes: Vec<String>,
 }
 
-/// One curve.
+/// The Kaplan-Meier curve of one group.
 #[derive(Clone, Debug, Serialize)]
 pub struct Curve {
     /// The group; empty when there is one only.

@@ -17,7 +17,7 @@ pub enum Cut {
     At(f64),
 }
 
-/// Which test.
+/// Which groups are compared, with which weights.
 #[derive(Clone, Debug, Default)]
 pub struct LogRankPlan {
     /// Time, event, strata, and the covariates whose combinations are the groups.
@@ -28,15 +28,15 @@ pub struct LogRankPlan {
     pub rho: f64,
 }
 
-/// The test.
+/// A log-rank test with its groups, as it is written.
 #[derive(Clone, Debug, Serialize)]
 pub struct LogRank {
     /// The rows.
     #[serde(flatten)]
     pub summary: Summary,
-    /// The groups.
+    /// Observed and expected events per group.
     pub groups: Vec<GroupLine>,
-    /// The test.
+    /// Chi-squared over all groups.
     #[serde(flatten)]
     pub test: Test,
     /// The test once more, under its name.
@@ -55,7 +55,7 @@ pub struct LogRank {
     pub warnings: Vec<String>,
 }
 
-/// One group.
+/// Events of one group against those expected.
 #[derive(Clone, Debug, Serialize)]
 pub struct GroupLine {
     /// Its name.

@@ -9,7 +9,7 @@ use serde::Serialize;
 use stats::survival::ChiSquared;
 use stats::survival::cox::{CoxFit, Options, Ties, fit, likelihood_ratio as compare};
 
-/// Which models.
+/// The two nested models that are compared.
 #[derive(Clone, Debug, Default)]
 pub struct LrtPlan {
     /// Time, event, strata, clusters, weights; `covariates` are those of the reduced model.
@@ -20,7 +20,7 @@ pub struct LrtPlan {
     pub ties: Ties,
 }
 
-/// The test.
+/// A likelihood-ratio test of two nested Cox models, as it is written.
 #[derive(Clone, Debug, Serialize)]
 pub struct LikelihoodRatio {
     /// The rows.
@@ -28,7 +28,7 @@ pub struct LikelihoodRatio {
     pub summary: Summary,
     /// How tied events were treated.
     pub ties: &'static str,
-    /// The test.
+    /// Chi-squared, on as many degrees of freedom as coefficients were added.
     #[serde(flatten)]
     pub test: Test,
     /// The test once more, under its name.
@@ -39,9 +39,9 @@ pub struct LikelihoodRatio {
     pub loglik_reduced: f64,
     /// Log-likelihood of the full model.
     pub loglik: f64,
-    /// The reduced model.
+    /// Without the added covariates.
     pub reduced: NestedModel,
-    /// The full model.
+    /// With the added covariates.
     pub full: NestedModel,
     /// What is not of independent units, where clusters have several rows.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,7 +61,7 @@ pub struct LikelihoodRatio {
 /// One of the two models.
 #[derive(Clone, Debug, Serialize)]
 pub struct NestedModel {
-    /// Log-likelihood.
+    /// Log-likelihood at the estimates.
     pub loglik: f64,
     /// Coefficients estimated.
     pub df: usize,

@@ -83,7 +83,7 @@ pub struct Agreement {
     pub c_index: f64,
     /// Its standard error.
     pub se: Option<f64>,
-    /// The pairs.
+    /// How many pairs of rows agree, disagree or are tied.
     #[serde(flatten)]
     pub pairs: PairCounts,
 }

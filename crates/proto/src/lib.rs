@@ -5,6 +5,7 @@
 //! nodes and weights stay bytes.
 
 #![forbid(unsafe_code)]
+#![expect(missing_docs, reason = "fields that onnx.proto documents, by its names")]
 
 pub mod parts;
 
@@ -17,16 +18,12 @@ pub struct ModelProto {
     /// IR version; 8 goes with opset 17.
     #[prost(int64, tag = "1")]
     pub ir_version: i64,
-    /// Tool name.
     #[prost(string, tag = "2")]
     pub producer_name: String,
-    /// Tool version.
     #[prost(string, tag = "3")]
     pub producer_version: String,
-    /// The network.
     #[prost(message, optional, tag = "7")]
     pub graph: Option<GraphProto>,
-    /// Operator sets.
     #[prost(message, repeated, tag = "8")]
     pub opset_import: Vec<OperatorSetIdProto>,
     /// Free text.
@@ -37,10 +34,8 @@ pub struct ModelProto {
 /// Key and value.
 #[derive(Clone, PartialEq, Message)]
 pub struct StringStringEntryProto {
-    /// Key.
     #[prost(string, tag = "1")]
     pub key: String,
-    /// Value.
     #[prost(string, tag = "2")]
     pub value: String,
 }
@@ -48,10 +43,8 @@ pub struct StringStringEntryProto {
 /// Operator set; an empty domain is ONNX's own.
 #[derive(Clone, PartialEq, Message)]
 pub struct OperatorSetIdProto {
-    /// Domain.
     #[prost(string, tag = "1")]
     pub domain: String,
-    /// Version.
     #[prost(int64, tag = "2")]
     pub version: i64,
 }
@@ -59,19 +52,14 @@ pub struct OperatorSetIdProto {
 /// Nodes in topological order.
 #[derive(Clone, PartialEq, Message)]
 pub struct GraphProto {
-    /// Nodes.
     #[prost(message, repeated, tag = "1")]
     pub node: Vec<NodeProto>,
-    /// Name.
     #[prost(string, tag = "2")]
     pub name: String,
-    /// Weights.
     #[prost(message, repeated, tag = "5")]
     pub initializer: Vec<TensorProto>,
-    /// Inputs.
     #[prost(message, repeated, tag = "11")]
     pub input: Vec<ValueInfoProto>,
-    /// Outputs.
     #[prost(message, repeated, tag = "12")]
     pub output: Vec<ValueInfoProto>,
 }
@@ -79,19 +67,14 @@ pub struct GraphProto {
 /// One operator.
 #[derive(Clone, PartialEq, Message)]
 pub struct NodeProto {
-    /// Input names.
     #[prost(string, repeated, tag = "1")]
     pub input: Vec<String>,
-    /// Output names.
     #[prost(string, repeated, tag = "2")]
     pub output: Vec<String>,
-    /// Name.
     #[prost(string, tag = "3")]
     pub name: String,
-    /// Operator.
     #[prost(string, tag = "4")]
     pub op_type: String,
-    /// Attributes.
     #[prost(message, repeated, tag = "5")]
     pub attribute: Vec<AttributeProto>,
     /// Operator set; empty for ONNX's own.
@@ -111,28 +94,20 @@ impl NodeProto {
 /// 7 ints).
 #[derive(Clone, PartialEq, Message)]
 pub struct AttributeProto {
-    /// Name.
     #[prost(string, tag = "1")]
     pub name: String,
-    /// Float.
     #[prost(float, tag = "2")]
     pub f: f32,
-    /// Integer.
     #[prost(int64, tag = "3")]
     pub i: i64,
-    /// String.
     #[prost(bytes = "vec", tag = "4")]
     pub s: Vec<u8>,
-    /// Tensor.
     #[prost(message, optional, tag = "5")]
     pub t: Option<TensorProto>,
-    /// Floats.
     #[prost(float, repeated, packed = "false", tag = "7")]
     pub floats: Vec<f32>,
-    /// Integers.
     #[prost(int64, repeated, packed = "false", tag = "8")]
     pub ints: Vec<i64>,
-    /// Kind.
     #[prost(int32, tag = "20")]
     pub r#type: i32,
 }
@@ -141,28 +116,22 @@ pub struct AttributeProto {
 /// kind.
 #[derive(Clone, PartialEq, Message)]
 pub struct TensorProto {
-    /// Shape.
     #[prost(int64, repeated, packed = "false", tag = "1")]
     pub dims: Vec<i64>,
-    /// Kind.
     #[prost(int32, tag = "2")]
     pub data_type: i32,
-    /// Values in f32.
     #[prost(float, repeated, tag = "4")]
     pub float_data: Vec<f32>,
     /// Values of up to 32 bits; f16 as its bits.
     #[prost(int32, repeated, tag = "5")]
     pub int32_data: Vec<i32>,
-    /// Values in i64.
     #[prost(int64, repeated, tag = "7")]
     pub int64_data: Vec<i64>,
-    /// Name.
     #[prost(string, tag = "8")]
     pub name: String,
     /// Values; a part of the file's one copy where that is decoded from `Bytes`.
     #[prost(bytes = "bytes", tag = "9")]
     pub raw_data: Bytes,
-    /// Values in f64.
     #[prost(double, repeated, tag = "10")]
     pub double_data: Vec<f64>,
     /// Where the values are, if they are in another file.
@@ -176,10 +145,8 @@ pub struct TensorProto {
 /// Name and type of an input or output.
 #[derive(Clone, PartialEq, Message)]
 pub struct ValueInfoProto {
-    /// Name.
     #[prost(string, tag = "1")]
     pub name: String,
-    /// Type.
     #[prost(message, optional, tag = "2")]
     pub r#type: Option<TypeProto>,
 }
@@ -187,7 +154,6 @@ pub struct ValueInfoProto {
 /// A type; only tensors here.
 #[derive(Clone, PartialEq, Message)]
 pub struct TypeProto {
-    /// Tensor type.
     #[prost(message, optional, tag = "1")]
     pub tensor_type: Option<TensorTypeProto>,
 }
@@ -198,7 +164,6 @@ pub struct TensorTypeProto {
     /// As `TensorProto::data_type`.
     #[prost(int32, tag = "1")]
     pub elem_type: i32,
-    /// Shape.
     #[prost(message, optional, tag = "2")]
     pub shape: Option<TensorShapeProto>,
 }
@@ -206,7 +171,6 @@ pub struct TensorTypeProto {
 /// Axes.
 #[derive(Clone, PartialEq, Message)]
 pub struct TensorShapeProto {
-    /// Axes.
     #[prost(message, repeated, tag = "1")]
     pub dim: Vec<DimensionProto>,
 }

@@ -11,7 +11,6 @@ pub struct Model {
     /// Of ONNX's intermediate representation.
     #[prost(int64, tag = "1")]
     pub ir_version: i64,
-    /// The network.
     #[prost(message, optional, tag = "7")]
     pub graph: Option<Graph>,
     /// Operator sets, each an `OperatorSetIdProto`.
@@ -25,16 +24,13 @@ pub struct Graph {
     /// Nodes, each a `NodeProto`.
     #[prost(bytes = "bytes", repeated, tag = "1")]
     pub node: Vec<Bytes>,
-    /// Name.
     #[prost(string, tag = "2")]
     pub name: String,
     /// Weights, each a `TensorProto`.
     #[prost(bytes = "bytes", repeated, tag = "5")]
     pub initializer: Vec<Bytes>,
-    /// Inputs.
     #[prost(message, repeated, tag = "11")]
     pub input: Vec<ValueInfoProto>,
-    /// Outputs.
     #[prost(message, repeated, tag = "12")]
     pub output: Vec<ValueInfoProto>,
 }
@@ -48,7 +44,6 @@ pub struct Node {
     /// Names of its outputs.
     #[prost(string, repeated, tag = "2")]
     pub output: Vec<String>,
-    /// Operator.
     #[prost(string, tag = "4")]
     pub op_type: String,
     /// Attributes, each an `AttributeProto`.
@@ -68,7 +63,6 @@ pub struct NodeNames {
     /// Names of its outputs.
     #[prost(string, repeated, tag = "2")]
     pub output: Vec<String>,
-    /// Its own name.
     #[prost(string, tag = "3")]
     pub name: String,
     /// Attributes, with the graphs inside them.
@@ -79,10 +73,8 @@ pub struct NodeNames {
 /// The graphs inside an `AttributeProto`.
 #[derive(Clone, PartialEq, Message)]
 pub struct Subgraphs {
-    /// One graph.
     #[prost(bytes = "vec", optional, tag = "6")]
     pub graph: Option<Vec<u8>>,
-    /// Several.
     #[prost(bytes = "vec", repeated, tag = "11")]
     pub graphs: Vec<Vec<u8>>,
 }
@@ -90,7 +82,6 @@ pub struct Subgraphs {
 /// A `FunctionProto`: nodes that others call by a name.
 #[derive(Clone, PartialEq, Message)]
 pub struct Function {
-    /// Name.
     #[prost(string, tag = "1")]
     pub name: String,
     /// Names of its inputs.
@@ -110,7 +101,6 @@ pub struct Function {
 /// The name alone of a `ValueInfoProto`.
 #[derive(Clone, PartialEq, Message)]
 pub struct ValueName {
-    /// Name.
     #[prost(string, tag = "1")]
     pub name: String,
 }
@@ -118,10 +108,8 @@ pub struct ValueName {
 /// A `TensorProto` without its values.
 #[derive(Clone, PartialEq, Message)]
 pub struct TensorHead {
-    /// Shape.
     #[prost(int64, repeated, packed = "false", tag = "1")]
     pub dims: Vec<i64>,
-    /// Name.
     #[prost(string, tag = "8")]
     pub name: String,
 }

@@ -42,7 +42,7 @@ pub struct SheetOptions {
     pub mirror: usize,
 }
 
-/// What was written.
+/// How much was written, and what was left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct WrittenSheets {
     /// Version of this record.
@@ -51,7 +51,7 @@ pub struct WrittenSheets {
     pub sheets: usize,
     /// Regions on them.
     pub regions: usize,
-    /// Figures.
+    /// Labelled figures on the images.
     pub figures: usize,
     /// Area, mm2.
     pub mm2: f64,

@@ -41,7 +41,7 @@ pub struct YoloOptions {
     pub box_um: f64,
 }
 
-/// What was written.
+/// What was written to train on, or held out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Side {
     /// Windows.

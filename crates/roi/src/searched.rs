@@ -84,7 +84,7 @@ pub struct Searched {
     pub notes: Vec<String>,
 }
 
-/// One of them.
+/// A region, and what of it was searched.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchedRegion {
     /// Its name; no two of a slide have the same.

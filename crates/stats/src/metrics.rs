@@ -329,7 +329,7 @@ pub fn binary_report(
 pub struct Summary {
     /// How many values.
     pub n: usize,
-    /// Their mean.
+    /// Arithmetic mean.
     pub mean: f64,
     /// Standard deviation with denominator `n - 1`; absent for a single value.
     pub sd: Option<f64>,

@@ -16,7 +16,7 @@ const SHOWN: usize = 5;
 /// An image or crop, by all that a list of training data may name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Names {
-    /// Its slide.
+    /// Name of its slide.
     pub slide: String,
     /// Its patient, where known.
     pub patient: Option<String>,

@@ -108,7 +108,6 @@ struct Import {
     points: Option<PathBuf>,
 }
 
-/// Runs the verb.
 pub fn run(args: Args) -> anyhow::Result<()> {
     let a = match args.verb {
         Verb::Import(a) => a,

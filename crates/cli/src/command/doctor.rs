@@ -23,7 +23,6 @@ pub struct Args {
     threads: usize,
 }
 
-/// Runs the verb.
 pub fn run(args: Args) -> Result<()> {
     let options = EngineOptions { threads: args.threads, ..super::engine::options() };
     let report = examine(args.model.as_deref(), args.runs, &options, cfg!(feature = "train"));

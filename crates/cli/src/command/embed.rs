@@ -86,7 +86,6 @@ pub struct Args {
     log: LogArgs,
 }
 
-/// Runs the verb.
 pub fn run(a: Args) -> Result<ExitCode> {
     let many = if a.crops.is_some() { 1 } else { a.workers };
     let mut encoders = a.open(many)?;

@@ -123,7 +123,6 @@ fn triple(text: &str) -> Result<[f32; 3], String> {
     numbers.try_into().map_err(|_| format!("`{text}` is not three numbers"))
 }
 
-/// Runs one of the verbs.
 pub fn run(a: Args) -> Result<()> {
     match a.verb {
         Verb::List { folder } => show::result(a.json, &Listing::read(&folder)?),

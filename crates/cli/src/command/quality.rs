@@ -31,7 +31,6 @@ pub struct Args {
     log: LogArgs,
 }
 
-/// Runs `quality`.
 pub fn run(a: Args) -> Result<ExitCode> {
     let found = mithras::batch::find_files(&a.slides)?;
     print_messages("note", &found.notes());

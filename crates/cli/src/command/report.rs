@@ -31,7 +31,6 @@ pub struct Args {
     json: bool,
 }
 
-/// Runs `report`.
 pub fn run(a: Args) -> anyhow::Result<std::process::ExitCode> {
     let grading = a.mitotic_score.map(|s| Grading::load(&s, a.field_diameter)).transpose()?;
     let written = clinic::report(&a.run, &a.out, a.slides.as_deref(), grading.as_ref())?;

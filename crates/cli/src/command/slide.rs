@@ -102,7 +102,6 @@ struct Deidentify {
     limits: super::limits::LimitArgs,
 }
 
-/// Runs `mithras slide`.
 pub fn run(args: Args) -> Result<ExitCode> {
     match args.verb {
         Verb::Info(a) => return info(&a),

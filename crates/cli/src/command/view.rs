@@ -99,7 +99,6 @@ pub struct RecountArgs {
     json: bool,
 }
 
-/// Runs `recount`.
 pub fn recount(a: RecountArgs) -> anyhow::Result<ExitCode> {
     if let Some((thresholds, into)) = a.operating_point.as_ref().zip(a.into.as_deref()) {
         let command = crate::progress::typed_words();
@@ -159,7 +158,6 @@ pub enum ExportArgs {
     },
 }
 
-/// Runs `export`.
 pub fn export(a: ExportArgs) -> anyhow::Result<ExitCode> {
     Ok(match a {
         ExportArgs::Qupath { run, out, json } => {

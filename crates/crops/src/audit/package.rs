@@ -286,7 +286,7 @@ impl Key {
 #[derive(Default)]
 pub struct Pools(BTreeMap<(String, String), Vec<usize>>);
 
-/// What was drawn.
+/// A sample drawn from [`Pools`].
 pub struct Drawn {
     /// Strata with their sizes.
     pub strata: Vec<Stratum>,

@@ -39,7 +39,7 @@ pub enum BoxSize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// Verdict.
+    /// Confirmed, not confirmed or unsure.
     pub verdict: Verdict,
     /// Box of a confirmed figure.
     #[serde(rename = "box", default, skip_serializing_if = "Option::is_none")]

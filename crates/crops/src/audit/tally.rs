@@ -7,7 +7,7 @@ use base::table::Unmatched;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// ReviewCounts of verdicts.
+/// How often each verdict was given.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReviewCounts {
     /// Items that the reviewer agreed with.
@@ -33,7 +33,7 @@ pub struct Row {
     pub stratum: String,
     /// Size of the stratum in the corpus; `None` when unknown.
     pub pool: Option<u64>,
-    /// ReviewCounts.
+    /// Verdicts on its crops.
     #[serde(flatten)]
     pub counts: ReviewCounts,
 }

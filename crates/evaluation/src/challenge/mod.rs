@@ -94,7 +94,7 @@ pub struct Job {
     pub engine: EngineOptions,
 }
 
-/// What was done.
+/// A job of the challenge that was answered.
 #[derive(Clone, Debug, Serialize)]
 pub struct Done {
     /// Version of this format.

@@ -6,7 +6,7 @@ use super::{Robustness, RobustnessError, ScoredCandidate};
 
 /// One fold's measurements: the labelled images it left out, and foreign tissue it never saw.
 pub struct FoldRun {
-    /// Name.
+    /// Name of the fold.
     pub name: String,
     /// Labelled images.
     pub labelled: Robustness,

@@ -49,7 +49,7 @@ pub struct Row {
     pub auc: Option<f64>,
     /// False positives per mm2.
     pub false_per_mm2: f64,
-    /// The images.
+    /// Truth and candidates of every image under this change.
     pub images: Vec<Looked>,
 }
 

@@ -49,13 +49,13 @@ impl Count {
 pub struct PieceCheck {
     /// Name of the piece.
     pub id: String,
-    /// What it is.
+    /// The piece's description, from the file of the data set.
     pub what: String,
-    /// Where it is.
+    /// The first of its places that exists; none where it is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(serialize_with = "base::json::lossy")]
     pub at: Option<PathBuf>,
-    /// Numbers.
+    /// What was counted in it, each with the number that is expected.
     pub counts: Vec<Count>,
     /// Why it cannot be used, or what is missing of it.
     pub problems: Vec<String>,
@@ -72,11 +72,11 @@ impl PieceCheck {
 /// What was found of a data set.
 #[derive(Clone, Debug, Serialize)]
 pub struct Checked {
-    /// Its name.
+    /// Name of the data set in experiments and on the command line.
     pub name: String,
     /// How much of it.
     pub state: State,
-    /// Piece by piece.
+    /// In the order of the file of the data set.
     pub pieces: Vec<PieceCheck>,
     /// Where the rest is to be had.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,7 +89,7 @@ pub struct Check {
     /// Folder of the data sets.
     #[serde(serialize_with = "base::json::lossy")]
     pub root: PathBuf,
-    /// Set by set.
+    /// One per data set that was asked for.
     pub sets: Vec<Checked>,
     /// Experiments that have all data they name.
     pub can_run: Vec<String>,
@@ -100,9 +100,9 @@ pub struct Check {
 /// An experiment and the data sets that it lacks.
 #[derive(Clone, Debug, Serialize)]
 pub struct Lacking {
-    /// The experiment.
+    /// Its id.
     pub experiment: String,
-    /// The data sets.
+    /// Names of the data sets that are missing or incomplete.
     pub data: Vec<String>,
 }
 

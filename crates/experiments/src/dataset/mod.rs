@@ -69,7 +69,7 @@ pub struct Part {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedSplit {
-    /// Its name.
+    /// Its name in the publication or in the paper.
     pub name: String,
     /// What it divides, and how.
     pub about: String,
@@ -89,7 +89,7 @@ pub struct Piece {
     /// Without it the data set is complete all the same.
     #[serde(default)]
     pub optional: bool,
-    /// What it is.
+    /// Which form its files have, and what they should contain.
     #[serde(flatten)]
     pub kind: Kind,
 }
@@ -181,7 +181,7 @@ pub struct Stated {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rows {
-    /// What they are.
+    /// What the counted rows are, as the check prints it.
     pub name: String,
     /// How many.
     pub count: u64,

@@ -23,22 +23,22 @@ const REPLICATES: u64 = 2000;
 /// Paired tests of a list of models against one.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
-    /// Name.
+    /// Its id in the experiment.
     pub id: String,
     /// Caption.
     pub title: String,
     /// The model that the others are compared with.
     pub reference: String,
-    /// The score.
+    /// Name of the score whose differences are tested.
     pub metric: String,
-    /// The others.
+    /// One per other model.
     pub pairs: Vec<Pair>,
 }
 
 /// One model against the reference.
 #[derive(Clone, Debug, Serialize)]
 pub struct Pair {
-    /// The model.
+    /// Name of the model that is compared.
     pub row: String,
     /// Score of the reference less the model's.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,7 +52,7 @@ pub struct Pair {
     /// p after Holm's correction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holm: Option<f64>,
-    /// Slides.
+    /// Slides that both models were scored on.
     pub slides: usize,
     /// Why it was not tested.
     #[serde(skip_serializing_if = "Option::is_none")]

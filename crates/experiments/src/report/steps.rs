@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// A step in the report.
 #[derive(Clone, Debug, Serialize)]
 pub struct StepLine {
-    /// Its name.
+    /// Its name in the graph; its folder is `steps/NAME`.
     pub name: String,
     /// done, out of date (done, and its command or what it reads changed since), failed, or missing.
     pub state: &'static str,

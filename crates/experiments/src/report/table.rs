@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
-/// A table.
+/// A table with the numbers of the run next to those of the paper.
 #[derive(Clone, Debug, Serialize)]
 pub struct Table {
     /// Name of its files.
@@ -27,7 +27,7 @@ pub struct Table {
     pub rows: Vec<Row>,
 }
 
-/// A column.
+/// A column of numbers.
 #[derive(Clone, Debug, Serialize)]
 pub struct Column {
     /// Shown in the head of the table.
@@ -39,7 +39,7 @@ pub struct Column {
     pub over: Option<String>,
 }
 
-/// A row.
+/// A row: what it is about, then one cell per column of numbers.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// Name in the list.
@@ -47,13 +47,13 @@ pub struct Row {
     /// Heading of its group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// Leading cells.
+    /// Texts before the numbers, one per entry of [`Table::head`].
     pub lead: Vec<String>,
     /// A cell for each column.
     pub cells: Vec<Cell>,
 }
 
-/// A cell.
+/// A number of the run and that of the paper, where there are such.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Cell {
     /// Our number.

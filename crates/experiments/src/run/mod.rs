@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// How to run.
+/// Where a run is, and how much of the machine it takes.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The run folder.
@@ -37,7 +37,7 @@ pub struct Options {
     pub program: PathBuf,
     /// Steps at once.
     pub jobs: usize,
-    /// Threads of each.
+    /// Threads that each step may use.
     pub threads: usize,
     /// auto, cpu, cuda, cuda:N.
     pub device: String,
@@ -54,7 +54,7 @@ pub struct Options {
 pub struct RunNote {
     /// `mithras.experiments/1`.
     pub schema: String,
-    /// The experiments.
+    /// Ids of the experiments.
     pub experiments: Vec<String>,
     /// Whether it is the shrink.
     pub shrink: bool,
@@ -62,9 +62,9 @@ pub struct RunNote {
     pub program: String,
     /// Name of the processor.
     pub processor: String,
-    /// Its threads.
+    /// The processor's threads that this process may use.
     pub threads: usize,
-    /// GiB of memory.
+    /// Memory of the machine; 0 where the system does not report it.
     pub memory_gib: f64,
     /// Device that networks were asked to run on.
     pub device: String,

@@ -12,13 +12,13 @@ use crate::error::{ExperimentError, Result};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// An experiment.
+/// One table or figure of the paper, or the same on other data.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
     /// Version of this form, 1.
     pub schema: u32,
-    /// Its name.
+    /// Its name on the command line.
     pub id: String,
     /// One line.
     pub title: String,
@@ -36,7 +36,7 @@ pub struct Experiment {
     /// Lists that steps, tables and figures run over.
     #[serde(default)]
     pub dims: BTreeMap<String, Dim>,
-    /// Steps.
+    /// Steps and families of steps.
     #[serde(default, rename = "step")]
     pub steps: Vec<StepSpec>,
     /// Tables of the report.
@@ -68,7 +68,7 @@ pub enum DataKind {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PaperItem {
-    /// Its label.
+    /// The label as the report prints it.
     pub label: String,
     /// First and last line of its source.
     pub lines: [u32; 2],
@@ -203,7 +203,7 @@ pub struct Source {
     /// A list of whose entries alone there is a number, where the table has others, too.
     #[serde(default)]
     pub rows: Option<String>,
-    /// The step.
+    /// Name of the step whose folder has the file.
     pub step: String,
     /// A JSON file of its folder.
     pub file: String,
@@ -220,7 +220,7 @@ pub struct Source {
     pub scale: Option<f64>,
 }
 
-/// A table.
+/// A table of the report, one row per entry of a list.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TableSpec {
@@ -255,7 +255,7 @@ fn three() -> usize {
     3
 }
 
-/// A column.
+/// A column of numbers: read from a file, or computed from other columns.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ColumnSpec {
@@ -285,14 +285,14 @@ pub struct Relative {
     pub row: String,
 }
 
-/// A figure.
+/// A figure of the report.
 #[derive(Clone, Debug, Deserialize)]
 pub struct FigureSpec {
     /// Name of its files.
     pub id: String,
     /// Caption.
     pub title: String,
-    /// What it is.
+    /// What is drawn, from which numbers.
     #[serde(flatten)]
     pub kind: FigureKind,
 }
@@ -393,7 +393,7 @@ pub struct Chain {
     /// Lists of these steps.
     #[serde(default)]
     pub dims: BTreeMap<String, Dim>,
-    /// Steps.
+    /// Steps and families of steps.
     #[serde(rename = "step")]
     pub steps: Vec<StepSpec>,
     /// What is smaller in the shrink.
@@ -460,12 +460,12 @@ pub struct ShrinkWords {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VerbWords {
-    /// The verb.
+    /// The words after `mithras` that a command begins with.
     pub verb: Vec<String>,
     /// With this preset alone; it comes before words for any preset.
     #[serde(default)]
     pub preset: Option<String>,
-    /// What is added.
+    /// Words that are put behind such a command.
     pub add: Vec<String>,
 }
 

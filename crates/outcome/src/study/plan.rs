@@ -123,7 +123,7 @@ impl CutPoints {
     }
 }
 
-/// Which study.
+/// Which counts are tested against which outcome, and how.
 #[derive(Clone, Debug)]
 pub struct StudyPlan {
     /// The method under study, then those that its C-index is compared with.
@@ -145,7 +145,7 @@ pub struct StudyPlan {
     pub boxes: Vec<String>,
     /// Clinical column of the patient; the join column if absent.
     pub patient: Option<String>,
-    /// Cut-points.
+    /// Where counts are cut into low and high.
     pub cut: CutPoints,
     /// Column of hotspot counts, if not a usual one.
     pub hotspot_column: Option<String>,

@@ -13,7 +13,7 @@ use stats::survival::cox::{CoxFit, Diagnosis};
 use stats::survival::logrank::LogRank;
 use stats::survival::{Survival, SurvivalError};
 
-/// The whole analysis.
+/// All results of a study, as they are written.
 #[derive(Clone, Debug, Serialize)]
 pub struct Study {
     /// Version of this form.
@@ -22,7 +22,7 @@ pub struct Study {
     pub protocol: Protocol,
     /// Slides with counts and outcome.
     pub slides: usize,
-    /// Patients.
+    /// Patients with counts and outcome.
     pub patients: usize,
     /// Slides with an event.
     pub events_slides: usize,
@@ -35,9 +35,9 @@ pub struct Study {
     pub features: Vec<Feature>,
     /// C-indices of all methods.
     pub comparison: Vec<Compared>,
-    /// Patients as units.
+    /// Results with one count per patient, one per rule and count.
     pub patient_level: Vec<PatientLevel>,
-    /// All tests.
+    /// Every test of the study, with p-values after Holm's correction.
     pub p_values: Vec<PValue>,
     /// Warnings for the reader.
     pub notes: Vec<String>,
@@ -75,10 +75,10 @@ pub(crate) struct Cases {
     pub adjusted: Option<Frame>,
 }
 
-/// What was asked.
+/// How the study was computed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Protocol {
-    /// The unit.
+    /// What a row is: slides, and patients in addition.
     pub unit: &'static str,
     /// Tied events.
     pub ties: &'static str,
@@ -107,7 +107,7 @@ pub struct ProtocolBootstrap {
     pub seed: u64,
     /// What happens to the risks.
     pub risks: &'static str,
-    /// Which interval.
+    /// Kind of the interval and its confidence.
     pub interval: &'static str,
 }
 
@@ -188,7 +188,7 @@ impl Feature {
     }
 }
 
-/// A Cox model.
+/// A Cox model over slides or patients.
 #[derive(Clone, Debug, Serialize)]
 pub struct Model {
     /// Rows.
@@ -373,7 +373,7 @@ impl Adjusted {
 /// One row of the comparison over methods.
 #[derive(Clone, Debug, Serialize)]
 pub struct Compared {
-    /// The method.
+    /// Name of the method whose counts these are.
     pub method: String,
     /// `hotspot` or `density`.
     pub feature: &'static str,
@@ -446,10 +446,10 @@ pub enum PatientResult {
     },
 }
 
-/// One test.
+/// A p-value before and after the correction for the number of tests.
 #[derive(Clone, Debug, Serialize)]
 pub struct PValue {
-    /// Which.
+    /// What was tested, as the report prints it.
     pub test: String,
     /// Its p-value.
     pub p: f64,

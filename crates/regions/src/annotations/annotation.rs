@@ -91,7 +91,7 @@ pub struct SizesDiffer {
     pub likely: &'static str,
 }
 
-/// One annotation.
+/// A labelled place of an image, as the source has it.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Annotation {
     /// Number of its image in [`Annotations::images`].

@@ -63,7 +63,7 @@ pub struct Summary {
 /// One place, two labels.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Contradiction {
-    /// Image.
+    /// Name of the image that has the place.
     pub image: String,
     /// The records.
     pub records: [String; 2],

@@ -127,7 +127,7 @@ impl Label {
         }
     }
 
-    /// The centre.
+    /// Its centre in level-0 pixels.
     #[must_use]
     pub fn centre(&self) -> Point<Level0> {
         Point::new(self.x, self.y)
@@ -195,7 +195,7 @@ impl Image {
 /// Sums over the images of a dataset or of a part of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// Images.
+    /// Images, labelled exhaustively or not.
     pub images: usize,
     /// Images with exhaustive labels.
     pub exhaustive: usize,
@@ -210,7 +210,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Counts images.
+    /// Sums over these images.
     #[must_use]
     pub fn count<'a>(images: impl IntoIterator<Item = &'a Image>) -> Self {
         let mut c = Self::default();

@@ -17,7 +17,7 @@ impl<'a> PartImages<'a> {
         Self { set, images: set.images().iter().filter(|i| i.part == part).collect() }
     }
 
-    /// The dataset.
+    /// The dataset that the images are a part of.
     #[must_use]
     pub fn dataset(&self) -> &'a Dataset {
         self.set
@@ -29,7 +29,7 @@ impl<'a> PartImages<'a> {
         &self.images
     }
 
-    /// Counts of them.
+    /// Sums over the images of this part.
     #[must_use]
     pub fn counts(&self) -> Counts {
         Counts::count(self.images.iter().copied())

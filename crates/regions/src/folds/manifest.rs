@@ -92,7 +92,7 @@ pub struct FoldManifest {
     pub kind: DataKind,
     /// Digest of the dataset that was split.
     pub dataset: String,
-    /// How.
+    /// How groups were dealt to folds.
     pub scheme: Scheme,
     /// Seed of ties.
     pub seed: u64,

@@ -46,7 +46,7 @@ pub struct Verdict {
     pub warns: bool,
 }
 
-/// One source.
+/// What each feature separates in one source.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SourceReport {
     /// The source, or `all`.
@@ -61,7 +61,7 @@ pub struct SourceReport {
     pub verdicts: Vec<Verdict>,
 }
 
-/// All sources.
+/// What each feature separates, source by source.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     /// Per source, then all together where there are several.

@@ -93,7 +93,7 @@ impl Folds {
         &self.manifest.digest
     }
 
-    /// The manifest.
+    /// Groups and folds as the manifest of folds has them.
     #[must_use]
     pub fn manifest(&self) -> &FoldManifest {
         &self.manifest

@@ -58,7 +58,7 @@ impl std::str::FromStr for Task {
 /// A coarser task over the same images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coarser {
-    /// The task.
+    /// The task whose classes are the coarser ones.
     pub task: Task,
     /// Its name in file names.
     pub name: &'static str,
@@ -104,7 +104,7 @@ impl Task {
 /// An item's place in the coarser task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coarse {
-    /// Its class there.
+    /// Index into [`Coarser::classes`].
     pub class: usize,
     /// The class that each expert saw, those included who named none of the finer classes. Never
     /// empty.

@@ -40,7 +40,7 @@ pub struct Estimate {
 /// One cohort of a stratum.
 #[derive(Clone, Debug, Serialize)]
 pub struct CohortShare {
-    /// The cohort.
+    /// As the corpus names it.
     pub cohort: String,
     /// Crops it was drawn from, where known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,7 +50,7 @@ pub struct CohortShare {
     pub share: Share,
 }
 
-/// One stratum.
+/// The verdicts on one stratum, by cohort and together.
 #[derive(Clone, Debug, Serialize)]
 pub struct Part {
     /// Its name.
@@ -142,7 +142,7 @@ pub struct Reviewer {
 /// All reviews of an audit, scored.
 #[derive(Debug, Serialize)]
 pub struct AuditScores {
-    /// The audit.
+    /// [`crops::audit::Package::audit`]: which draw was reviewed.
     pub audit: String,
     /// One after the other, by name.
     pub reviewers: Vec<Reviewer>,

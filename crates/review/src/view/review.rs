@@ -146,7 +146,7 @@ pub struct Entry {
     pub x: f64,
     /// Level-0 px.
     pub y: f64,
-    /// Its verdict.
+    /// None withdraws an earlier one.
     pub verdict: Option<Verdict>,
     /// A figure that the network missed.
     pub added: bool,

@@ -33,7 +33,7 @@ pub struct Signed {
     pub reason: Option<String>,
     /// SHA-256 of the reviewer's log as it was; empty for an empty log.
     pub log_sha256: String,
-    /// Lines of it.
+    /// Lines of the reviewer's log.
     pub log_lines: usize,
     /// What else was signed; none in lines of earlier versions, which hold only the reviewer's log.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -40,7 +40,7 @@ impl StepKind {
     }
 }
 
-/// One step.
+/// A step of the chain with what it will take.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlannedStep {
     /// Its name, also of its done-mark.

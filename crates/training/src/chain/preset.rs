@@ -23,7 +23,7 @@ pub struct FoldsPreset {
 }
 
 impl FoldsPreset {
-    /// The scheme.
+    /// Leave-one-out for 0 folds, no held-out images for 1, else stratified.
     #[must_use]
     pub fn scheme(&self) -> Scheme {
         match self.count {

@@ -20,7 +20,6 @@ enum Verb {
     Score(score::Args),
 }
 
-/// Runs an audit verb.
 pub fn run(args: Args) -> anyhow::Result<()> {
     match args.verb {
         Verb::Sample(a) => sample::run(&a),

@@ -42,7 +42,6 @@ pub struct Args {
     mpp: Option<Mpp>,
 }
 
-/// Runs `audit sample`.
 pub fn run(a: &Args) -> anyhow::Result<()> {
     let request = SampleRequest {
         question: if a.question == "tumour" { Question::Tumour } else { Question::MitoticFigure },

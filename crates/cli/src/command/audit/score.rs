@@ -19,7 +19,6 @@ pub struct Args {
     json: bool,
 }
 
-/// Runs `audit score`.
 pub fn run(a: &Args) -> anyhow::Result<()> {
     match (&a.counts, &a.audit) {
         (Some(file), _) => result(a.json, &score_counts(file)?)?,

@@ -82,7 +82,6 @@ pub struct Args {
     log: LogArgs,
 }
 
-/// Runs the build.
 pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
     let preset = Preset::find(&a.preset)?;
     if preset.kind == Kind::PseudoLabels && a.tumour_filter.is_none() && !a.no_tumour_filter {

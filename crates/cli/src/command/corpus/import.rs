@@ -138,7 +138,6 @@ impl Args {
     }
 }
 
-/// Runs the import.
 pub fn run(a: &Args) -> anyhow::Result<()> {
     let options = ImportOptions {
         mapping: Mapping::parse(&a.map).context("--map")?,

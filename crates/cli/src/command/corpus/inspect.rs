@@ -30,7 +30,6 @@ pub struct Args {
     seed: u64,
 }
 
-/// Runs `corpus inspect`.
 pub fn run(a: &Args) -> anyhow::Result<()> {
     if Dataset::is_dataset(&a.corpus) {
         return regions(a);

@@ -44,7 +44,6 @@ struct Verify {
     json: bool,
 }
 
-/// Runs a corpus verb.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(match args.verb {
         Verb::Build(a) => build::run(&a)?.report(),

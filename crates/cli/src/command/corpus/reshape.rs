@@ -87,7 +87,6 @@ pub struct Interchange {
     json: bool,
 }
 
-/// Runs `corpus split`.
 pub fn split(a: &Split) -> anyhow::Result<()> {
     let scheme = if a.leave_one_out { Scheme::LeaveOneOut } else { Scheme::Stratified(a.folds) };
     let sets = a.datasets.iter().map(|d| Splittable::open(d)).collect::<Result<Vec<_>, _>>()?;
@@ -100,7 +99,6 @@ pub fn split(a: &Split) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs `corpus overlap`.
 pub fn overlap(a: &Overlap) -> anyhow::Result<()> {
     for dir in &a.evaluation {
         refuse_overlap(&a.train, dir)?;
@@ -109,7 +107,6 @@ pub fn overlap(a: &Overlap) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs `corpus merge`.
 pub fn merge(a: &Merge) -> anyhow::Result<()> {
     if a.corpora.iter().any(|d| Dataset::is_dataset(d)) {
         let parts = a.corpora.iter().map(Dataset::open).collect::<Result<Vec<_>, _>>()?;
@@ -125,7 +122,6 @@ pub fn merge(a: &Merge) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs `corpus interchange`.
 pub fn interchange(a: &Interchange) -> anyhow::Result<()> {
     let corpus = Corpus::open(&a.corpus)?;
     let what = transform::Interchange { above: a.above, up_to: a.up_to, count: a.count };

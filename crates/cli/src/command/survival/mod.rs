@@ -37,7 +37,6 @@ enum Command {
     Grade(grade::Args),
 }
 
-/// Runs one of the subcommands.
 pub fn run(args: Args) -> Result<()> {
     match args.command {
         Command::Cox(a) => cox::run(&a),

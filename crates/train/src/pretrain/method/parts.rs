@@ -26,7 +26,7 @@ pub struct Embedding {
 pub struct Valued {
     /// Its name in `terms.csv`.
     pub name: &'static str,
-    /// Its weight.
+    /// Its factor in the sum.
     pub weight: f64,
     /// Its value, a scalar.
     pub value: Tensor,
