@@ -424,7 +424,7 @@ const ELSEWHERE: &[(&str, [&str; 2], [&str; 2])] = &[
             "crates/mithras/tests/job.rs",
             "a_resolution_that_the_model_is_not_made_for_is_refused_or_marked",
         ],
-        ["um/px is outside", "-forced"],
+        ["um/px is outside", "-forced\"), r, true)"],
     ),
     (
         "Cohorts",

@@ -113,7 +113,8 @@ fn is_near(name: &str, wanted: &str) -> bool {
     if long.len() - short.len() <= 2 && short.len() > 2 && long.starts_with(short) {
         return true;
     }
-    long.len() - short.len() <= edits && distance(&a, &b) <= edits
+    // Who misspells a word knows how it begins, and `include` is not `exclude`.
+    a.first() == b.first() && long.len() - short.len() <= edits && distance(&a, &b) <= edits
 }
 
 /// Letters to change, add, leave out or swap with the next one to make one word of another.
@@ -154,6 +155,7 @@ mod tests {
         }
         for (name, wanted) in [
             ("age", "case"),
+            ("include", "exclude"),
             ("x", "y"),
             ("id", "uid"),
             ("grade", "gender"),
