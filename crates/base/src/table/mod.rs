@@ -23,7 +23,7 @@ use decode::{NotText, decode};
 use quoting::{Quoting, Suspect};
 use scan::{Bad, Scanner};
 use std::path::{Path, PathBuf};
-use vocabulary::digits;
+use vocabulary::{digits, normal};
 
 /// Largest file that is read as a table, bytes.
 pub const LARGEST: u64 = 512 << 20;
@@ -714,10 +714,6 @@ pub const COMMA: &str = "; its comma may part thousands or be a decimal point: w
 #[must_use]
 pub fn decimal_comma(text: &str) -> bool {
     text.split_once(',').is_some_and(|(a, b)| digits(a.trim_start_matches('-')) && digits(b))
-}
-
-fn normal(name: &str) -> String {
-    name.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Columns that nobody looked for, so that a name that is spelled otherwise is not passed over in silence.
 
-use super::normal;
+use super::vocabulary::normal;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,6 @@
 //! Labels of one image that are so close together that they may be of one cell, which then counts twice.
 
 use super::{Annotation, Annotations, Class};
-use crate::dataset::{Builder, Image};
 use crate::rows::ONE_CELL_UM;
 use mitosis::Mpp;
 use serde::Serialize;
@@ -74,10 +73,10 @@ impl fmt::Display for CloseLabels {
 }
 
 /// A label, in um.
-struct Mark {
-    image: usize,
-    at: [f64; 2],
-    is_figure: bool,
+pub(crate) struct Mark {
+    pub image: usize,
+    pub at: [f64; 2],
+    pub is_figure: bool,
 }
 
 /// The earlier mark that each one is close to, if any.
@@ -110,7 +109,7 @@ fn close_pairs(marks: &[Mark]) -> Vec<[usize; 2]> {
 
 impl CloseLabels {
     /// The pairs, if there are some; `pair` describes one.
-    fn among(marks: &[Mark], pair: impl Fn([usize; 2]) -> ClosePair) -> Option<Self> {
+    pub(crate) fn among(marks: &[Mark], pair: impl Fn([usize; 2]) -> ClosePair) -> Option<Self> {
         let pairs = close_pairs(marks);
         let first = pairs.iter().take(LISTED).map(|[a, b]| {
             let um = [0, 1].map(|axis| marks[*a].at[axis] - marks[*b].at[axis]);
@@ -119,29 +118,6 @@ impl CloseLabels {
         let first: Vec<_> = first.collect();
         let (closer_than_um, pairs) = (ONE_CELL_UM, pairs.len());
         (pairs > 0).then_some(Self { closer_than_um, assumed_mpp: None, pairs, first, file: None })
-    }
-
-    /// Those of a dataset whose records are not known; they are named by their places.
-    pub(crate) fn of_images(images: &[Image], figure: &str) -> Option<Self> {
-        let all = images.iter().enumerate().flat_map(|(i, image)| {
-            let counts = |class: &str| class == figure || class == Builder::MIMICKER;
-            image.labels.iter().filter(move |l| counts(&l.class)).map(move |label| (i, label))
-        });
-        let all: Vec<_> = all.collect();
-        let marks: Vec<Mark> = all
-            .iter()
-            .map(|(image, label)| {
-                let mpp = &images[*image].mpp;
-                let at = [label.x * mpp.x.get(), label.y * mpp.y.get()];
-                Mark { image: *image, at, is_figure: label.class == figure }
-            })
-            .collect();
-        Self::among(&marks, |pair| ClosePair {
-            image: images[all[pair[0]].0].name.clone(),
-            records: pair.map(|i| format!("({}, {}) px", all[i].1.x, all[i].1.y)),
-            categories: pair.map(|i| all[i].1.class.clone()),
-            um: 0.0,
-        })
     }
 }
 

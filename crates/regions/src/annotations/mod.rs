@@ -59,6 +59,7 @@ mod twice;
 pub use annotation::{Annotation, Annotations, ImageEntry, SizesDiffer};
 pub use boxes::BoxOrder;
 pub use category::{COUNTED, Class, Mapping, MappingError, Meaning};
+pub(crate) use close::Mark;
 pub use close::{CloseLabels, ClosePair};
 pub use error::{ImportError, Problem};
 pub use options::{ImportOptions, LabelSource};

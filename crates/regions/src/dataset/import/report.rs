@@ -1,5 +1,6 @@
 //! A regions dataset from the data of others, written and summed up.
 
+use super::close::close_labels;
 use super::{Imported, Options, annotated, folder_importer};
 use crate::annotations::{CloseLabels, Contradiction, ImportOptions, Problem, Summary, importer};
 use crate::dataset::{Counts, Dataset, RegionsError, Result};
@@ -72,7 +73,7 @@ impl RegionsPlan<'_> {
             }
             Some(folder) => {
                 let made = (folder.read)(self.file, self.options)?;
-                close = CloseLabels::of_images(made.dataset.images(), self.options.figure());
+                close = close_labels(made.dataset.images(), self.options.figure());
                 made
             }
             None => {
