@@ -821,7 +821,7 @@ const CASES: &[Followed] = &[
     case(
         "run detection again and resume, which writes the record",
         "$M gather lone",
-        "$M detect one.tiff $Q --model m --out lone --resume",
+        "$M detect one.tiff --engine rten --threads 1 -q --model m --out lone --resume",
         "$M gather lone",
     ),
     case(

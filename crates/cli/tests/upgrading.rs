@@ -148,9 +148,9 @@ fn columns_that_are_not_read_are_named() {
     let dir = former();
     let at = dir.path();
     let write = |name: &str, text: &str| fs::write(at.join(name), text).unwrap();
-    write("truth.csv", "slide,x,y,tumour_typ\none,375,335,x\n");
+    write("truth.csv", "slide,x,y,tumor_typ\none,375,335,x\n");
     let verb = ["evaluate", "detections", "--predictions", "run", "--truth", "truth.csv"];
-    let words = "truth.csv: 1 column is not read: `tumour_typ` (is `tumour_type` meant?)";
+    let words = "truth.csv: 1 column is not read: `tumor_typ` (is `tumor_type` meant?)";
     let printed = ends(at, 0, &verb);
     assert!(printed.contains(&format!("note: {words}")), "{printed}");
     let printed = ends(at, 0, &[&verb[..], &["--json"]].concat());

@@ -49,7 +49,10 @@ impl Lookups {
         let known = self.lock();
         let named = names.iter().enumerate().filter(|(_, name)| !normal(name).is_empty());
         let idle = named.filter(|(column, _)| !known.read.contains(column));
-        let meant = |name: &str| known.absent.iter().find(|wanted| is_near(name, wanted)).cloned();
+        let meant = |name: &str| {
+            let near = known.absent.iter().filter_map(|w| Some((nearness(name, w)?, w)));
+            near.min().map(|(_, wanted)| wanted.clone())
+        };
         let all = idle.map(|(_, name)| UnreadColumn { name: name.clone(), meant: meant(name) });
         let mut columns: Vec<_> = all.filter(|c| !only_near || c.meant.is_some()).collect();
         columns.sort_by_key(|c| c.meant.is_none());
@@ -99,9 +102,9 @@ impl fmt::Display for Unread {
     }
 }
 
-/// Whether one name may be meant for another: the same but for a letter or two, or with a short ending, as `patient_id`
-/// for `patient`. Of short names a letter makes another word.
-fn is_near(name: &str, wanted: &str) -> bool {
+/// By how many letters a name differs from another one that may be meant: the same but for a letter or two, or with a
+/// short ending, as `patient_id` for `patient`. Of short names a letter makes another word.
+fn nearness(name: &str, wanted: &str) -> Option<usize> {
     let (name, wanted) = (normal(name), normal(wanted));
     let (a, b): (Vec<char>, Vec<char>) = (name.chars().collect(), wanted.chars().collect());
     let (short, long) = if a.len() < b.len() { (&a, &b) } else { (&b, &a) };
@@ -110,11 +113,13 @@ fn is_near(name: &str, wanted: &str) -> bool {
         4..=6 => 1,
         _ => 2,
     };
-    if long.len() - short.len() <= 2 && short.len() > 2 && long.starts_with(short) {
-        return true;
+    let more = long.len() - short.len();
+    if more <= 2 && short.len() > 2 && long.starts_with(short) {
+        return Some(more);
     }
     // Who misspells a word knows how it begins, and `include` is not `exclude`.
-    a.first() == b.first() && long.len() - short.len() <= edits && distance(&a, &b) <= edits
+    let compared = a.first() == b.first() && more <= edits;
+    compared.then(|| distance(&a, &b)).filter(|letters| *letters <= edits)
 }
 
 /// Letters to change, add, leave out or swap with the next one to make one word of another.
@@ -151,7 +156,8 @@ mod tests {
             ("cohorts", "cohort"),
             ("Status", "status"),
         ] {
-            assert!(is_near(name, wanted) && is_near(wanted, name), "{name}, {wanted}");
+            let both = [nearness(name, wanted), nearness(wanted, name)];
+            assert!(both.iter().all(Option::is_some), "{name}, {wanted}: {both:?}");
         }
         for (name, wanted) in [
             ("age", "case"),
@@ -163,7 +169,8 @@ mod tests {
             ("os", "os_months"),
             ("t", "e"),
         ] {
-            assert!(!is_near(name, wanted) && !is_near(wanted, name), "{name}, {wanted}");
+            let both = [nearness(name, wanted), nearness(wanted, name)];
+            assert_eq!(both, [None; 2], "{name}, {wanted}");
         }
     }
 
@@ -188,5 +195,10 @@ mod tests {
         (3..8).for_each(|column| table.mark_read(column));
         assert_eq!(table.find(&["patient", "patient_id"]), Some(2));
         assert_eq!((table.unread(), table.misspelt()), (None, None));
+        // Of two, the nearer one.
+        let text = "slide,tumour_typ\n1,2\n";
+        let table = Table::parse(Path::new("t.csv"), text.as_bytes(), &Format::default()).unwrap();
+        assert_eq!(table.find(&["tumor_type", "tumour_type"]), None);
+        assert_eq!(table.misspelt().unwrap().columns[0].meant.as_deref(), Some("tumour_type"));
     }
 }
