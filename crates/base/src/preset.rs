@@ -188,7 +188,10 @@ mod tests {
         assert!(parse(&["train.warm_up=3"]).unwrap_err().contains("did you mean `warmup`"));
         assert_eq!(parse(&["train.warmup=6"]).unwrap_err(), "train.warmup: is longer than the run");
         assert!(parse(&["train.steps=x"]).unwrap_err().starts_with("train.steps: "));
-        assert!(parse(&["train.steps"]).unwrap_err().contains("key=value"));
+        assert!(
+            parse(&["train.steps"]).unwrap_err().contains("write key=value, e.g. train.lr=1e-4")
+        );
+        assert_eq!(parse(&["train.steps=8"]).unwrap().train.steps, 8);
         assert!(parse(&["name.b=3"]).unwrap_err().contains("`name` is not a table"));
     }
 

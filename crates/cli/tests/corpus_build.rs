@@ -166,6 +166,7 @@ fn a_list_gives_the_corpus_of_its_slides() {
     let before = std::fs::read(dir.path().join("named/manifest.json")).unwrap();
     let (ok, _, err) = build("named", &["--mpp", "0.25", s(&a), s(&b)]);
     assert!(!ok && err.contains("has crops of 1 slide (`c`), not among the slides now"), "{err}");
+    assert!(err.contains("name these slides, too, or choose another folder"), "{err}");
     assert_eq!(std::fs::read(dir.path().join("named/manifest.json")).unwrap(), before);
     let (ok, more, err) = build("named", &["--mpp", "0.25", s(&a), s(&b), s(&c)]);
     assert!(ok && more.contains("\"slides\": 3"), "{more} {err}");
@@ -323,6 +324,11 @@ fn two_filters_in_one_pass_give_the_strata_of_the_audit() {
         crops.map(|m| (m.path, m.subtype.unwrap())).collect::<Vec<_>>()
     };
     let apart = dir.path().join("apart");
+    let (ok, _, err) = build("tumour-tiles", &apart, &filters[..2]);
+    assert!(
+        !ok && err.contains("name two filters with --tumour-filter DIR and --second-filter"),
+        "{err}"
+    );
     let (ok, text, err) = build("tumour-tiles", &apart, &filters);
     assert!(ok, "{err}");
     let report: Value = serde_json::from_str(&text).unwrap();
@@ -354,10 +360,8 @@ fn two_filters_in_one_pass_give_the_strata_of_the_audit() {
     let (ok, _, err) = run(&[&sample[..], &["--per", "both=1", "--out", s(&audit)]].concat());
     assert!(ok && audit.join("package").is_dir(), "{err}");
 
-    // One filter is too few for the strata, two too many for pseudo-labels, one too many for patches.
+    // Two filters are too many for pseudo-labels, one is for patches.
     let none = dir.path().join("none");
-    let (ok, _, err) = build("tumour-tiles", &none, &filters[..2]);
-    assert!(!ok && err.contains("--second-filter"), "{err}");
     let (ok, _, err) = build("tcga-mf-pseudo", &none, &filters);
     assert!(!ok && err.contains("takes one at most"), "{err}");
     let (ok, _, err) = build("tcga-unlabeled", &none, &filters[..2]);

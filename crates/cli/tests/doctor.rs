@@ -98,6 +98,42 @@ fn the_engine_does_not_depend_on_the_working_folder() {
     assert!(!text.contains(".venv"), "it was not even tried: {text}");
 }
 
+/// Without an environment the report advises to install what the active one has, and with it there is nothing to
+/// advise, and the engine runs.
+#[test]
+fn what_pip_installs_is_found_and_not_advised_any_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let tiny = testkit::workspace().join("crates/infer/tests/golden/tiny");
+    let words = ["--runs", "1", "--model", tiny.to_str().unwrap()];
+    let Some(active) = std::env::var_os("VIRTUAL_ENV").map(PathBuf::from) else {
+        return eprintln!("SKIPPED: no environment with engines is active");
+    };
+    let [without, with] =
+        [None, Some(active.as_path())].map(|venv| doctor_with(dir.path(), venv, &words));
+    let error = |report: &Value, [engine, provider]: [&str; 2]| {
+        let all = report["engines"].as_array().unwrap();
+        let row = all.iter().find(|e| e["engine"] == engine && e["provider"] == provider).unwrap();
+        row["error"].as_str().unwrap_or_default().to_owned()
+    };
+    let advice = |report: &Value| report["advice"].to_string();
+    for remedy in [
+        "pip install openvino: faster",
+        "pip install onnxruntime: faster",
+        "pip install openslide-bin: NDPI",
+    ] {
+        assert!(advice(&without).contains(remedy), "{without}");
+        assert!(!advice(&with).contains(remedy), "{with}");
+    }
+    for (engine, remedy) in [
+        (["onnxruntime", "cpu"], "pip install onnxruntime, or name the library itself"),
+        (["openvino", "openvino"], "pip install openvino, or name libopenvino_c"),
+    ] {
+        let lacking = error(&without, engine);
+        assert!(lacking.contains(remedy), "{engine:?}: {without}");
+        assert_eq!(error(&with, engine), "", "{engine:?}: {with}");
+    }
+}
+
 /// The row of CUDA names what installs it: the runtime where none is here, else its build for GPUs.
 #[test]
 fn cuda_names_what_installs_it() {

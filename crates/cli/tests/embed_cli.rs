@@ -64,10 +64,15 @@ fn weights_become_a_package_without_libtorch() {
             ["--out", s(out), "--name", "own", "--license", "none", "--image", "32", "--json"];
         mithras(&[&args[..], &more].concat())
     };
-    let (code, made, err) = convert("vit_tiny_patch16_224", &at("own"));
+    let own = at("own");
+    let bare = ["encoders", "convert", "--weights", s(&weights), "--out", s(&own)];
+    let bare = [&bare[..], &["--name", "own", "--license", "none"]].concat();
+    let (code, _, err) = mithras(&bare);
+    assert!(code == Some(1) && err.contains("name --onnx, or --weights with --encoder"), "{err}");
+    let (code, made, err) = convert("vit_tiny_patch16_224", &own);
     assert_eq!(code, Some(0), "{err}");
     assert_eq!(json(&made)["card"]["encoder"]["width"], 192);
-    let (own, table) = (at("own"), at("features.parquet"));
+    let table = at("features.parquet");
     let args = ["embed", "--encoder", s(&own), "--crops", s(&pictures), "--out", s(&table)];
     let (code, _, err) = mithras(&args);
     assert_eq!((code, table.is_file()), (Some(0), true), "{err}");
@@ -156,6 +161,9 @@ fn weights_are_embedded_as_by_their_package() {
         assert!(words.iter().all(|w| err.contains(w)), "{words:?}: {err}");
     };
     refused(&file[..2], &["w.safetensors", "give the encoder's name", "see --encoder"]);
+    let (code, _, err) =
+        run(&at("named"), &[&file[..2], &["--encoder", "lunit-vits16"], &file[4..]].concat());
+    assert_eq!(code, Some(0), "{err}");
     refused(&[&file[..3], &["uni_v1"]].concat(), &["w.safetensors", "does not fit the model"]);
     refused(&[&file[..3], &["no-such"]].concat(), &["no-such", "lunit-vits16"]);
     refused(&["--weights", s(&at("w.pth")), "--encoder", "uni_v1"], &["w.pth"]);
@@ -388,11 +396,18 @@ fn crops_go_to_parquet_and_what_does_not_fit_is_reported() {
     let (code, _, err) = embed(&images, &dir.path().join("f.h5"));
     assert!(code == Some(1) && err.contains("FILE.parquet"), "{err}");
     let (code, _, err) = embed(&images, &dir.path().join("f.txt"));
-    assert!(code == Some(1) && err.contains("FILE.parquet"), "{err}");
+    assert!(code == Some(1) && err.contains("write to FILE.parquet, or slide tiles to FILE.h5"));
+    std::fs::remove_file(images.join("bad.png")).unwrap();
+    let (code, _, err) = embed(&images, &dir.path().join("h.parquet"));
+    assert_eq!(code, Some(0), "{err}");
 
     let slide = images.join("one.png");
-    let (code, _, err) = mithras(&["embed", s(&slide), "--out", "x", "--mpp", "0.5"]);
-    assert!(code == Some(1) && err.contains("--encoder"), "{err}");
+    let out = dir.path().join("tiles");
+    let tiles = ["embed", s(&slide), "--out", s(&out), "--mpp", "0.5", "--tile-mpp", "0.5"];
+    let (code, _, err) = mithras(&tiles);
+    assert!(code == Some(1) && err.contains("name the package with --encoder"), "{err}");
+    let (code, _, err) = mithras(&[&tiles[..], &["--encoder", s(&made)]].concat());
+    assert_eq!(code, Some(0), "{err}");
     std::fs::write(made.join("encoder.onnx"), b"other").unwrap();
     let (code, _, err) = embed(&images, &table);
     assert!(code == Some(1) && err.contains("SHA-256"), "{err}");

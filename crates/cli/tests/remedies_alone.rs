@@ -6,23 +6,6 @@ use crate::remedies_prose::How::{Case, MayNot, Test};
 use crate::remedies_prose::{Followed, How, case, follow};
 use std::fs;
 
-const LAYOUTS: &str = "crates/slide/tests/layouts.rs";
-const LABELS: (&str, &str) =
-    ("crates/cli/tests/remedies.rs", "remedies_of_corpora_and_labels_help");
-const ENGINES: (&str, &str) = ("crates/infer/tests/engines.rs", "auto_runs_and_reports_what");
-const PROTOCOL: (&str, &str) =
-    ("crates/cli/tests/train_protocol.rs", "folders_to_folds_to_test_to_package");
-const SCENES: (&str, &str) =
-    ("crates/slide/tests/dicom.rs", "two_pictures_of_one_size_and_several_scenes_are_refused");
-const DETECTOR: (&str, &str) = (
-    "crates/training/tests/detector_chain.rs",
-    "a_drawn_dataset_becomes_a_package_and_a_killed_run_continues",
-);
-const HEADS: (&str, &str) =
-    ("crates/cli/tests/encoder_weights.rs", "encoders_with_a_head_become_classifiers");
-const WEIGHTS: (&str, &str) =
-    ("crates/cli/tests/embed_cli.rs", "weights_become_a_package_without_libtorch");
-
 /// Every remedy in a text of its own, as in [`crate::remedies_prose`].
 pub(crate) const ALONE: &[(&str, &str, How)] = &[
     (
@@ -31,11 +14,40 @@ pub(crate) const ALONE: &[(&str, &str, How)] = &[
         Test(
             "crates/cli/tests/embed_cli.rs",
             "crops_go_to_parquet_and_what_does_not_fit_is_reported",
+            "name the package with --encoder",
+            "&[\"--encoder\", s(&made)]",
         ),
     ),
-    ("name --weights, --encoder and --mpp", "cli", Test(HEADS.0, HEADS.1)),
-    ("name --positive, or --text with --tokenizer", "cli", Test(HEADS.0, HEADS.1)),
-    ("name --onnx, or --weights with --encoder", "cli", Test(WEIGHTS.0, WEIGHTS.1)),
+    (
+        "name --weights, --encoder and --mpp",
+        "cli",
+        Test(
+            "crates/cli/tests/encoder_weights.rs",
+            "encoders_with_a_head_become_classifiers",
+            "name --weights, --encoder and --mpp",
+            "convert_by(program, &weights, \"impash\", &out, &more)",
+        ),
+    ),
+    (
+        "name --positive, or --text with --tokenizer",
+        "cli",
+        Test(
+            "crates/cli/tests/encoder_weights.rs",
+            "encoders_with_a_head_become_classifiers",
+            "name --positive, or --text with --tokenizer",
+            "\"--positive\", \"TUM\"",
+        ),
+    ),
+    (
+        "name --onnx, or --weights with --encoder",
+        "cli",
+        Test(
+            "crates/cli/tests/embed_cli.rs",
+            "weights_become_a_package_without_libtorch",
+            "name --onnx, or --weights with --encoder",
+            "convert(\"vit_tiny_patch16_224\", &own)",
+        ),
+    ),
     ("name the tumour filter with --tumour-filter DIR", "cli", Case),
     (
         "name two filters with",
@@ -43,6 +55,8 @@ pub(crate) const ALONE: &[(&str, &str, How)] = &[
         Test(
             "crates/cli/tests/corpus_build.rs",
             "two_filters_in_one_pass_give_the_strata_of_the_audit",
+            "name two filters with --tumour-filter DIR",
+            "build(\"tumour-tiles\", &apart, &filters)",
         ),
     ),
     ("name --candidates-from SCORE", "cli", MayNot("if they may rise")),
@@ -52,6 +66,8 @@ pub(crate) const ALONE: &[(&str, &str, How)] = &[
         Test(
             "crates/encoders/src/onnx/size.rs",
             "giants_are_refused_as_one_file_and_the_huge_ones_halved",
+            "take the precision f16",
+            "check_size(name, WeightKind::F16)",
         ),
     ),
     ("save its state_dict with torch.save", "encoders", MayNot("if PyTorch loads it")),
@@ -61,21 +77,67 @@ pub(crate) const ALONE: &[(&str, &str, How)] = &[
     (
         "save it as f32 (in PyTorch",
         "encoders",
-        Test("crates/net/tests/foreign.rs", "f16_is_converted_and_anything_else_but_f32_refused"),
+        Test(
+            "crates/net/tests/foreign.rs",
+            "f16_is_converted_and_anything_else_but_f32_refused",
+            "save it as f32",
+            "as_kind(Kind::Float)",
+        ),
     ),
-    ("state the words that mean a figure", "evaluation", Test(LABELS.0, LABELS.1)),
+    ("state the words that mean a figure", "evaluation", Case),
     ("state it as well if it means a figure", "evaluation", MayNot("if it means a figure")),
-    ("pip install onnxruntime", "infer", Test(ENGINES.0, ENGINES.1)),
-    ("pip install openvino", "infer", Test(ENGINES.0, ENGINES.1)),
+    (
+        "pip install onnxruntime",
+        "infer",
+        Test(
+            "crates/cli/tests/doctor.rs",
+            "what_pip_installs_is_found_and_not_advised_any_more",
+            "pip install onnxruntime, or name the library itself",
+            "assert_eq!(error(&with, engine), \"\"",
+        ),
+    ),
+    (
+        "pip install openvino",
+        "infer",
+        Test(
+            "crates/cli/tests/doctor.rs",
+            "what_pip_installs_is_found_and_not_advised_any_more",
+            "pip install openvino, or name libopenvino_c",
+            "assert_eq!(error(&with, engine), \"\"",
+        ),
+    ),
     ("take the engine {other}", "infer", MayNot("which may run it")),
-    ("install the training build", "infer", Test(ENGINES.0, ENGINES.1)),
+    ("install the training build", "infer", Case),
     ("take the engine rten", "infer", MayNot("which may run it and needs nothing")),
-    ("pip install openvino: faster", "mithras", Test(ENGINES.0, ENGINES.1)),
-    ("pip install onnxruntime: faster", "mithras", Test(ENGINES.0, ENGINES.1)),
+    (
+        "pip install openvino: faster",
+        "mithras",
+        Test(
+            "crates/cli/tests/doctor.rs",
+            "what_pip_installs_is_found_and_not_advised_any_more",
+            "pip install openvino: faster",
+            "advice(&with)",
+        ),
+    ),
+    (
+        "pip install onnxruntime: faster",
+        "mithras",
+        Test(
+            "crates/cli/tests/doctor.rs",
+            "what_pip_installs_is_found_and_not_advised_any_more",
+            "pip install onnxruntime: faster",
+            "advice(&with)",
+        ),
+    ),
     (
         "pip install openslide-bin: NDPI",
         "mithras",
-        Test("crates/slide/tests/parity.rs", "drawn_slides_equal_openslide"),
+        Test(
+            "crates/cli/tests/doctor.rs",
+            "what_pip_installs_is_found_and_not_advised_any_more",
+            "pip install openslide-bin: NDPI",
+            "advice(&with)",
+        ),
     ),
     ("report it if it happens again", "net", MayNot("if it happens again")),
     ("export it again", "net", MayNot("if its source is whole")),
@@ -85,17 +147,32 @@ pub(crate) const ALONE: &[(&str, &str, How)] = &[
     (
         "import it as",
         "regions",
-        Test("crates/regions/tests/import.rs", "coco_and_midog_are_not_confused"),
+        Test(
+            "crates/regions/tests/import.rs",
+            "coco_and_midog_are_not_confused",
+            "import it as `coco`",
+            "text(\"coco\", \"a.json\", &coco",
+        ),
     ),
     (
         "save it upright",
         "slide",
-        Test(LAYOUTS, "turned_images_are_refused_everywhere_and_0_means_upright"),
+        Test(
+            "crates/slide/tests/layouts.rs",
+            "turned_images_are_refused_everywhere_and_0_means_upright",
+            "save it upright, with orientation 1",
+            "for o in [0, 1]",
+        ),
     ),
     (
         "save the picture that is meant",
         "slide",
-        Test(LAYOUTS, "further_pictures_of_png_and_jpeg_are_refused_or_named"),
+        Test(
+            "crates/slide/tests/layouts.rs",
+            "further_pictures_of_png_and_jpeg_are_refused_or_named",
+            "save the picture that is meant in a file of its own",
+            "drawn.file(\"own.jpg\", &whole)",
+        ),
     ),
     ("export one focal plane", "slide", MayNot("if its program can")),
     ("save it as 8-bit RGB JPEG or as PNG", "slide", Case),
@@ -106,6 +183,8 @@ pub(crate) const ALONE: &[(&str, &str, How)] = &[
         Test(
             "crates/cli/tests/challenge.rs",
             "track_2_classifies_every_page_of_the_stack_in_its_order",
+            "write the pictures as pages of one TIFF",
+            "fs::write(&stack, pages)",
         ),
     ),
     ("export it as RGB", "slide", MayNot("if its program can")),
@@ -121,15 +200,56 @@ pub(crate) const ALONE: &[(&str, &str, How)] = &[
     ("save it as PNG or TIFF", "slide", Case),
     ("convert it to one 8-bit RGB picture", "slide", MayNot("if you have a converter")),
     ("name a file of the slide's levels", "slide", MayNot("if there is one")),
-    ("leave one of them in the folder", "slide", Test(SCENES.0, SCENES.1)),
-    ("leave the files of one scene in the folder", "slide", Test(SCENES.0, SCENES.1)),
-    ("state which class is the positive one", "train", Test(PROTOCOL.0, PROTOCOL.1)),
+    (
+        "leave one of them in the folder",
+        "slide",
+        Test(
+            "crates/slide/tests/dicom.rs",
+            "two_pictures_of_one_size_and_several_scenes_are_refused",
+            "leave one of them in the folder",
+            "remove_file(dir.path().join(\"2.dcm\"))",
+        ),
+    ),
+    (
+        "leave the files of one scene in the folder",
+        "slide",
+        Test(
+            "crates/slide/tests/dicom.rs",
+            "two_pictures_of_one_size_and_several_scenes_are_refused",
+            "leave the files of one scene in the folder",
+            "remove_file(dir.path().join(\"2.dcm\"))",
+        ),
+    ),
+    (
+        "state which class is the positive one",
+        "train",
+        Test(
+            "crates/cli/tests/train_protocol.rs",
+            "folders_to_folds_to_test_to_package",
+            "state which class is the positive one",
+            "\"positive=\\\"marked\\\"\"",
+        ),
+    ),
     (
         "take the provider cpu",
         "training",
-        Test("crates/cli/tests/remedies.rs", "remedies_of_slides_and_runs_help"),
+        Test(
+            "crates/training/src/torch.rs",
+            "without_a_gpu_the_provider_cpu_runs",
+            "take the provider cpu",
+            "on(Provider::Cpu)",
+        ),
     ),
-    ("give a number from 0, or `final`", "training", Test(DETECTOR.0, DETECTOR.1)),
+    (
+        "give a number from 0, or `final`",
+        "training",
+        Test(
+            "crates/training/src/chain/inputs.rs",
+            "models_are_of_a_fold_by_its_number_or_final",
+            "give a number from 0, or `final`",
+            "(\"final\", None)",
+        ),
+    ),
 ];
 
 /// Errors whose remedy is a text of its own, and the input that it helps.
@@ -171,6 +291,12 @@ pub(crate) const CASES: &[Followed] = &[
         "printf 'GIF89a' >drawn.gif; $M slide info drawn.gif",
         "cp flat.png drawn.png",
         "$M slide info drawn.png",
+    ),
+    case(
+        "install the training build (`mithras train` prints how), or take another engine",
+        "$M detect flat.png --mpp 0.25 --threads 1 -q --model m --engine torch --out torch",
+        "true",
+        "$M detect flat.png --mpp 0.25 --threads 1 -q --model m --engine rten --out torch",
     ),
 ];
 

@@ -6,11 +6,6 @@ use crate::remedies_prose::How::{Case, MayNot, Test};
 use crate::remedies_prose::{Followed, How, bash, case, follow};
 use std::fs;
 
-const LABELS: (&str, &str) =
-    ("crates/cli/tests/remedies.rs", "remedies_of_corpora_and_labels_help");
-const PROTOCOL: (&str, &str) =
-    ("crates/cli/tests/train_protocol.rs", "folders_to_folds_to_test_to_package");
-
 /// Every remedy of a sentence that is put together, as in [`crate::remedies_prose`].
 pub(crate) const BUILT: &[(&str, &str, How)] = &[
     ("remove it", "base", Case),
@@ -32,19 +27,25 @@ pub(crate) const BUILT: &[(&str, &str, How)] = &[
     (
         "take it out before training",
         "crops",
-        Test("crates/crops/src/pairs.rs", "refuses_test_crops_missing_labels_and_boxes"),
+        Test(
+            "crates/crops/src/pairs.rs",
+            "refuses_test_crops_missing_labels_and_boxes",
+            "take it out before training",
+            "corpus(taken_out.path()",
+        ),
     ),
     (
         "lower the batch",
         "crops",
-        Test("crates/crops/src/pairs.rs", "samples_do_not_depend_on_workers_parts_or_start"),
+        Test(
+            "crates/crops/src/pairs.rs",
+            "refuses_test_crops_missing_labels_and_boxes",
+            "lower the batch",
+            "(48, 16), 1, 5, 1).is_ok()",
+        ),
     ),
     ("name another folder", "crops", Case),
-    (
-        "one pair is not the centre in level-0 px: correct it or remove it",
-        "evaluation",
-        Test("crates/cli/tests/upgrading.rs", "a_table_whose_px_and_um_are_two_places_is_refused"),
-    ),
+    ("one pair is not the centre in level-0 px: correct it or remove it", "evaluation", Case),
     ("rename one, or evaluate them separately", "evaluation", Case),
     ("write its centre as", "evaluation", Case),
     ("multiply them by the image's width and height", "evaluation", Case),
@@ -64,7 +65,12 @@ pub(crate) const BUILT: &[(&str, &str, How)] = &[
     (
         "name one of {:?}",
         "infer",
-        Test("crates/infer/src/onnx/adapt.rs", "what_is_not_an_encoder_is_refused"),
+        Test(
+            "crates/infer/src/onnx/adapt.rs",
+            "what_is_not_an_encoder_is_refused",
+            "several outputs; name one of",
+            "adapt(&two, &named)",
+        ),
     ),
     ("export the network with its loops unrolled", "infer", MayNot("if they are short")),
     ("export them into this one", "infer", MayNot("if they are below 2 GB")),
@@ -73,25 +79,36 @@ pub(crate) const BUILT: &[(&str, &str, How)] = &[
     (
         "leave the table out",
         "net",
-        Test("crates/training/tests/families.rs", "every_family_is_trained_probed_and_packaged"),
+        Test(
+            "crates/train/tests/protocol.rs",
+            "morphologies_are_also_classified_as_typical_or_atypical",
+            "has no attention to adapt; leave the table out",
+            "assert_eq!(set(&[]), Ok(()))",
+        ),
     ),
     (
         "start every rank by one launcher",
         "net",
-        Test("crates/net/src/dist/mod.rs", "launchers_are_understood"),
+        Test(
+            "crates/net/src/dist/mod.rs",
+            "launchers_are_understood",
+            "start every rank by one launcher",
+            "launch(&ranked).unwrap().rank",
+        ),
     ),
     (
         "name the host of rank 0",
         "net",
-        Test("crates/net/src/dist/mod.rs", "launchers_are_understood"),
+        Test(
+            "crates/net/src/dist/mod.rs",
+            "launchers_are_understood",
+            "name the host of rank 0",
+            "launch(&ranked).unwrap().host",
+        ),
     ),
     ("use another engine", "net", MayNot("which may have it")),
     ("give its model.safetensors", "net", MayNot("if you have it")),
-    (
-        "use a Cox model and its score test",
-        "outcome",
-        Test("crates/cli/tests/remedies.rs", "remedies_of_tables_help"),
-    ),
+    ("use a Cox model and its score test", "outcome", Case),
     ("keep the columns and rows of the analysis", "outcome", MayNot("if there are others")),
     ("name the value that means the event", "outcome", Case),
     ("make them one", "outcome", Case),
@@ -102,14 +119,28 @@ pub(crate) const BUILT: &[(&str, &str, How)] = &[
     (
         "write e.g. rand-m9-mstd0.5-inc1",
         "pixels",
-        Test("crates/pixels/src/rand_augment/tests.rs", "the_policy_is_read_as_timm_writes_it"),
+        Test(
+            "crates/pixels/src/rand_augment/tests.rs",
+            "the_policy_is_read_as_timm_writes_it",
+            "write e.g. ",
+            "read(example).is_ok()",
+        ),
     ),
     ("put the folder in front of it, or leave one out", "regions", Case),
     ("copy the file again", "slide", Case),
     ("evaluate larger ones as they are", "regions", MayNot("if memory allows")),
     ("export them from datasets of their own", "regions", Case),
     ("separate them, or state the order", "regions", Case),
-    ("state the order", "regions", Test(LABELS.0, LABELS.1)),
+    (
+        "state the order",
+        "regions",
+        Test(
+            "crates/regions/tests/import.rs",
+            "coco_and_midog_are_not_confused",
+            "state the order",
+            "boxes: Some(BoxOrder::Xyxy)",
+        ),
+    ),
     ("unpack it and name the file inside", "regions", Case),
     ("export boxes", "regions", Case),
     ("write the whole name", "regions", Case),
@@ -134,15 +165,31 @@ pub(crate) const BUILT: &[(&str, &str, How)] = &[
     (
         "train it in one process",
         "train",
-        Test("crates/training/tests/families.rs", "every_family_is_trained_probed_and_packaged"),
+        Test(
+            "crates/train/src/ranks.rs",
+            "a_network_that_normalises_over_the_batch_is_trained_in_one_process",
+            "train it in one process, or take a vision transformer",
+            "fit(\"efficientnet_b0\", &Group::single())",
+        ),
     ),
-    ("give the same ones, or another folder", "train", Test(PROTOCOL.0, PROTOCOL.1)),
+    (
+        "give the same ones, or another folder",
+        "train",
+        Test(
+            "crates/train/tests/frozen.rs",
+            "probes_share_features_that_are_computed_once",
+            "give the same ones, or another folder",
+            "resume: true, ..from(out.clone(), &init)",
+        ),
+    ),
     (
         "leave the key out",
         "train",
         Test(
             "crates/train/tests/protocol.rs",
             "morphologies_are_also_classified_as_typical_or_atypical",
+            "no coarser one; leave the key out",
+            "CropsPreset::load(&file, &[])",
         ),
     ),
     ("give the table of held-out items", "train", MayNot("if this is that of a test")),
@@ -150,7 +197,12 @@ pub(crate) const BUILT: &[(&str, &str, How)] = &[
     (
         "call it `[probes.linear]`",
         "train",
-        Test("crates/train/tests/frozen.rs", "probes_share_features_that_are_computed_once"),
+        Test(
+            "crates/train/tests/frozen.rs",
+            "probes_that_cannot_be_are_named",
+            "call it `[probes.linear]`",
+            "ProbePreset::load(&path",
+        ),
     ),
     (
         "start from a package",
@@ -158,6 +210,8 @@ pub(crate) const BUILT: &[(&str, &str, How)] = &[
         Test(
             "crates/training/tests/detector_chain.rs",
             "a_drawn_dataset_becomes_a_package_and_a_killed_run_continues",
+            "start from a package, whose point is kept",
+            "without(Some(",
         ),
     ),
 ];
@@ -476,6 +530,12 @@ pub(crate) const CASES: &[Followed] = &[
         "$M detect flat.png $Q --model m --out grey --regions coloured.png --regions-mpp 2.5",
         "true",
         "$M detect flat.png $Q --model m --out grey --regions mask.png --regions-mpp 2.5",
+    ),
+    case(
+        "one pair is not the centre in level-0 px: correct it or remove it",
+        "printf 'slide,x,y,cx,cy\\none,375,335,10,10\\n' >pairs.csv; $EV pairs.csv",
+        "printf 'slide,x,y,cx,cy\\none,375,335,375,335\\n' >right.csv; printf 'slide,x,y\\none,375,335\\n' >removed.csv",
+        "$EV right.csv && $EV removed.csv",
     ),
 ];
 

@@ -6,19 +6,39 @@ use crate::remedies_prose::How::{Case, MayNot, Test};
 use crate::remedies_prose::{Followed, How, case, follow};
 use std::fs;
 
-const JUDGED: (&str, &str) = (
-    "crates/cli/tests/view/calibrate.rs",
-    "judged_candidates_set_the_scale_and_the_points_of_a_package",
-);
-const PLACES: (&str, &str) =
-    ("crates/cli/tests/upgrading.rs", "a_table_whose_px_and_um_are_two_places_is_refused");
-
 /// Every remedy behind a colon, as in [`crate::remedies_prose`].
 pub(crate) const COLONS: &[(&str, &str, How)] = &[
-    ("draw fewer", "draw", Test("crates/draw/tests/draw.rs", "what_cannot_be_drawn_is_refused")),
-    ("draw less", "draw", Test("crates/draw/tests/draw.rs", "tissue_that_does_not_fit_is_refused")),
-    ("correct it or remove it", "evaluation", Test(PLACES.0, PLACES.1)),
-    ("correct it or remove it", "regions", Test(PLACES.0, PLACES.1)),
+    (
+        "draw fewer",
+        "draw",
+        Test(
+            "crates/draw/tests/draw.rs",
+            "what_cannot_be_drawn_is_refused",
+            "draw fewer, or a larger slide",
+            "Spec::new(512, 512, 1, 1)",
+        ),
+    ),
+    (
+        "draw less",
+        "draw",
+        Test(
+            "crates/draw/tests/draw.rs",
+            "tissue_that_does_not_fit_is_refused",
+            "draw less, or a larger slide",
+            "Spec::new(6000, 6000, 1, 2)",
+        ),
+    ),
+    ("correct it or remove it", "evaluation", Case),
+    (
+        "correct it or remove it",
+        "regions",
+        Test(
+            "crates/cli/tests/upgrading.rs",
+            "a_table_whose_px_and_um_are_two_places_is_refused",
+            "one pair of columns is of another file",
+            "for corrected in",
+        ),
+    ),
     ("measure more tissue", "evaluation", MayNot("if you have it")),
     ("pip install torch", "mithras", MayNot("if you have its source")),
     ("correct the folder in the labels", "regions", MayNot("if it is the same")),
@@ -26,7 +46,12 @@ pub(crate) const COLONS: &[(&str, &str, How)] = &[
     (
         "write key=value",
         "base",
-        Test("crates/base/src/preset.rs", "changes_go_through_the_same_checks_as_the_file"),
+        Test(
+            "crates/base/src/preset.rs",
+            "changes_go_through_the_same_checks_as_the_file",
+            "write key=value",
+            "parse(&[\"train.steps=8\"])",
+        ),
     ),
     ("write all decimals in one way", "base", Case),
     ("write it without, or with a point", "base", Case),
@@ -34,7 +59,16 @@ pub(crate) const COLONS: &[(&str, &str, How)] = &[
     ("name it with --model", "cli", MayNot("if you have it")),
     ("use --kind regions", "cli", Case),
     ("copy it again if its source is whole", "detect", MayNot("if its source is whole")),
-    ("judge or measure more candidates on both sides", "evaluation", Test(JUDGED.0, JUDGED.1)),
+    (
+        "judge or measure more candidates on both sides",
+        "evaluation",
+        Test(
+            "crates/cli/tests/view/calibrate.rs",
+            "judged_candidates_set_the_scale_and_the_points_of_a_package",
+            "judge or measure more candidates",
+            "judge(\"anna\", before.len())",
+        ),
+    ),
     ("give the scores of these networks", "evaluation", MayNot("if you have them")),
     ("put its {piece}", "experiments", MayNot("if you have it")),
     ("put the file into the folder of encoders", "experiments", MayNot("if you have it")),
@@ -44,6 +78,8 @@ pub(crate) const COLONS: &[(&str, &str, How)] = &[
         Test(
             "crates/cli/tests/embed_cli.rs",
             "crops_go_to_parquet_and_what_does_not_fit_is_reported",
+            "write to FILE.parquet, or slide tiles to FILE.h5",
+            "\"h.parquet\"",
         ),
     ),
     (
@@ -59,20 +95,32 @@ pub(crate) const COLONS: &[(&str, &str, How)] = &[
         Test(
             "crates/regions/src/annotations/select.rs",
             "lists_name_images_and_wrong_names_are_refused",
+            "call it `image`, or list one name a line",
+            "run(\"image,b",
         ),
     ),
     ("write it without, or with a point", "regions", Case),
     (
         "export pixels",
         "regions",
-        Test("crates/regions/tests/layouts.rs", "tables_as_spreadsheets_write_them"),
+        Test(
+            "crates/regions/tests/layouts.rs",
+            "tables_as_spreadsheets_write_them",
+            "export pixels",
+            "text(\"csv\", qupath)",
+        ),
     ),
     ("name the folder of the slide's conversion", "review", MayNot("if it was converted")),
     ("recount the run of that name", "review", MayNot("if you have it")),
     (
         "open the case again",
         "review",
-        Test("crates/cli/tests/view/together.rs", "a_signed_case_stays_frozen_under_other_weights"),
+        Test(
+            "crates/cli/tests/view/together.rs",
+            "a_signed_case_stays_frozen_under_other_weights",
+            "open the case again",
+            "\"reopen\": \"other weights\"",
+        ),
     ),
     (
         "start all processes again",
@@ -80,6 +128,8 @@ pub(crate) const COLONS: &[(&str, &str, How)] = &[
         Test(
             "crates/train/tests/pretrain_ranks.rs",
             "after_the_first_is_killed_all_end_and_continue_from_the_last_stored_state",
+            "steps are whole",
+            "ranks::start(me, &Task::new(run.clone(), MANY, more), 2)",
         ),
     ),
     ("start again with train.precision", "train", MayNot("if time matters")),

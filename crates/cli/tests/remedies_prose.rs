@@ -3,7 +3,7 @@
 //! that are put together are in [`crate::remedies_built`], those behind a colon in [`crate::remedies_colon`], and
 //! texts of their own in [`crate::remedies_alone`].
 
-use crate::remedies::place;
+use crate::remedies::{flag_words, place};
 use crate::remedies_alone::{self as alone, ALONE};
 use crate::remedies_built::{self as built, BUILT};
 use crate::remedies_colon::{self as colon, COLONS};
@@ -88,8 +88,9 @@ const VERBS: &[&str] = &[
 pub(crate) enum How {
     /// A case of [`CASES`] whose error has these words.
     Case,
-    /// The file and the test that follows it.
-    Test(&'static str, &'static str),
+    /// The file, the test in it that follows the remedy, and two pieces of that test: what shows the error by words of
+    /// its sentence, and what follows the remedy ([`check_test`]).
+    Test(&'static str, &'static str, &'static str, &'static str),
     /// It may not help: the part of its sentence that has a word of [`CONDITIONS`].
     MayNot(&'static str),
 }
@@ -98,13 +99,6 @@ pub(crate) enum How {
 const CONDITIONS: &[&str] = &["if", "may", "once", "unless"];
 
 use How::{Case, MayNot, Test};
-
-const REMEDIES: (&str, &str) = ("crates/cli/tests/remedies.rs", "remedies_of_slides_and_runs_help");
-
-const JUDGED: (&str, &str) = (
-    "crates/cli/tests/view/calibrate.rs",
-    "judged_candidates_set_the_scale_and_the_points_of_a_package",
-);
 
 /// Every remedy: a part of its sentence, the folder of sources that has it, and what becomes of it.
 const PROSE: &[(&str, &str, How)] = &[
@@ -118,6 +112,8 @@ const PROSE: &[(&str, &str, How)] = &[
         Test(
             "crates/regions/tests/import.rs",
             "a_place_in_several_columns_is_compared_and_never_chosen",
+            "correct one of them",
+            "content.replace(wrong, right)",
         ),
     ),
     (
@@ -126,12 +122,19 @@ const PROSE: &[(&str, &str, How)] = &[
         Test(
             "crates/regions/src/folds/tests.rs",
             "a_table_of_folds_lists_slides_or_cases_whose_names_may_be_the_same_numbers",
+            "list slides alone, or patients alone",
+            "run(&mixed, \"slide,fold",
         ),
     ),
     (
         "draw yours again",
         "review",
-        Test("crates/cli/tests/view/together.rs", "regions_replace_only_those_that_were_seen"),
+        Test(
+            "crates/cli/tests/view/together.rs",
+            "regions_replace_only_those_that_were_seen",
+            "changed the regions of this slide since they were shown here",
+            "draw(&server, \"anna\", side, &seen)",
+        ),
     ),
     (
         "rename each to one of",
@@ -139,6 +142,8 @@ const PROSE: &[(&str, &str, How)] = &[
         Test(
             "crates/review/tests/recount.rs",
             "plain_classes_of_qupath_count_and_others_are_named_with_the_remedy",
+            "rename each to one of",
+            "classed(&run, &[(class, at)])",
         ),
     ),
     ("give them a class in QuPath", "review", MayNot("if they are figures")),
@@ -154,21 +159,28 @@ const PROSE: &[(&str, &str, How)] = &[
         "construct",
         MayNot("which may find too few all the same"),
     ),
-    (
-        "convert it with the um/px it is to be used at",
-        "construct",
-        Test("crates/cli/tests/remedies.rs", "remedies_of_corpora_and_labels_help"),
-    ),
+    ("convert it with the um/px it is to be used at", "construct", Case),
     (
         "recount the run",
         "clinic",
-        Test("crates/clinic/src/case.rs", "a_hotspot_that_was_moved_after_the_recount_is_noticed"),
+        Test(
+            "crates/clinic/src/case.rs",
+            "a_hotspot_that_was_moved_after_the_recount_is_noticed",
+            "changed after the recount, whose numbers these are; recount the run",
+            "recount(&run, \"anna\", None, true)",
+        ),
     ),
     (
         "recount the run",
         "mithras",
-        Test("crates/clinic/src/case.rs", "a_recount_that_was_changed_by_hand_is_refused"),
+        Test(
+            "crates/clinic/src/case.rs",
+            "a_recount_that_was_changed_by_hand_is_refused",
+            "its numbers have SHA-256",
+            "recount(&run, \"anna\", None, false)",
+        ),
     ),
+    ("gather the run again, or name the folder of a run", "clinic", Case),
     ("restore it from a copy or rebuild the corpus", "crops", Case),
     (
         "wait for it to end",
@@ -176,43 +188,63 @@ const PROSE: &[(&str, &str, How)] = &[
         Test(
             "crates/crops/tests/format.rs",
             "a_crash_leaves_the_old_corpus_and_the_next_writer_continues",
+            "wait for it to end",
+            "write(dir.path(), 30..60",
         ),
     ),
     (
         "look at the slide, or raise the limit",
         "detect",
-        Test("crates/detect/tests/failures.rs", "more_candidates_than_allowed_end_the_slide"),
+        Test(
+            "crates/detect/tests/failures.rs",
+            "more_candidates_than_allowed_end_the_slide",
+            "look at the slide, or raise the limit",
+            "with(n).unwrap()",
+        ),
     ),
     ("choose another folder", "evaluation", Case),
     (
         "one pair of columns is of another file",
         "regions",
-        Test("crates/cli/tests/upgrading.rs", "a_table_whose_px_and_um_are_two_places_is_refused"),
+        Test(
+            "crates/cli/tests/upgrading.rs",
+            "a_table_whose_px_and_um_are_two_places_is_refused",
+            "one pair of columns is of another file",
+            "for corrected in",
+        ),
     ),
     ("detect it with both stages", "evaluation", MayNot("if the package has two")),
-    ("give the um/px of tiles", "features", Test(REMEDIES.0, REMEDIES.1)),
+    ("give the um/px of tiles", "features", Case),
     (
         "give the encoder's name",
         "features",
-        Test("crates/cli/tests/embed_cli.rs", "weights_are_embedded_as_by_their_package"),
+        Test(
+            "crates/cli/tests/embed_cli.rs",
+            "weights_are_embedded_as_by_their_package",
+            "give the encoder's name",
+            "\"--encoder\", \"lunit-vits16\"",
+        ),
     ),
-    (
-        "one folder holds the features of one encoder and grid",
-        "features",
-        Test(REMEDIES.0, REMEDIES.1),
-    ),
+    ("one folder holds the features of one encoder and grid", "features", Case),
     (
         "run detection on the same slides again and resume",
         "mithras",
         Test(
             "crates/mithras/tests/scale.rs",
             "slides_that_were_not_begun_are_missing_whatever_names_them",
+            "run detection on the same slides again and resume",
+            "whole_run(others, &out, &go)",
         ),
     ),
     (
         "name these slides, too, or choose another folder",
         "construct",
-        Test("crates/cli/tests/corpus_build.rs", "a_list_gives_the_corpus_of_its_slides"),
+        Test(
+            "crates/cli/tests/corpus_build.rs",
+            "a_list_gives_the_corpus_of_its_slides",
+            "name these slides, too, or choose another folder",
+            "s(&a), s(&b), s(&c)",
+        ),
     ),
     ("choose another folder", "features", Case),
     ("export the network in its evaluation mode", "infer", MayNot("if it was in another one")),
@@ -220,7 +252,12 @@ const PROSE: &[(&str, &str, How)] = &[
     (
         "leave one of them out",
         "evaluation",
-        Test("crates/evaluation/src/calibrate.rs", "a_slide_that_comes_twice_is_refused"),
+        Test(
+            "crates/evaluation/src/calibrate.rs",
+            "a_slide_that_comes_twice_is_refused",
+            "leave one of them out",
+            "calibrate(&package, &slides[..6])",
+        ),
     ),
     (
         "start the viewer again",
@@ -228,12 +265,19 @@ const PROSE: &[(&str, &str, How)] = &[
         Test(
             "crates/cli/tests/view/together.rs",
             "a_run_that_changed_under_the_viewer_is_neither_shown_nor_reviewed_nor_signed",
+            "the run has changed since it was opened: start the viewer again",
+            "assert_eq!(sign(&server, &json!({})).status, 200)",
         ),
     ),
     (
         "put its file back and start the viewer again",
         "review",
-        Test("crates/cli/tests/view/together.rs", "a_slide_that_cannot_be_opened_is_not_signed"),
+        Test(
+            "crates/cli/tests/view/together.rs",
+            "a_slide_that_cannot_be_opened_is_not_signed",
+            "of this case cannot be opened",
+            "rename(&away, made.slide(\"dots.png\"))",
+        ),
     ),
     (
         "start it with a folder of reviews of your own",
@@ -241,6 +285,8 @@ const PROSE: &[(&str, &str, How)] = &[
         Test(
             "crates/cli/tests/view/together.rs",
             "a_blinded_desk_has_only_the_reviewers_own_words",
+            "another reviewer drew regions on this slide",
+            "\"--reviews\".as_ref(), &own",
         ),
     ),
     ("save it as PNG, TIFF or JPEG", "features", Case),
@@ -248,7 +294,12 @@ const PROSE: &[(&str, &str, How)] = &[
     (
         "give the folds other names",
         "regions",
-        Test("crates/regions/src/folds/tests.rs", "the_folder_of_a_fold_is_inside_the_runs"),
+        Test(
+            "crates/regions/src/folds/tests.rs",
+            "the_folder_of_a_fold_is_inside_the_runs",
+            "give the folds other names",
+            "(\"x\", \"runs/x\")",
+        ),
     ),
     ("make windows overlap more", "regions", MayNot("if the box fits into one")),
     (
@@ -257,6 +308,8 @@ const PROSE: &[(&str, &str, How)] = &[
         Test(
             "crates/regions/tests/reshape.rs",
             "an_image_of_two_corpora_is_not_merged_and_one_that_repeats_in_its_own_is_kept",
+            "leave one of them out",
+            "dir.path().join(\"without\")",
         ),
     ),
     (
@@ -265,6 +318,8 @@ const PROSE: &[(&str, &str, How)] = &[
         Test(
             "crates/regions/tests/reshape.rs",
             "labels_given_by_experts_are_interchanged_by_held_out_scores",
+            "give the predictions of held-out crops",
+            "write(&mut (0..300)",
         ),
     ),
     (
@@ -273,17 +328,29 @@ const PROSE: &[(&str, &str, How)] = &[
         Test(
             "crates/regions/tests/reshape.rs",
             "labels_given_by_experts_are_interchanged_by_held_out_scores",
+            "give scores of held-out crops",
+            "what, Some(&scores)",
         ),
     ),
     (
         "rename one of the slides, or run them into different folders",
         "mithras",
-        Test(REMEDIES.0, REMEDIES.1),
+        Test(
+            "crates/mithras/src/batch/preflight.rs",
+            "names_that_are_one_folder_are_refused_until_one_is_renamed_or_runs_elsewhere",
+            "rename one of the slides, or run them into different folders",
+            "\"A2.svs\"",
+        ),
     ),
     (
         "write into another folder, or gather this run with the others",
         "mithras",
-        Test("crates/mithras/tests/scale.rs", "what_does_not_belong_together_is_not_gathered"),
+        Test(
+            "crates/mithras/tests/scale.rs",
+            "what_does_not_belong_together_is_not_gathered",
+            "write into another folder, or gather this run with the others",
+            "Some(&at(\"further\"))",
+        ),
     ),
     ("give a complete package folder", "infer", MayNot("if you have one")),
     (
@@ -292,24 +359,31 @@ const PROSE: &[(&str, &str, How)] = &[
         Test(
             "crates/cli/tests/upgrading.rs",
             "a_damaged_or_foreign_result_is_named_done_again_and_stops_no_other",
+            "does it again",
+            "&[\"--resume\", \"-q\"]",
         ),
     ),
-    ("rename one or run them into different folders", "mithras", Test(REMEDIES.0, REMEDIES.1)),
-    ("choose whether to resume or to overwrite them", "mithras", Test(REMEDIES.0, REMEDIES.1)),
-    ("one folder holds the slides of one configuration", "mithras", Test(REMEDIES.0, REMEDIES.1)),
+    ("rename one or run them into different folders", "mithras", Case),
+    ("choose whether to resume or to overwrite them", "mithras", Case),
+    ("one folder holds the slides of one configuration", "mithras", Case),
     ("run it again", "mithras", MayNot("once nothing writes to it")),
-    ("choose another folder for one of them", "mithras", Test(REMEDIES.0, REMEDIES.1)),
+    (
+        "choose another folder for one of them",
+        "mithras",
+        Test(
+            "crates/mithras/tests/scale.rs",
+            "a_slide_done_meanwhile_with_another_configuration_is_left_alone",
+            "choose another folder for one of them",
+            "process_with(inputs(), &other",
+        ),
+    ),
     ("use the version that wrote it", "mithras", MayNot("if you have it")),
-    ("name one", "mithras", Test(REMEDIES.0, REMEDIES.1)),
+    ("name one", "mithras", Case),
     ("remove one", "mithras", Case),
     ("choose an empty folder", "mithras", Case),
     ("detect again at this operating point", "mithras", MayNot("if you have the slide")),
-    ("name the folder of the slides", "mithras", Test(REMEDIES.0, REMEDIES.1)),
-    (
-        "run detection again and resume, which writes the record",
-        "mithras",
-        Test(REMEDIES.0, REMEDIES.1),
-    ),
+    ("name the folder of the slides", "mithras", Case),
+    ("run detection again and resume, which writes the record", "mithras", Case),
     ("put them into folders of their own, or run one again", "mithras", Case),
     ("rename one of the files and run it again", "mithras", Case),
     ("rename {place} to cx and cy", "evaluation", MayNot("if they are the figure's centre")),
@@ -321,42 +395,82 @@ const PROSE: &[(&str, &str, How)] = &[
         Test(
             "crates/cli/tests/survival_tables.rs",
             "a_parquet_file_packed_in_another_way_is_not_called_damaged",
+            "write it with Snappy or Zstandard, or as CSV",
+            "packed_table(&path, codec)",
         ),
     ),
-    (
-        "state what they mean",
-        "regions",
-        Test("crates/cli/tests/remedies.rs", "remedies_of_corpora_and_labels_help"),
-    ),
+    ("state what they mean", "regions", Case),
     ("choose another folder", "regions", Case),
     ("give a file with labelled figures or look-alikes", "regions", Case),
     (
         "remove one",
         "regions",
-        Test("crates/regions/src/task/tests.rs", "bad_sets_are_refused_with_a_reason"),
+        Test(
+            "crates/regions/src/task/tests.rs",
+            "bad_sets_are_refused_with_a_reason",
+            "same image under two labels",
+            "remove_file(at.path().join(\"b/s1/copy.png\"))",
+        ),
     ),
     ("take fewer folds", "regions", MayNot("which may help")),
     ("download it first", "remote", MayNot("if you can")),
-    ("give the slides one by one, or in a list", "remote", Test(REMEDIES.0, REMEDIES.1)),
+    ("give the slides one by one, or in a list", "remote", Case),
     (
         "take it out",
         "remote",
-        Test("crates/cli/tests/remote.rs", "what_cannot_be_had_fails_by_itself_or_is_refused"),
+        Test(
+            "crates/remote/src/address.rs",
+            "what_cannot_be_read_is_refused_without_its_secrets",
+            "take it out",
+            "\"https://h/a.svs\"",
+        ),
     ),
     ("download the slide first", "remote", MayNot("if the server allows it")),
     (
         "run it again once it is written whole",
         "remote",
-        Test("crates/remote/tests/object.rs", "an_object_that_changes_is_given_up"),
+        Test(
+            "crates/remote/tests/object.rs",
+            "an_object_that_changes_is_given_up",
+            "run it again once it is written whole",
+            "open(&client, &url)",
+        ),
     ),
     ("choose another folder", "review", Case),
     ("name the folder of the slides", "review", MayNot("if they are elsewhere")),
-    ("review the run in `mithras view`", "review", Test(JUDGED.0, JUDGED.1)),
-    ("name one of them", "review", Test(JUDGED.0, JUDGED.1)),
-    ("review it in `mithras view` first", "review", Test(JUDGED.0, JUDGED.1)),
+    (
+        "review the run in `mithras view`",
+        "review",
+        Test(
+            "crates/cli/tests/view/calibrate.rs",
+            "judged_candidates_set_the_scale_and_the_points_of_a_package",
+            "review the run in `mithras view`",
+            "judge(\"anna\", before.len())",
+        ),
+    ),
+    (
+        "name one of them",
+        "review",
+        Test(
+            "crates/cli/tests/view/calibrate.rs",
+            "judged_candidates_set_the_scale_and_the_points_of_a_package",
+            "name one of them",
+            "calibrate(&[\"--reviews\", \"anna\", \"--json\"])",
+        ),
+    ),
+    (
+        "review it in `mithras view` first",
+        "review",
+        Test(
+            "crates/cli/tests/view/calibrate.rs",
+            "judged_candidates_set_the_scale_and_the_points_of_a_package",
+            "no candidate of this run was judged",
+            "judge(\"anna\", before.len())",
+        ),
+    ),
     ("put back the file that was written with it", "review", MayNot("if you have it")),
     ("put the log that was signed back", "review", MayNot("if you have it")),
-    ("state its resolution", "roi", Test(REMEDIES.0, REMEDIES.1)),
+    ("state its resolution", "roi", Case),
     ("copy the file again if it was damaged", "slide", MayNot("if it was damaged")),
     ("name a new file or folder", "slide", Case),
     ("convert it to DICOM or OME-TIFF first", "slide", MayNot("if you have a converter")),
@@ -365,19 +479,26 @@ const PROSE: &[(&str, &str, How)] = &[
     ("copy it again from its source or export it again", "slide", Case),
     ("raise that limit if the file can be trusted", "slide", Case),
     ("rename the file or change the option", "slurm", Case),
-    ("do this where jobs are submitted from", "slurm", Test(REMEDIES.0, REMEDIES.1)),
+    ("do this where jobs are submitted from", "slurm", Case),
     (
         "cancel it first, or wait for its end",
         "start",
         Test(
             "crates/cli/tests/view/start_page.rs",
             "a_cancelled_run_leaves_nothing_half_written_and_is_resumed",
+            "cancel it first",
+            "\"api/cancel\"",
         ),
     ),
     (
         "resume it, or choose another folder",
         "train",
-        Test("crates/cli/tests/train_protocol.rs", "folders_to_folds_to_test_to_package"),
+        Test(
+            "crates/cli/tests/train_protocol.rs",
+            "folders_to_folds_to_test_to_package",
+            "a run is already here; resume it, or choose another folder",
+            "train(&[\"--resume\"])",
+        ),
     ),
     ("lower train.lr or raise train.warmup", "train", MayNot("which may help")),
     ("choose another folder", "training", MayNot("if that is meant")),
@@ -387,6 +508,8 @@ const PROSE: &[(&str, &str, How)] = &[
         Test(
             "crates/training/tests/detector_chain.rs",
             "a_drawn_dataset_becomes_a_package_and_a_killed_run_continues",
+            "train it with the segmenter's folds",
+            "own.classifiers[0].value.reverse()",
         ),
     ),
     (
@@ -395,6 +518,8 @@ const PROSE: &[(&str, &str, How)] = &[
         Test(
             "crates/training/tests/detector_chain.rs",
             "a_drawn_dataset_becomes_a_package_and_a_killed_run_continues",
+            "train it again, or allow it",
+            "allow_seen: true, ..own.clone()",
         ),
     ),
 ];
@@ -686,6 +811,25 @@ const CASES: &[Followed] = &[
         "cp km.csv old.csv",
         "$KM old.csv",
     ),
+    case(
+        "one folder holds the features of one encoder and grid",
+        "$EN grid && { for mpp in 0.25 0.5; do $M embed one.tiff --encoder grid --mpp 0.25 --tile-mpp $mpp \
+         --engine rten --out features || exit 1; done; }",
+        "true",
+        "$M embed one.tiff --encoder grid --mpp 0.25 --tile-mpp 0.5 --engine rten --out features2",
+    ),
+    case(
+        "run detection again and resume, which writes the record",
+        "$M gather lone",
+        "$M detect one.tiff --engine rten --threads 1 -q --model m --out lone --resume",
+        "$M gather lone",
+    ),
+    case(
+        "this folder has no run.json; gather the run again, or name the folder of a run",
+        "cp -r run ungathered; rm ungathered/run.json; $M report ungathered --out page1",
+        "$M gather ungathered",
+        "$M report ungathered --out page1 && $M report run --out page2",
+    ),
 ];
 
 pub(crate) fn bash(at: &Path, line: &str) -> Output {
@@ -750,6 +894,33 @@ pub(crate) fn follow(at: &Path, cases: &[Followed]) {
         assert!(out.status.success(), "{remedy}: {}", output_text(&out));
         let out = bash(at, works);
         assert!(out.status.success(), "{words} does not help, {works}: {}", output_text(&out));
+    }
+}
+
+/// The source of a test of a file: its attributes and its body.
+fn test_source(root: &Path, [file, test]: [&str; 2]) -> String {
+    let text = fs::read_to_string(root.join(file)).unwrap();
+    let head = format!("fn {test}(");
+    let at = text.find(&head).unwrap_or_else(|| panic!("{file} has no test {test}"));
+    let line = text[..at].rfind('\n').map_or(0, |end| end + 1);
+    let indent = &text[line..at];
+    assert!(indent.trim().is_empty(), "{file}, {test}: `{indent}` before `fn`");
+    let from = text[..line].rfind("\n\n").map_or(0, |end| end + 2);
+    let is_run = text[from..line].contains("#[test]\n") && !text[from..line].contains("#[ignore");
+    assert!(is_run, "{file}: {test} is not a test that is run");
+    let end = text[at..].find(&format!("\n{indent}}}\n")).expect("a function ends");
+    text[from..at + end].to_owned()
+}
+
+/// Checks that a test of a file is one that is run, and that its source has both pieces, line breaks aside: one that
+/// shows the error, and one that follows the remedy.
+pub(crate) fn check_test(root: &Path, of: [&str; 2], pieces: [&str; 2]) {
+    let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let source = plain(&test_source(root, of));
+    assert_ne!(pieces[0], pieces[1], "{of:?}");
+    for piece in pieces {
+        let has = piece.len() >= 8 && source.contains(&plain(piece));
+        assert!(has, "{of:?}: `{piece}` is not in the test");
     }
 }
 
@@ -898,21 +1069,16 @@ fn every_remedy_in_a_sentence_is_followed_or_states_its_condition() {
         assert!(meant().next().is_some(), "no such remedy: {place}, {words}");
         match how {
             Case => {
-                let case =
-                    |c: &&Followed| c.words.contains(words.split('{').next().unwrap().trim());
-                assert!(
-                    CASES
-                        .iter()
-                        .chain(built::CASES)
-                        .chain(colon::CASES)
-                        .chain(alone::CASES)
-                        .any(|c| case(&c)),
-                    "no case: {place}, {words}"
-                );
+                let words = words.split('{').next().unwrap().trim();
+                let cases = CASES.iter().chain(built::CASES).chain(colon::CASES);
+                let mut cases = cases.chain(alone::CASES).map(|c| c.words).chain(flag_words());
+                let has = !words.is_empty() && cases.any(|case| case.contains(words));
+                assert!(has, "no case: {place}, {words}");
             }
-            Test(file, test) => {
-                let text = fs::read_to_string(root.join(file)).unwrap();
-                assert!(text.contains(&format!("fn {test}(")), "{file} has no test {test}");
+            Test(file, test, shows, follows) => {
+                let has = meant().any(|r| r.sentence.contains(shows));
+                assert!(has, "{place}, {words}: `{shows}` is not in its sentence");
+                check_test(&root, [file, test], [shows, follows]);
             }
             MayNot(condition) => {
                 let stated = condition.split(' ').any(|word| CONDITIONS.contains(&word));

@@ -1,7 +1,9 @@
 //! Tables and joins as other people write them: read the same, or refused with the reason.
 
 use assert_cmd::Command;
+use parquet::basic::{Compression, ZstdLevel};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType};
+use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use serde_json::Value;
@@ -92,10 +94,15 @@ fn one_table_in_many_forms() {
 
 /// The same rows as typed columns.
 pub(crate) fn parquet_table(path: &Path) {
+    packed_table(path, Compression::UNCOMPRESSED);
+}
+
+fn packed_table(path: &Path, codec: Compression) {
     let schema = "message t { required double t; required boolean e; required binary g (UTF8); optional double x; }";
     let schema = Arc::new(parse_message_type(schema).unwrap());
     let file = std::fs::File::create(path).unwrap();
-    let mut writer = SerializedFileWriter::new(file, schema, Arc::default()).unwrap();
+    let properties = WriterProperties::builder().set_compression(codec).build();
+    let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties)).unwrap();
     let mut group = writer.next_row_group().unwrap();
     macro_rules! column {
         ($kind:ty, $levels:expr, $values:expr) => {{
@@ -131,7 +138,18 @@ fn a_parquet_file_packed_in_another_way_is_not_called_damaged() {
         let (good, _, err) = command("cox", path.to_str().unwrap(), &["--covariates", "x"]);
         assert!(!good && err.contains(name) && err.contains("compress"), "{err}");
         assert!(!err.contains("damaged") && err.contains("t.parquet"), "{err}");
+        assert!(err.contains("write it with Snappy or Zstandard, or as CSV"), "{err}");
     }
+    for codec in [Compression::SNAPPY, Compression::ZSTD(ZstdLevel::default())] {
+        packed_table(&path, codec);
+        let (good, _, err) = command("cox", path.to_str().unwrap(), &["--covariates", "x"]);
+        assert!(good, "{codec}: {err}");
+    }
+    let path = folder.path().join("t.csv");
+    let rows = ROWS.map(|(t, e, g, x)| format!("{t},{e},{g},{x}\n"));
+    std::fs::write(&path, format!("t,e,g,x\n{}", rows.concat())).unwrap();
+    let (good, _, err) = command("cox", path.to_str().unwrap(), &["--covariates", "x"]);
+    assert!(good, "{err}");
 }
 
 #[test]

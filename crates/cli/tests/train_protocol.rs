@@ -82,6 +82,12 @@ fn folders_to_folds_to_test_to_package() {
     assert!(!ok && printed.contains("from 0 to 2"), "{printed}");
     let (ok, printed) = train(&["--fold", "0"]);
     assert!(!ok && printed.contains("--resume to continue"), "{printed}");
+    assert!(printed.contains("a run is already here; resume it, or choose another folder"));
+    let mut open = words(&["--fold", "1"]);
+    let at = open.iter().position(|w| w.starts_with("positive=")).unwrap();
+    open.drain(at - 1..=at);
+    let (ok, printed) = mithras(&open.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(!ok && printed.contains("state which class is the positive one"), "{printed}");
     let (ok, printed) = train(&["--fold", "1", "--set", "positive=\"nope\""]);
     assert!(!ok && printed.contains("--set positive=CLASS"), "{printed}");
     let (ok, printed) = train(&["--fold", "1", "--folds", "nowhere.json"]);

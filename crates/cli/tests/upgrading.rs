@@ -142,6 +142,31 @@ fn truths(at: &Path) {
     }
 }
 
+/// A column whose name is nearly one that would be read is named, and what is read stays the same.
+#[test]
+fn columns_that_are_not_read_are_named() {
+    let dir = former();
+    let at = dir.path();
+    let write = |name: &str, text: &str| fs::write(at.join(name), text).unwrap();
+    write("truth.csv", "slide,x,y,tumor_typ\none,375,335,x\n");
+    let verb = ["evaluate", "detections", "--predictions", "run", "--truth", "truth.csv"];
+    let words = "truth.csv: 1 column is not read: `tumor_typ` (is `tumor_type` meant?)";
+    let printed = ends(at, 0, &verb);
+    assert!(printed.contains(&format!("note: {words}")), "{printed}");
+    let printed = ends(at, 0, &[&verb[..], &["--json"]].concat());
+    assert!(printed.contains(words), "{printed}");
+    write("labels.csv", "image,x,y,label,patient_nr\na,1,2,mf,7\n");
+    let printed = ends(at, 0, &["corpus", "import", "--format", "csv", "labels.csv"]);
+    assert!(printed.contains("`patient_nr` (is `patient` meant?)"), "{printed}");
+    write("list.csv", "slide,mpp_um\none.tiff,0.5\n");
+    let printed = ends(at, 1, &["detect", "--list", "list.csv", "--model", "none", "--out", "out"]);
+    assert!(printed.contains("note: list.csv: 1 column is not read: `mpp_um` (is `mpp` meant?)"));
+    // The table of a run has all that is looked for.
+    let counts = ["survival", "grade", "--counts", "run/counts.csv", "--scheme", "nottingham"];
+    let printed = ends(at, 0, &counts);
+    assert!(!printed.contains("not read"), "{printed}");
+}
+
 /// A table with places in px and in um is compared with itself: which of the two is right is not for the program to
 /// choose.
 #[test]
@@ -153,6 +178,14 @@ fn a_table_whose_px_and_um_are_two_places_is_refused() {
     ends(at, 0, &verb);
     fs::write(at.join("both.csv"), "slide,x,y,x_um,y_um\none,375,335,187.5,167.5\n").unwrap();
     let truth = ends(at, 1, &verb);
+    let remedy = "one pair of columns is of another file, level or um/px: correct it or remove it";
+    assert!(truth.contains(remedy), "{truth}");
+    for corrected in
+        ["slide,x,y,x_um,y_um\none,375,335,93.75,83.75\n", "slide,x_um,y_um\none,93.75,83.75\n"]
+    {
+        fs::write(at.join("both.csv"), corrected).unwrap();
+        ends(at, 0, &verb);
+    }
     // A run without a state, as others may hand it on: nothing but its own numbers binds the table to the slide.
     fs::write(at.join("both.csv"), "slide,x,y\none,375,335\n").unwrap();
     fs::remove_file(at.join("run/one/state.json")).unwrap();

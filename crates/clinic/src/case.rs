@@ -20,6 +20,15 @@ pub enum CaseError {
     /// `run.json` is missing or damaged.
     #[error(transparent)]
     Run(#[from] base::json::JsonError),
+    /// The folder has no `run.json`.
+    #[error(
+        "{}: this folder has no run.json; gather the run again, or name the folder of a run",
+        Shown(folder)
+    )]
+    NotGathered {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// Reviews.
     #[error(transparent)]
     Review(#[from] review::view::ReviewError),
@@ -207,7 +216,11 @@ impl Case {
     /// # Errors
     /// [`CaseError`].
     pub fn all(run: &Path, slides: Option<&Path>) -> Result<Vec<Self>, CaseError> {
-        let file: Run = base::json::read(&run.join("run.json"))?;
+        let path = run.join("run.json");
+        if run.is_dir() && !path.exists() {
+            return Err(CaseError::NotGathered { folder: run.to_owned() });
+        }
+        let file: Run = base::json::read(&path)?;
         let (version, config) = (file.version.clone(), file.config_sha256.clone());
         let lines = file.lines(run);
         let mut files = files(run, &lines, slides)?;
@@ -638,8 +651,12 @@ mod tests {
         assert!(changed(&run).is_empty(), "the recount was not of this reviewer's");
         hotspot("anna", 380.0);
         assert_eq!(changed(&run), ["hotspots.log"]);
+        let note =
+            "hotspots.log: changed after the recount, whose numbers these are; recount the run";
+        let notes = || crate::page::notes(&first(&run)).join("; ");
+        assert!(notes().contains(note), "{}", notes());
         recount(&run, "anna", None, true).unwrap();
-        assert!(changed(&run).is_empty());
+        assert!(changed(&run).is_empty() && !notes().contains(note), "{}", notes());
     }
 
     #[test]

@@ -402,7 +402,7 @@ fn regions(case: &Case) -> Option<Block> {
     (!rows.is_empty()).then(|| Block::Table(head.map(str::to_owned).to_vec(), rows))
 }
 
-fn notes(case: &Case) -> Vec<String> {
+pub(crate) fn notes(case: &Case) -> Vec<String> {
     let slide_notes = |s: &Slide| {
         s.counts.notes().into_iter().map(|n| format!("{}: {n}", s.name)).collect::<Vec<_>>()
     };

@@ -1,7 +1,7 @@
 //! Who a slide belongs to, and which slides must not be read.
 
 use super::error::ConstructError;
-use base::table::{Format, Table, Unmatched};
+use base::table::{Format, Table, Unmatched, Unread};
 use crops::{Columns, Corpus};
 use mithras::input::{Input, stem};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,11 @@ pub struct Origin {
 
 /// The slide table: `slide`, and `cohort` and `patient` where known.
 #[derive(Default)]
-pub struct Origins(BTreeMap<String, (Option<String>, Option<String>)>);
+pub struct Origins {
+    rows: BTreeMap<String, (Option<String>, Option<String>)>,
+    /// Columns of the table that are not read.
+    pub(super) unread_columns: Option<Unread>,
+}
 
 impl Origins {
     /// Reads the CSV.
@@ -37,7 +41,7 @@ impl Origins {
                 return Err(ConstructError::Twice { place: table.place(row, slide), slide: name });
             }
         }
-        Ok(Self(rows))
+        Ok(Self { rows, unread_columns: table.unread() })
     }
 
     /// Cohort and patient: the table (by name, with or without the file's suffix), then the TCGA
@@ -53,7 +57,7 @@ impl Origins {
         default: Option<&str>,
     ) -> Result<Origin, ConstructError> {
         let (cohort, patient) =
-            [slide, file].iter().find_map(|n| self.0.get(*n)).cloned().unwrap_or_default();
+            [slide, file].iter().find_map(|n| self.rows.get(*n)).cloned().unwrap_or_default();
         let cohort = cohort
             .or_else(|| default.map(str::to_owned))
             .ok_or_else(|| ConstructError::NoCohort { slide: slide.to_owned() })?;
@@ -74,10 +78,10 @@ impl Origins {
         let names = |i: &Input| [i.name.clone(), i.file_name()];
         let known: BTreeSet<String> = slides.iter().flat_map(names).collect();
         let alone: Vec<&str> =
-            self.0.keys().filter(|k| !known.contains(*k)).map(String::as_str).collect();
-        let idle = slides.iter().filter(|i| !names(i).iter().any(|n| self.0.contains_key(n)));
+            self.rows.keys().filter(|k| !known.contains(*k)).map(String::as_str).collect();
+        let idle = slides.iter().filter(|i| !names(i).iter().any(|n| self.rows.contains_key(n)));
         let idle: Vec<&str> = idle.map(|i| i.name.as_str()).collect();
-        let none = alone.len() == self.0.len();
+        let none = alone.len() == self.rows.len();
         let join = Unmatched::from_keys(("the table of slides", "the slides"), &alone, &idle);
         join.filter(|_| !alone.is_empty()).map(|join| (join, none))
     }
@@ -362,11 +366,15 @@ mod tests {
         let name = "TCGA-06-0174-01Z-00-DX3.23b6e12e-dfc1";
         std::fs::write(&csv, format!("slide,cohort\n{name},GBM\nb.x.svs,BRCA\n")).unwrap();
         let t = Origins::read(&csv).unwrap();
+        assert_eq!(t.unread_columns, None);
         let gbm = t.origin(name, "TCGA-06-0174-01Z-00-DX3.23b6e12e-dfc1.png", None).unwrap();
         assert_eq!((gbm.cohort.as_str(), gbm.patient.as_deref()), ("GBM", Some("TCGA-06-0174")));
         assert_eq!(t.origin("b.x", "b.x.svs", None).unwrap().cohort, "BRCA");
         assert!(t.origin("c", "c.svs", None).is_err());
         let c = t.origin("tcga-cr-7395-01a", "c.svs", Some("x")).unwrap();
         assert_eq!((c.cohort.as_str(), c.patient.as_deref()), ("x", Some("TCGA-CR-7395")));
+        std::fs::write(&csv, "slide,cohort,patient_id\na,GBM,p\n").unwrap();
+        let unread = Origins::read(&csv).unwrap().unread_columns.unwrap().to_string();
+        assert!(unread.ends_with("not read: `patient_id` (is `patient` meant?)"), "{unread}");
     }
 }

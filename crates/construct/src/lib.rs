@@ -53,7 +53,7 @@ pub fn construct(
     listener: &mut dyn Listener,
 ) -> Result<Report, ConstructError> {
     let start = Instant::now();
-    plan.unmatched()?;
+    plan.notes()?;
     let mut inputs = plan.slides.clone();
     inputs.sort_by(|x, y| x.name.cmp(&y.name));
     let parts = plan.out.join(".build");

@@ -69,13 +69,14 @@ pub(super) struct FilterNote<'a> {
 }
 
 impl Plan {
-    /// Rows of the slide table, and names to keep out, that meet no slide but would by another rule.
+    /// Rows of the slide table, and names to keep out, that meet no slide but would by another rule, and columns of the
+    /// table that are not read, one note each.
     ///
     /// # Errors
     /// [`ConstructError::NoneNamed`] when no row of the table is a slide's: cohorts and patients would come
     /// from elsewhere without a word.
-    pub fn unmatched(&self) -> Result<Vec<Unmatched>, ConstructError> {
-        let mut all = Vec::new();
+    pub fn notes(&self) -> Result<Vec<String>, ConstructError> {
+        let mut all: Vec<Unmatched> = Vec::new();
         match self.origins.unmatched(&self.slides) {
             Some((join, true)) => return Err(ConstructError::NoneNamed { join: Box::new(join) }),
             Some((join, false)) => all.push(join),
@@ -88,7 +89,8 @@ impl Plan {
         let patients: BTreeSet<String> = self.slides.iter().filter_map(origin).collect();
         let patients: Vec<&str> = patients.iter().map(String::as_str).collect();
         all.extend(self.exclusions.misspelt(&names, &patients));
-        Ok(all)
+        let unread = self.origins.unread_columns.as_ref().map(ToString::to_string);
+        Ok(all.iter().map(ToString::to_string).chain(unread).collect())
     }
 
     /// Refuses fewer slides than the folder's corpus is of.

@@ -373,8 +373,11 @@ mod tests {
             refused(&|i, m| if i == 4 {
                 m.split = Split::Test
             })
-            .contains("test data")
+            .contains("is test data; take it out before training")
         );
+        let taken_out = tempfile::tempdir().unwrap();
+        corpus(taken_out.path(), 8, |_, _| {});
+        CropSet::training(taken_out.path(), true).unwrap();
         assert!(
             refused(&|i, m| if i == 4 {
                 m.label = Label::Unlabeled
@@ -398,6 +401,8 @@ mod tests {
         assert_eq!((set.len(), set.classes()), (5, [2, 3]));
         let too_many = PairLoader::new(set, views(), (48, 16), 1, 6, 1);
         assert!(too_many.err().unwrap().to_string().contains("lower the batch"));
+        let set = CropSet::training(dir.path(), true).unwrap();
+        assert!(PairLoader::new(set, views(), (48, 16), 1, 5, 1).is_ok());
     }
 
     #[test]

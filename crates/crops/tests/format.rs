@@ -200,10 +200,9 @@ fn a_crash_leaves_the_old_corpus_and_the_next_writer_continues() {
             let c = crop(i);
             w.push(c.meta, c.image).unwrap();
         }
-        assert!(matches!(
-            CorpusWriter::append(dir.path(), layout(10, 10)).map(|_| ()).unwrap_err(),
-            CorpusError::Locked { .. }
-        ));
+        let locked = CorpusWriter::append(dir.path(), layout(10, 10)).map(|_| ()).unwrap_err();
+        assert!(matches!(locked, CorpusError::Locked { .. }));
+        assert!(locked.to_string().contains("wait for it to end"), "{locked}");
     }
     let corpus = Corpus::open(dir.path()).unwrap();
     assert_eq!(corpus.manifest(), &before);

@@ -59,9 +59,10 @@ fn more_candidates_than_allowed_end_the_slide() {
         let (shade, mean) = (&mut Shade::default(), &mut Mean::default());
         run(&source, &job, (shade, Some(mean)), &recipe, workers, Control::default())
     };
-    assert_eq!(with(n).unwrap().candidates.len(), n);
     let error = with(n - 1).unwrap_err();
     assert!(matches!(error, DetectError::Candidates(most) if most == n - 1), "{error}");
+    assert!(error.to_string().contains("look at the slide, or raise the limit"), "{error}");
+    assert_eq!(with(n).unwrap().candidates.len(), n);
 }
 
 /// Panics on one window.

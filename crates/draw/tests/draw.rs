@@ -120,7 +120,9 @@ fn what_cannot_be_drawn_is_refused() {
     assert_eq!(Spec::new(100, 4000, 1, 1), Err(SpecError::Side(100)));
     assert_eq!(Spec::new(4000, 300_000, 1, 1), Err(SpecError::Side(300_000)));
     let crowded = Layout::new(Spec::new(512, 512, 1, 5000).unwrap());
-    assert!(matches!(crowded, Err(SpecError::Crowded { wanted: 12_500, .. })));
+    let crowded = crowded.unwrap_err();
+    assert!(matches!(crowded, SpecError::Crowded { wanted: 12_500, .. }));
+    assert!(crowded.to_string().contains("draw fewer, or a larger slide"), "{crowded}");
     Layout::new(Spec::new(512, 512, 1, 1).unwrap()).unwrap();
     let layout = layout(600, 600, 1, 1);
     let nowhere = std::path::Path::new("/dev/null/slide.tiff");
@@ -136,6 +138,8 @@ fn tissue_that_does_not_fit_is_refused() {
         refused.to_string(),
         "only 0.48 of 0.76 mm2 of tissue fit on the slide: draw less, or a larger slide"
     );
+    Spec { tissue_mm2: 0.47, ..spec }.fits().unwrap();
+    Spec { tissue_mm2: 0.76, ..Spec::new(6000, 6000, 1, 2).unwrap() }.fits().unwrap();
     // What is drawn where nothing is asked for always fits.
     for seed in 0..8 {
         for (w, h) in

@@ -625,6 +625,7 @@ mod tests {
         slides.push(slides[1].clone());
         let refused = calibrate(&package, &slides).unwrap_err();
         assert!(matches!(refused, CalibrateError::Twice { .. }), "{refused}");
+        assert!(refused.to_string().contains("leave one of them out"), "{refused}");
         calibrate(&package, &slides[..6]).unwrap();
         // Another file of the same name is another slide.
         slides[6].candidates[0].s_cls = 0.123;

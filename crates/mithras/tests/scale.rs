@@ -258,6 +258,8 @@ fn slides_that_were_not_begun_are_missing_whatever_names_them() {
         records.filter(is_list).for_each(|list| fs::write(list, "{").unwrap());
         let refused = report::gather(std::slice::from_ref(&out), None).unwrap_err();
         assert!(matches!(refused, ReportError::List(_)), "{refused}");
+        let advice = "run detection on the same slides again and resume";
+        assert!(refused.to_string().contains(advice), "{refused}");
         let run = whole_run(others, &out, &go);
         assert_eq!((missing(&run), run.done, run.failed), (Vec::new(), 5, 1));
         // Another slide later, by itself.
@@ -331,8 +333,12 @@ fn a_slide_done_meanwhile_with_another_configuration_is_left_alone() {
         &cancel,
     )
     .remove(0);
-    assert!(outcome.state.reason.unwrap().contains("another configuration meanwhile"));
+    let advice = "another configuration meanwhile; choose another folder for one of them";
+    assert!(outcome.state.reason.unwrap().contains(advice));
     assert!(results(&out.join("s0")) == before);
+    let other = dir.path().join("other");
+    process_with(inputs(), &other, Existing::Refuse, &mut late, &mut Silent, &cancel);
+    assert_eq!(DetectionState::load(&other.join("s0")).unwrap().status, Status::Finished);
     assert_eq!(DetectionState::load(&out.join("s0")).unwrap().status, Status::Finished);
 }
 
@@ -529,7 +535,11 @@ fn what_does_not_belong_together_is_not_gathered() {
         matches!(&taken, Err(ReportError::Taken { slide, .. }) if *slide == at("a/s0")),
         "{taken:?}"
     );
+    let advice = "write into another folder, or gather this run with the others";
+    assert!(taken.unwrap_err().to_string().contains(advice));
     assert_eq!(text(at("a/run.json")), before);
+    let all = report::gather(&[at("c"), at("e")], Some(&at("further"))).unwrap();
+    assert_eq!(all.slides.len(), 1);
     assert_eq!(report::gather(&[at("c"), at("e")], Some(&at("e"))).unwrap().slides.len(), 1);
     // The tables name the runs, which a folder of nothing but tables leaves to its reader.
     assert!(text(at("all/run.json")).contains("\"folder\": \"../c/s2\""));

@@ -183,6 +183,7 @@ fn f16_is_converted_and_anything_else_but_f32_refused() {
         refused(&as_kind(kind), &[&format!("{word}, not f32 or f16; save it as f32")]);
         load(&as_kind(kind), true).expect_err("refused in part, too");
     }
+    load(&as_kind(Kind::Float), false).expect("saved as f32");
     let mut whole_numbers = file(VIT, 2);
     let t = whole_numbers["norm.weight"].to_kind(Kind::Int64);
     whole_numbers.insert("norm.weight".into(), t);

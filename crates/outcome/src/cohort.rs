@@ -235,6 +235,7 @@ impl Cohort {
             ));
         }
         notes.extend(counted_otherwise(table, &taken));
+        notes.extend(table.misspelt().map(|unread| unread.to_string()));
         if by_prefix > 0 {
             notes
                 .push(format!("matched to a clinical row by prefix: {}", Many(by_prefix, "slide")));

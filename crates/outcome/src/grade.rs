@@ -401,6 +401,7 @@ pub fn grade(table: &Table, plan: &GradePlan) -> Result<Grades> {
         slides.push(Graded { slide: name, count, count_in_scheme_area, grade });
     }
     notes.extend(seen.notes(table.len(), area));
+    notes.extend(table.misspelt().map(|unread| unread.to_string()));
     Ok(Grades {
         scheme: scheme.name,
         title: scheme.title,
@@ -490,6 +491,14 @@ mod tests {
         }
         let stated = GradePlan { field_diameter: Some(0.5), ..plan };
         assert!(!grade(&table, &stated).unwrap().notes.join("; ").contains("default"));
+        // A column that is misspelt is not passed over, those of others are.
+        assert!(!notes.contains("not read"), "{notes}");
+        let misspelt = "case,age,stage,hotspot_count,Not Counted,analyzed_mm2\na,60,T2,5,0,9\n";
+        let table = Table::parse(Path::new("cases.csv"), misspelt.as_bytes()).unwrap();
+        let notes = grade(&table, &stated).unwrap().notes.join("; ");
+        let line = "cases.csv: 2 columns are not read: `Not Counted` (is `not_counted` meant?), `analyzed_mm2` (is \
+                    `analysed_mm2` meant?)";
+        assert!(notes.contains(line), "{notes}");
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use crate::error::{Error, Result};
 use base::panics::{Stopped, catch_panic};
 use base::table::{
-    COMMA, Format, LARGEST, TWO_POINTS, Table as Text, TableError, decimal_comma, is_missing,
+    COMMA, Format, LARGEST, Lookups, TWO_POINTS, Table as Text, TableError, Unread, decimal_comma,
+    is_missing,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,6 +29,7 @@ pub struct Table {
     missing_numbers: Vec<f64>,
     /// Names of columns whose numbers have both a decimal comma and a point.
     two_points: Vec<String>,
+    lookups: Lookups,
 }
 
 impl Table {
@@ -163,6 +165,7 @@ impl Table {
             missing: Vec::new(),
             missing_numbers: Vec::new(),
             two_points: Vec::new(),
+            lookups: Lookups::default(),
         })
     }
 
@@ -188,7 +191,16 @@ impl Table {
     /// The first of `names` that exists.
     #[must_use]
     pub fn first_column(&self, names: &[&str]) -> Option<usize> {
-        names.iter().find_map(|n| self.names.iter().position(|have| have == n))
+        let found = names.iter().find_map(|n| self.names.iter().position(|have| have == n));
+        self.lookups.note(names, found);
+        found
+    }
+
+    /// The columns whose name is nearly one that was looked for and not found; a table of patients or slides may have
+    /// any others.
+    #[must_use]
+    pub fn misspelt(&self) -> Option<Unread> {
+        self.lookups.unread(&self.path, &self.names, true)
     }
 
     /// The column of exactly this name.
@@ -219,6 +231,7 @@ impl Table {
         if found.next().is_some() {
             return Err(TableError::Twice { path: path(), name: name.to_owned() }.into());
         }
+        self.lookups.note(&[name], Some(j));
         Ok(j)
     }
 

@@ -141,6 +141,12 @@ impl Units {
         }
     }
 
+    /// The um/px that the first row with some states.
+    #[must_use]
+    pub fn stated_mpp(&self) -> Option<[f64; 2]> {
+        self.mpp.first().map(|stated| stated.mpp)
+    }
+
     /// Adds what a row states in both units.
     pub fn push(&mut self, both: InBoth) {
         self.both.push(both);

@@ -43,11 +43,64 @@ fn midog_plus_plus() {
     assert_eq!(figures(&s), (553, 503, 11_937, 14_349));
     assert_eq!(s.clipped, 274);
     assert_eq!((s.duplicates, s.contradictions.len(), s.skipped), (0, 0, 0));
+    assert_eq!((s.close_labels, s.unread_columns), (None, None));
     assert_eq!(s.cohorts.len(), 7);
     assert_eq!(s.votes.len(), 3);
     let e = read("coco", &file, &plain()).unwrap_err();
     assert!(matches!(e, ImportError::Boxes { .. }), "{e}");
     assert!(e.to_string().contains("as `midog-json`"), "{e}");
+}
+
+/// Of two labels of one cell each counts: both are kept, and named.
+#[test]
+fn labels_that_may_be_of_one_cell_are_named() {
+    let rows = "a,100,100,mf\na,101,100,mitosis\na,100,124,imposter\na,300,100,mf\nb,100,100,mf\n";
+    let s = text("csv", "a.csv", &format!("image,x,y,label\n{rows}"), &plain()).unwrap();
+    assert_eq!(figures(&s), (2, 2, 4, 1), "nothing is left out");
+    let close = s.close_labels.as_ref().unwrap();
+    assert_eq!((close.pairs, close.closer_than_um, close.assumed_mpp), (2, 6.25, Some(0.25)));
+    assert_eq!(close.first[1].records, ["line 2", "line 4"]);
+    let printed = s.to_string();
+    let line = "2 pairs of labels are closer than 6.25 um (kept), at 0.25 um/px where none is known: first at \
+                a.csv, a: line 2 (`mf`) and line 3 (`mitosis`), 0.25 um apart\n";
+    assert!(printed.contains(line), "{printed}");
+    let json = serde_json::to_value(&s).unwrap();
+    assert_eq!(json["close_labels"]["first"][0]["um"], 0.25, "{json}");
+    // By the um/px of the table; what repeats or contradicts another label is counted as that.
+    let at = |x: u32, mpp: f64| {
+        let table = format!("image,x,y,label,mpp\na,100,100,mf,{mpp}\na,{x},100,mf,{mpp}\n");
+        text("csv", "a.csv", &table, &plain()).unwrap().close_labels.map(|c| c.assumed_mpp)
+    };
+    assert_eq!((at(112, 0.5), at(113, 0.5)), (Some(None), None));
+    assert_eq!((at(124, 0.25), at(125, 0.25)), (Some(None), None));
+    let exact = "image,x,y,label\na,9,9,mf\na,9,9,mf\na,9,9,imposter\na,90,9,other\na,91,9,other\n";
+    let s = text("csv", "a.csv", exact, &plain()).unwrap();
+    assert_eq!((s.duplicates, s.contradictions.len(), s.close_labels), (1, 1, None));
+}
+
+#[test]
+fn columns_that_are_not_read_are_named_once() {
+    let columns = |head: &str| {
+        let cells = head.split(',').skip(4).map(|_| ",1").collect::<String>();
+        let table = format!("{head}\na,100,100,mf{cells}\na,300,100,mf{cells}\n");
+        let s = text("csv", "a.csv", &table, &plain()).unwrap();
+        let json = serde_json::to_value(&s).unwrap();
+        (s.to_string(), json["unread_columns"].clone())
+    };
+    let (printed, json) = columns("image,x,y,label,grade,mpp_um,Patient No,a,b,c");
+    let line = "a.csv: 6 columns are not read: `mpp_um` (is `mpp` meant?), `Patient No` (is `patient` meant?), \
+                `grade`, `a`, `b`, ...\n";
+    assert!(printed.contains("note: ") && printed.contains(line), "{printed}");
+    assert_eq!((&json["count"], &json["columns"][0]["meant"]), (&6.into(), &"mpp".into()));
+    for read in [
+        "image,x,y,label",
+        "image,x,y,label,mpp,patient,scanner,tumor,subtype,id,image_width,deleted,rater,unit",
+        // The program's own tables.
+        "image,x,y,label,record,clipped,votes,slide_name",
+        "slide,x_px,y_px,kind,phase",
+    ] {
+        assert_eq!(columns(read).1, serde_json::Value::Null, "{read}");
+    }
 }
 
 #[test]
@@ -68,6 +121,7 @@ fn atypical_tables() {
     let Some(file) = testkit::data("ami_br/labels.csv") else { return };
     let s = read("ami-br", &file, &plain()).unwrap();
     assert_eq!((s.figures, s.mimickers), (3_720, 0));
+    assert_eq!((&s.close_labels, &s.unread_columns), (&None, &None));
     assert_eq!((s.atypical, s.typical), (Some(832), Some(2_888)));
     assert_eq!(s.splits["test"], 1_999);
     assert_eq!(s.cohorts["MIDOG21"]["figures"], 1_721);
@@ -170,6 +224,24 @@ fn a_place_in_several_columns_is_compared_and_never_chosen() {
         let e = refused("csv", content);
         assert!(e.contains("a.csv") && e.contains(words), "{words}: {e}");
     }
+    // Corrected by one of the two, or by the other, each is read.
+    for (content, wrong, right) in [
+        ("image,cx,cy,x,y,label\na,125,225,100,200,mf\n", "100,200", "125,225"),
+        ("image,cx,cy,x,y,label\na,125,225,100,200,mf\n", "125,225", "100,200"),
+        ("image,xmin,ymin,xmax,ymax,w,h,label\na,100,200,150,250,80,50,mf\n", "80,50", "50,50"),
+        (
+            "image,image_width,image_height,x,y,label\na,640,480,1,2,mf\na,800,480,9,9,mf\n",
+            "800",
+            "640",
+        ),
+        ("image,scanner,x,y,label\na,A,1,2,mf\na,B,9,9,mf\n", "a,B", "a,A"),
+        ("image,x,y,label,class\na,1,2,mf,mimicker\n", "mf,mimicker", "mf,mf"),
+    ] {
+        let e = refused("csv", content);
+        assert!(e.contains("correct one of them"), "{content}: {e}");
+        let read = text("csv", "a.csv", &content.replace(wrong, right), &plain());
+        assert!(read.as_ref().is_ok_and(|s| s.figures >= 1), "{content}: {read:?}");
+    }
     // Of the sides of images and those of the image file one check is left.
     let sizes = text("csv", "a.csv", good[6], &plain()).unwrap();
     assert_eq!(sizes.clipped, 1);
@@ -270,7 +342,9 @@ fn objects_that_contradict_themselves_or_are_several_are_refused() {
     let asap = r#"<ASAP_Annotations><Annotations><Annotation Name="non-mitotic" Type="Dot" PartOfGroup="mitosis">
         <Coordinates><Coordinate Order="0" X="1" Y="2"/></Coordinates></Annotation></Annotations></ASAP_Annotations>"#;
     let e = text("asap", "a.xml", asap, &plain()).unwrap_err().to_string();
-    assert!(e.contains("`non-mitotic` in the group `mitosis`"), "{e}");
+    assert!(e.contains("`non-mitotic` in the group `mitosis`; correct one of them"), "{e}");
+    let corrected = asap.replace("non-mitotic", "mitosis");
+    assert_eq!(text("asap", "a.xml", &corrected, &plain()).unwrap().figures, 1);
     let midog = r#"{"images": [{"id": 1, "file_name": "a", "width": 400, "height": 500}], "categories": [{"id": 1, "name": "mf"}], "annotations":
         [{"id": 7, "image_id": 1, "category_id": 1, "bbox": [300, 400, 350, 450], "labels": [1, 0, null, 9]}]}"#;
     let e = refused("midog-json", midog);
@@ -392,10 +466,14 @@ fn coco_and_midog_are_not_confused() {
         )
     };
     let coco = file("[4336,346,50,50]");
+    assert!(refused("midog-json", &coco).contains("import it as `coco`"));
     assert_eq!(text("coco", "a.json", &coco, &plain()).unwrap().figures, 1);
-    assert!(refused("midog-json", &coco).contains("as `coco`"));
+    let midog = file("[4336,346,4386,396]");
+    assert!(refused("coco", &midog).contains("import it as `midog-json`"));
+    assert_eq!(text("midog-json", "a.json", &midog, &plain()).unwrap().figures, 1);
     let ambiguous = file("[100,100,150,150]");
-    assert!(refused("midog-json", &ambiguous).contains("ambiguous"));
+    let e = refused("midog-json", &ambiguous);
+    assert!(e.contains("ambiguous") && e.contains("state the order"), "{e}");
     let stated = ImportOptions { boxes: Some(BoxOrder::Xyxy), ..plain() };
     assert_eq!(text("midog-json", "a.json", &ambiguous, &stated).unwrap().figures, 1);
 }

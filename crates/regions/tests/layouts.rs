@@ -253,6 +253,7 @@ fn tables_as_spreadsheets_write_them() {
     assert_eq!(kinds(&text("csv", qupath).unwrap()), (1, 0, 0, 0));
     let e = text("csv", &qupath.replace("px", "µm")).unwrap_err();
     assert!(e.contains("export pixels") && e.contains("Centroid X µm"), "{e}");
+    assert_eq!(kinds(&text("csv", qupath).unwrap()), (1, 0, 0, 0));
 
     // x, y with width, height: corner or centre?
     let sized = "image,x,y,width,height,label\na,100,200,40,60,mf\nb,10,20,40,60,mf\n";

@@ -185,9 +185,11 @@ fn an_image_of_two_corpora_is_not_merged_and_one_that_repeats_in_its_own_is_kept
     let out = dir.path().join("m");
     assert_eq!(merge(&[a.clone(), c], &out, Header::default()).unwrap().counts.crops, 4);
     let out = dir.path().join("n");
-    let refused = merge(&[a, b], &out, Header::default()).unwrap_err().to_string();
+    let refused = merge(&[a.clone(), b], &out, Header::default()).unwrap_err().to_string();
     assert!(refused.contains("crop `s4/1.png`: has the same pixels as `s1/1.png`"), "{refused}");
-    assert!(!out.exists());
+    assert!(refused.contains("leave one of them out") && !out.exists(), "{refused}");
+    let b = build(&dir.path().join("without"), [grey(3, "s3")]);
+    assert_eq!(merge(&[a, b], &out, Header::default()).unwrap().counts.crops, 4);
 }
 
 #[test]
@@ -269,6 +271,8 @@ fn labels_given_by_experts_are_interchanged_by_held_out_scores() {
     let row = |i: usize, p: f64| format!("{},x,{p}\n", before[i].path);
     let scores = write(&mut (0..300).map(|i| row(i, score(i)))).unwrap();
     let what = Interchange { up_to: 1.0, count: Some(4), ..Interchange::default() };
+    let unscored = interchange(&corpus, &dir.path().join("x"), what, None).unwrap_err().to_string();
+    assert!(unscored.contains("give scores of held-out crops"), "{unscored}");
     let r = interchange(&corpus, &dir.path().join("x"), what, Some(&scores)).unwrap();
     let after = metas(&Corpus::open(dir.path().join("x")).unwrap());
     // Brute force: the four lowest figures above 0.5 and the four highest mimickers.
@@ -298,7 +302,9 @@ fn labels_given_by_experts_are_interchanged_by_held_out_scores() {
     let other = fault(&mut (0..300).map(bare));
     assert!(other.contains("would match"), "{other}");
     let twice = fault(&mut (0..300).chain([3]).map(|i| row(i, score(i))));
-    assert!(twice.contains("scored twice"), "{twice}");
+    let advice = "is scored twice; give the predictions of held-out crops, not those of a test";
+    assert!(twice.contains(advice), "{twice}");
+    write(&mut (0..300).map(|i| row(i, score(i)))).unwrap();
     let too_large = fault(&mut (0..300).map(|i| row(i, score(i) * 2.0)));
     assert!(too_large.contains("predictions.csv"), "{too_large}");
 }

@@ -278,6 +278,9 @@ mod tests {
             let e = parsed(text).unwrap_err().to_string();
             assert!(e.contains(word) && !e.contains("hush"), "{text}: {e}");
         }
+        for without in ["https://h/a.svs?hush", "https://h/a.svs"] {
+            assert_eq!(parsed(without).unwrap().unwrap().file_name(), Path::new("a.svs"));
+        }
     }
 
     #[test]

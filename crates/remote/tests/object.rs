@@ -149,6 +149,7 @@ fn an_object_that_changes_is_given_up() {
         let e = read(&object, 6_000, 10).unwrap_err();
         let what = if no_etag { "its length" } else { "its ETag" };
         assert_eq!(e, RemoteError::Changed { what });
+        assert!(e.to_string().contains("run it again once it is written whole"), "{e}");
         // Opened again it is the new one, from its first byte on.
         let object = open(&client, &url).unwrap();
         assert_eq!(read(&object, 0, length).unwrap(), bytes(length));

@@ -232,6 +232,11 @@ fn plain_classes_of_qupath_count_and_others_are_named_with_the_remedy() {
     assert_eq!(row(&twice).added, 1);
     let e = recount(&run, &classed(&run, &[("Foo", at)]), None, false).unwrap_err().to_string();
     assert!(e.contains("`Foo` (1 object)") && e.contains("rename each to one of"), "{e}");
+    let named: Vec<&str> = e.split('`').skip(1).step_by(2).skip_while(|w| *w == "Foo").collect();
+    assert_eq!(named.len(), 5, "{e}");
+    for class in named {
+        recount(&run, &classed(&run, &[(class, at)]), None, false).unwrap();
+    }
 }
 
 #[test]

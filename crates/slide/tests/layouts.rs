@@ -1172,7 +1172,8 @@ fn turned_images_are_refused_everywhere_and_0_means_upright() {
         ]
     };
     for o in [3, 6, 8] {
-        turned(o).iter().for_each(|p| refused(p, &[&format!("orientation {o}"), "turned"]));
+        let words = [&format!("orientation {o}"), "turned", "save it upright, with orientation 1"];
+        turned(o).iter().for_each(|p| refused(p, &words));
     }
     for o in [9, 200] {
         let words = [&format!("orientation {o}"), "TIFF and EXIF know 1 to 8"];
@@ -1316,8 +1317,9 @@ fn further_pictures_of_png_and_jpeg_are_refused_or_named() {
     let views = drawn.file("views.jpg", &jpeg_of_two(0x02_0003, &whole));
     let alike = drawn.file("alike.jpg", &jpeg_of_two(0, &whole));
     for path in [&views, &alike] {
-        refused(path, &["2 pictures of", "file of its own"]);
+        refused(path, &["2 pictures of", "save the picture that is meant in a file of its own"]);
     }
+    open(&drawn.file("own.jpg", &whole)).unwrap();
     let mut small = whole.clone();
     let frame = small.windows(2).position(|w| w == [0xFF, 0xC0]).unwrap();
     small[frame + 5..frame + 9].copy_from_slice(&[0, 32, 0, 40]);

@@ -109,3 +109,39 @@ pub fn sum_gradients(vs: &VarStore, group: &Group, more: &[Tensor]) -> Result<()
     let all: Vec<Tensor> = grads.chain(more.iter().map(Tensor::shallow_clone)).collect();
     Ok(group.sum(&all)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use net::encoder::{self, EncoderConfig};
+
+    #[test]
+    fn a_network_that_normalises_over_the_batch_is_trained_in_one_process() {
+        let fit = |name: &str, group: &Group| {
+            let vs = VarStore::new(Device::Cpu);
+            encoder::build(&vs.root(), &EncoderConfig::new(name, 2)).unwrap();
+            fits(&vs, group).map_err(|e| e.to_string())
+        };
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let ranks: Vec<_> = (0..2)
+            .map(|rank| {
+                std::thread::spawn(move || {
+                    let host = "127.0.0.1".to_owned();
+                    let launch = Launch { rank, world: 2, local: rank, host, port, silence: 20 };
+                    let group = Group::join(&launch, Device::Cpu).unwrap();
+                    ["efficientnet_b0", "vit_tiny_patch16_224"].map(|name| fit(name, &group))
+                })
+            })
+            .collect();
+        for rank in ranks {
+            let [normalises, other] = rank.join().unwrap();
+            let refused = normalises.unwrap_err();
+            let advice = "train it in one process, or take a vision transformer";
+            assert!(refused.contains(advice), "{refused}");
+            assert_eq!(other, Ok(()), "a vision transformer");
+        }
+        assert_eq!(fit("efficientnet_b0", &Group::single()), Ok(()));
+    }
+}

@@ -194,7 +194,9 @@ fn probes_share_features_that_are_computed_once() {
     weights(&changed, 2);
     let resumed = RunOptions { resume: true, ..from(out.clone(), &changed) };
     let refused = protocol::probe(&p, &set, Some(0), cache, &resumed).unwrap_err().to_string();
-    assert!(refused.contains("other weights"), "{refused}");
+    assert!(refused.contains("other weights; give the same ones, or another folder"), "{refused}");
+    let same = RunOptions { resume: true, ..from(out.clone(), &init) };
+    protocol::probe(&p, &set, Some(0), cache, &same).unwrap();
     for (n, (more, init)) in [
         (vec![], &changed),
         (vec!["data.crop=30"], &init),
@@ -271,5 +273,11 @@ fn probes_that_cannot_be_are_named() {
         assert!(why.contains(word), "{more}: {why}");
     }
     let both = refused("probe-ami-br-vit-base.toml", &["probes.k.kind=\"knn\"", "probes.k.k=3"]);
-    assert!(both.contains("cannot be used with"), "{both}");
+    assert!(both.contains("call it `[probes.linear]`"), "{both}");
+    let named = fs::read_to_string(file("probe-ami-br-vit-base.toml")).unwrap();
+    let named = named.replace("[train]", "[probes.linear]\nkind = \"linear\"");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("named.toml");
+    fs::write(&path, named).unwrap();
+    ProbePreset::load(&path, &keys(&["probes.k.kind=\"knn\"", "probes.k.k=3"])).unwrap();
 }

@@ -148,7 +148,17 @@ fn morphologies_are_also_classified_as_typical_or_atypical() {
     assert!(model(&other) != model(&out));
     let file = testkit::workspace().join("presets").join(VIT);
     let refused = CropsPreset::load(&file, &["coarse=1.0".into()]).unwrap_err().to_string();
-    assert!(refused.contains("no coarser"), "{refused}");
+    assert!(refused.contains("no coarser one; leave the key out"), "{refused}");
+    CropsPreset::load(&file, &[]).unwrap();
+    let set = |more: &[&str]| {
+        let resnet = ["init=\"checkpoint\"", "model.name=\"resnet50\"", "model.drop_path=0.0"];
+        let all = resnet.iter().chain(more).map(|s| (*s).to_owned()).collect::<Vec<_>>();
+        CropsPreset::load(&file, &all).map(drop).map_err(|e| e.to_string())
+    };
+    let adapters = ["lora.rank=4", "lora.alpha=8.0", "lora.targets=[\"qkv\"]"];
+    let refused = set(&adapters).unwrap_err();
+    assert!(refused.contains("has no attention to adapt; leave the table out"), "{refused}");
+    assert_eq!(set(&[]), Ok(()));
 }
 
 /// Models of a run on morphologies.

@@ -86,3 +86,19 @@ impl Session for Loaded {
         self.program.run_buffer(&self.buffer, &self.shape).map_err(|e| e.to_string())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_gpu_the_provider_cpu_runs() {
+        let torch = Torch::default();
+        let on = |provider| torch.start(provider, 1).map(|s| s.provider).map_err(|e| e.to_string());
+        match on(Provider::Cuda) {
+            Ok(_) => eprintln!("SKIPPED: libtorch has a GPU here"),
+            Err(e) => assert!(e.contains("take the provider cpu"), "{e}"),
+        }
+        assert_eq!(on(Provider::Cpu), Ok(Provider::Cpu));
+    }
+}

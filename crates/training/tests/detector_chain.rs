@@ -405,6 +405,17 @@ fn a_drawn_dataset_becomes_a_package_and_a_killed_run_continues() {
     let other = self::preset(&["candidates.threshold=0.3", "segment.train.seed=7"]);
     assert!(refused(&other).contains("another [segment]"));
     assert!(refused(&self::preset(&[])).contains("other [candidates]"));
+    let pointless = self::preset(&["folds.count=1"]);
+    let without = |package: Option<infer::ModelPackage>| {
+        let from =
+            ChainOptions { out: dir.path().join("one"), package, ..self::options("".into()) };
+        Chain::new(&pointless, set.clone(), &from).map(|_| ()).map_err(|e| e.to_string())
+    };
+    let pointless_error = without(None).unwrap_err();
+    assert!(
+        pointless_error.contains("start from a package, whose point is kept, or make two folds")
+    );
+    assert_eq!(without(Some(infer::ModelPackage::open(&package).unwrap())), Ok(()));
     let folds = self::preset(&["candidates.threshold=0.3", "folds.seed=1", "folds.count=3"]);
     assert!(refused(&folds).contains("other folds"));
     let model = options.out.join("final/segment/model.safetensors");
@@ -487,6 +498,7 @@ fn a_drawn_dataset_becomes_a_package_and_a_killed_run_continues() {
     let out = dir.path().join("leak");
     let seen = calibrate(&source, &what, &out, &mut Silent).unwrap_err();
     assert!(matches!(&seen, TrainingError::Seen { count: 3, fold, .. } if fold == "0"), "{seen}");
+    assert!(seen.to_string().contains("train it with the segmenter's folds"), "{seen}");
     let allowed = Calibrate { allow_seen: true, ..what.clone() };
     let report = calibrate(&source, &allowed, &out, &mut Silent).unwrap();
     assert_eq!(report.markdown.matches("Not held out: ").count(), 2, "{}", report.markdown);
@@ -507,6 +519,8 @@ fn a_drawn_dataset_becomes_a_package_and_a_killed_run_continues() {
     own.classifiers[0].value[0].clone_from(&old);
     let unlisted = calibrate(&source, &own, &out, &mut Silent).unwrap_err();
     assert!(matches!(unlisted, TrainingError::Unlisted { .. }), "{unlisted}");
+    assert!(unlisted.to_string().contains("train it again, or allow it"), "{unlisted}");
+    calibrate(&source, &Calibrate { allow_seen: true, ..own.clone() }, &out, &mut Silent).unwrap();
     // Cards of packages list starts of names.
     let starts = list(1).slides.iter().map(|slide| format!("{slide}*")).take(1).collect();
     let listed = checkpoint::TrainedOn { slides: starts, ..Default::default() };

@@ -6,11 +6,13 @@ mod decode;
 mod join;
 mod quoting;
 mod scan;
+mod unread;
 mod vocabulary;
 mod write;
 
 pub use cell::{cell, uncell};
 pub use join::{LoneKeys, MatchingRule, Unmatched, file_name, without_ending};
+pub use unread::{Lookups, Unread, UnreadColumn};
 pub use vocabulary::{
     EventCell, MISSING, bare, event, is_missing, may_be_code, may_mean_missing, same_event, yes_no,
 };
@@ -21,7 +23,7 @@ use decode::{NotText, decode};
 use quoting::{Quoting, Suspect};
 use scan::{Bad, Scanner};
 use std::path::{Path, PathBuf};
-use vocabulary::digits;
+use vocabulary::{digits, normal};
 
 /// Largest file that is read as a table, bytes.
 pub const LARGEST: u64 = 512 << 20;
@@ -175,6 +177,7 @@ pub struct Table {
     two_points: Vec<bool>,
     /// Comments above the header.
     comments: Vec<String>,
+    lookups: Lookups,
 }
 
 /// Comments above the header that are kept to explain a missing column.
@@ -248,8 +251,9 @@ impl Table {
         let keys = names.iter().map(|n| normal(n)).collect();
         let (path, delimiter) = (path.to_owned(), scanner.delimiter());
         let two_points = Vec::new();
+        let lookups = Lookups::default();
         let mut table =
-            Self { path, names, keys, text, ends, lines, delimiter, two_points, comments };
+            Self { path, names, keys, text, ends, lines, delimiter, two_points, comments, lookups };
         // Where commas part the cells, one within a number is refused as it is.
         if table.delimiter != b',' {
             table.two_points = (0..table.names.len()).map(|c| table.finds_two_points(c)).collect();
@@ -313,7 +317,34 @@ impl Table {
     /// and hyphens.
     #[must_use]
     pub fn find(&self, names: &[&str]) -> Option<usize> {
-        names.iter().find_map(|n| self.keys.iter().position(|k| *k == normal(n)))
+        let found = names.iter().find_map(|n| self.keys.iter().position(|k| *k == normal(n)));
+        self.lookups.note(names, found);
+        found
+    }
+
+    /// Notes that a column is read that was not found by its name.
+    pub fn mark_read(&self, column: usize) {
+        self.lookups.note(&[], Some(column));
+    }
+
+    /// Notes columns that may be there and are known to be of no use here; none is needed.
+    pub fn pass_over(&self, names: &[&str]) {
+        let is_named = |&i: &usize| names.iter().any(|name| self.keys[i] == normal(name));
+        (0..self.keys.len()).filter(is_named).for_each(|column| self.mark_read(column));
+    }
+
+    /// The columns that nothing has looked for until now: for tables whose columns are all the program's. A name that
+    /// is nearly one that was looked for and not found comes first.
+    #[must_use]
+    pub fn unread(&self) -> Option<Unread> {
+        self.lookups.unread(&self.path, &self.names, false)
+    }
+
+    /// Of [`Self::unread`] those whose name is nearly one that was looked for and not found: for tables that may have
+    /// any further columns.
+    #[must_use]
+    pub fn misspelt(&self) -> Option<Unread> {
+        self.lookups.unread(&self.path, &self.names, true)
     }
 
     /// Like [`Self::find`] for a column that must be there.
@@ -421,7 +452,7 @@ impl Table {
     #[must_use]
     pub fn family(&self, starts: &str, ends: &str) -> Vec<usize> {
         let fits = |&i: &usize| self.keys[i].starts_with(starts) && self.keys[i].ends_with(ends);
-        (0..self.keys.len()).filter(fits).collect()
+        (0..self.keys.len()).filter(fits).inspect(|i| self.mark_read(*i)).collect()
     }
 
     /// "file, column 'x', row 3 (line 4)".
@@ -683,10 +714,6 @@ pub const COMMA: &str = "; its comma may part thousands or be a decimal point: w
 #[must_use]
 pub fn decimal_comma(text: &str) -> bool {
     text.split_once(',').is_some_and(|(a, b)| digits(a.trim_start_matches('-')) && digits(b))
-}
-
-fn normal(name: &str) -> String {
-    name.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect()
 }
 
 #[cfg(test)]

@@ -278,6 +278,11 @@ pub fn same_event(a: &str, b: &str) -> bool {
     both && which(a).zip(which(b)).is_none_or(|(a, b)| a == b)
 }
 
+/// A name of a column as it is compared: without case, blanks, underscores and hyphens.
+pub(super) fn normal(name: &str) -> String {
+    name.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect()
+}
+
 /// Whether all of a text is ASCII digits.
 pub(super) fn digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())

@@ -1,7 +1,7 @@
 //! `mithras evaluate robustness` and `mithras evaluate operating-point`.
 
 use super::detect::{EngineArgs, mpp};
-use crate::progress::LogArgs;
+use crate::progress::{LogArgs, print_message};
 use anyhow::{Context, Result};
 use evaluation::evaluate::read_truth;
 use evaluation::robustness::crops;
@@ -110,6 +110,9 @@ fn of_images(
         .as_deref()
         .map(|path| read_truth(path, &evaluation::evaluate::TruthOptions::default()))
         .transpose()?;
+    if let Some(unread) = truth.as_ref().and_then(|t| t.unread_columns.as_ref()) {
+        print_message("note", &unread.to_string());
+    }
     let wanted = |name: &str| {
         (args.only.is_empty() || args.only.iter().any(|o| name.starts_with(o)))
             && truth.as_ref().is_none_or(|t| t.contains_key(name))

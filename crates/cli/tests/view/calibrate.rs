@@ -50,9 +50,12 @@ fn judged_candidates_set_the_scale_and_the_points_of_a_package() {
     judge("bert", 3);
     let refused = calibrate(&[]).unwrap_err();
     assert!(refused.contains("judge or measure more candidates"), "{refused}");
+    let objects = run.join("drawn/qupath.geojson");
+    let refused = calibrate(&["--reviews", text(&objects)]).unwrap_err();
+    assert!(refused.contains("review the run in `mithras view`"), "{refused}");
     judge("anna", before.len());
     let refused = calibrate(&[]).unwrap_err();
-    assert!(refused.contains("anna, bert") && refused.contains("name one"), "{refused}");
+    assert!(refused.contains("anna, bert") && refused.contains("name one of them"), "{refused}");
     let refused = calibrate(&["--model", "fast", "--reviews", "anna"]).unwrap_err();
     assert!(refused.contains("mithras-fast"), "{refused}");
     assert!(!ours.exists(), "what is refused leaves nothing");

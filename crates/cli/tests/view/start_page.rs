@@ -300,6 +300,8 @@ fn a_package_without_a_segmenter_is_refused_with_the_flag_that_gives_another() {
     let words = String::from_utf8_lossy(&ran.stderr);
     assert!(!ran.status.success() && words.contains("no package for detection"), "{words}");
     assert!(words.contains("--model"), "{words}");
+    let server = page_with(&tiny, &dir.path().join("out"));
+    assert_eq!(server.get("api/begin").status, 200);
 }
 
 /// Files that a writer did not finish.

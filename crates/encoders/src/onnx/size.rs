@@ -109,6 +109,7 @@ mod tests {
             assert_eq!(e.remedy(), Some(Remedy::HalfPrecision));
             let e = e.to_string();
             assert!(e.contains("take the precision f16") && e.contains("GB"), "{e}");
+            check_size(name, WeightKind::F16).unwrap();
         }
         assert_eq!(refused(WeightKind::F32).len(), giants.len() + huge.len() + 1);
         let e = check_size("gigapath", WeightKind::F32).unwrap_err();

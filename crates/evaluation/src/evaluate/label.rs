@@ -151,7 +151,10 @@ impl<'a> Labels<'a> {
         }
         match found[..] {
             [] => coded.map_or(Ok(None), Err),
-            [(column, _)] => Ok(Some(column)),
+            [(column, _)] => {
+                table.mark_read(column);
+                Ok(Some(column))
+            }
             [(first, row), (second, _), ..] => Err(EvaluateError::Word {
                 place: table.place(row, first),
                 reason: format!(

@@ -250,6 +250,7 @@ pub fn evaluate(
     }
     let (mut cases, mut notes, mut made_by) = (Vec::new(), Vec::new(), BTreeSet::new());
     let (mut analysed_mm2, mut digests, mut model) = (0.0, BTreeMap::new(), None);
+    notes.extend(truth.unread_columns.as_ref().map(ToString::to_string));
     for ((name, case), found) in truth.iter().zip(read) {
         let Results { counts, rows } = found.map_err(report::ReportError::from)?;
         let resolution = counts

@@ -3,13 +3,15 @@
 use super::EvaluateError;
 use super::label::{Labels, Meaning};
 use super::position::{Columns, Place};
-use base::table::{Format, Table, Unmatched};
+use base::table::{Format, Table, Unmatched, Unread};
 use mithras::input::stem;
 use mithras::record::SlideEntry;
 use mitosis::{Physical, Point, Resolution};
+use regions::annotations::columns::OWN;
 use regions::rows::Rows;
 use regions::units::{Conflict, Units};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
 use std::path::Path;
 
 /// Ground truth of one slide.
@@ -58,7 +60,20 @@ impl TruthCase {
 }
 
 /// Ground truth by slide name.
-pub type Truth = BTreeMap<String, TruthCase>;
+#[derive(Clone, Debug, Default)]
+pub struct Truth {
+    cases: BTreeMap<String, TruthCase>,
+    /// Columns of the table that are not read.
+    pub unread_columns: Option<Unread>,
+}
+
+impl Deref for Truth {
+    type Target = BTreeMap<String, TruthCase>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.cases
+    }
+}
 
 /// How a truth is read.
 #[derive(Clone, Debug, Default)]
@@ -97,7 +112,7 @@ pub fn read_truth(path: &Path, options: &TruthOptions) -> Result<Truth, Evaluate
     let labels = Labels::find(&table, options.column.as_deref(), &options.figures)?;
     let mut rows = Rows::find(&table);
     let tumour = table.find(&["tumour", "tumor", "tumour_type", "tumor_type"]);
-    let mut truth = Truth::new();
+    let mut truth = BTreeMap::new();
     let mut spelled: BTreeMap<String, usize> = BTreeMap::new();
     let mut others: BTreeMap<String, Vec<_>> = BTreeMap::new();
     for row in 0..table.len() {
@@ -116,7 +131,7 @@ pub fn read_truth(path: &Path, options: &TruthOptions) -> Result<Truth, Evaluate
             );
             return Err(table.wrong(row, slide, reason).into());
         }
-        let case = truth.entry(name.clone()).or_default();
+        let case: &mut TruthCase = truth.entry(name.clone()).or_default();
         if let Some(column) = tumour
             && let Some(t) = table.filled(row, tumour)
         {
@@ -168,11 +183,12 @@ pub fn read_truth(path: &Path, options: &TruthOptions) -> Result<Truth, Evaluate
     if are_fractions(&truth) {
         return Err(fail(FRACTIONS.to_owned()));
     }
-    Ok(truth)
+    table.pass_over(OWN);
+    Ok(Truth { cases: truth, unread_columns: table.unread() })
 }
 
 /// Whether all positions of at least two figures are between 0 and 1: parts of an image.
-fn are_fractions(truth: &Truth) -> bool {
+fn are_fractions(truth: &BTreeMap<String, TruthCase>) -> bool {
     let part = |place: &Place| match place {
         Place::Level0(x, y) => [x, y].into_iter().all(|v| (0.0..=1.0).contains(v)),
         Place::Physical(..) => false,
@@ -182,7 +198,7 @@ fn are_fractions(truth: &Truth) -> bool {
 }
 
 /// Keeps the slides of these names; the reason, where the truth lacks one.
-fn retain_named(truth: &mut Truth, only: &[String]) -> Result<(), String> {
+fn retain_named(truth: &mut BTreeMap<String, TruthCase>, only: &[String]) -> Result<(), String> {
     let wanted: BTreeSet<String> = only.iter().map(|name| stem(Path::new(name))).collect();
     if let Some(name) = wanted.iter().find(|name| !truth.contains_key(*name)) {
         let (kept, own) = (wanted.iter().map(String::as_str), truth.keys().map(String::as_str));
@@ -281,6 +297,14 @@ mod tests {
             let error = read(text, &TruthOptions::default()).unwrap_err().to_string();
             assert!(error.contains(words), "{words}: {error}");
         }
+        let unread = |text: &str| {
+            let truth = read(text, &TruthOptions::default()).unwrap();
+            truth.unread_columns.map(|u| u.to_string()).unwrap_or_default()
+        };
+        let misspelt = unread("slide,x,y,mpp_um,score\na,100,2,0.25,1\n");
+        let named = "2 columns are not read: `mpp_um` (is `mpp` meant?), `score`";
+        assert!(misspelt.ends_with(named), "{misspelt}");
+        assert_eq!(unread("slide,x_px,y_px,kind,phase\na,100,2,mf,anaphase\n"), "");
         let apart = "slide,x,y,rater\na,100,2,A\na,90,90,B\nb,100,2,B\n";
         assert_eq!(read(apart, &TruthOptions::default()).unwrap()["a"].points.len(), 2);
         // um/px in a column of their own.
@@ -482,7 +506,7 @@ mod tests {
     fn a_subset_is_kept_by_name() {
         let text = "slide,x,y\na.svs,1,2\nb.svs,3,4\n";
         let only = |name: &str| TruthOptions { only: vec![name.into()], ..TruthOptions::default() };
-        assert_eq!(read(text, &only("b.svs")).unwrap().into_keys().collect::<Vec<_>>(), ["b"]);
+        assert_eq!(read(text, &only("b.svs")).unwrap().keys().collect::<Vec<_>>(), ["b"]);
         assert!(read(text, &only("c")).unwrap_err().to_string().contains("no slide `c`"));
     }
 }

@@ -425,6 +425,10 @@ mod tests {
     use super::*;
 
     fn net(output: [DimensionProto; 2]) -> Vec<u8> {
+        network(vec![value("y", output)])
+    }
+
+    fn network(output: Vec<ValueInfoProto>) -> Vec<u8> {
         let open = || DimensionProto { value: Some(Dimension::Param("b".into())) };
         let weight = TensorProto {
             dims: vec![2, 2],
@@ -439,7 +443,7 @@ mod tests {
             name: "g".into(),
             initializer: vec![weight.encode_to_vec().into()],
             input: vec![value("x", [open(), number(3), open(), open()])],
-            output: vec![value("y", output)],
+            output,
         };
         let mut bytes =
             Model { ir_version: 3, graph: Some(graph), opset_import: vec![] }.encode_to_vec();
@@ -501,6 +505,12 @@ mod tests {
         let other = Wanted { output: Some("z"), ..wanted(None, false) };
         assert!(matches!(adapt(&six(), &other), Err(Misfit::Output(_))), "a flag helps");
         assert!(e(&six(), other).contains("there is [\"y\"]"));
+        let two = network(["y", "z"].map(|name| value(name, [number(1), number(6)])).into());
+        assert!(
+            e(&two, wanted(None, false)).contains("several outputs; name one of [\"y\", \"z\"]")
+        );
+        let named = Wanted { output: Some("y"), ..wanted(None, false) };
+        assert_eq!(adapt(&two, &named).unwrap().width, Some(6));
         assert!(adapt(b"\xff\xff", &wanted(None, false)).is_err());
         let cut = six();
         assert!(adapt(&cut[..cut.len() - 2], &wanted(None, false)).is_err());

@@ -5,7 +5,7 @@ use super::state::has_state;
 use crate::input::{Input, file_name, stem};
 use crate::regions::RegionSource;
 use base::remedy::{Remedied, Remedy};
-use base::table::{Format, Table, TableError, Unmatched, uncell};
+use base::table::{Format, Table, TableError, Unmatched, Unread, uncell};
 use base::text::{Many, Shown};
 use mitosis::Mpp;
 use remote::{Address, AddressError};
@@ -28,6 +28,8 @@ pub struct Inputs {
     pub unread: Vec<PathBuf>,
     /// Names of files that are a slide under another name, with the one that is taken.
     pub doubled: Vec<(PathBuf, PathBuf)>,
+    /// Columns of a list that may be meant for its um/px.
+    pub misspelt: Option<Unread>,
 }
 
 impl Inputs {
@@ -60,7 +62,7 @@ impl Inputs {
     /// What was not taken for a slide of its own, one line each.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
-        let mut notes: Vec<String> = Vec::new();
+        let mut notes: Vec<String> = self.misspelt.iter().map(ToString::to_string).collect();
         for other in &self.unread {
             let other = Shown(other);
             notes.push(format!(

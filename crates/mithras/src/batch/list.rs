@@ -25,16 +25,16 @@ pub fn read_list(path: &Path, mpp: Option<Mpp>, taken: &[&str]) -> Result<Inputs
     let rows = Table::read(path, &Format::default())?;
     let slide = rows.need(&["slide"])?;
     let resolution = rows.find(&["mpp"]).map(|_| rows.need(&["mpp"])).transpose()?;
+    let misspelt = rows.misspelt();
     let further: Vec<usize> =
         (0..rows.names().len()).filter(|c| *c != slide && Some(*c) != resolution).collect();
     for &column in &further {
         let name = uncell(&rows.names()[column]);
         let named = |name: &str| rows.find(&[name]);
-        if name.is_empty() || named(name).is_none() {
-            return Err(header(path, column, "has no name").into());
-        }
-        if named(name) != Some(column) {
-            return Err(TableError::Twice { path: path.to_owned(), name: name.to_owned() }.into());
+        match named(name).filter(|_| !name.is_empty()) {
+            None => return Err(header(path, column, "has no name").into()),
+            Some(found) if found == column => {}
+            _ => return Err(TableError::Twice { path: path.into(), name: name.into() }.into()),
         }
         if taken.iter().any(|t| named(t) == Some(column)) {
             let of = "counts.csv or cases.csv";
@@ -44,7 +44,7 @@ pub fn read_list(path: &Path, mpp: Option<Mpp>, taken: &[&str]) -> Result<Inputs
     }
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut rows_of: BTreeMap<String, usize> = BTreeMap::new();
-    let mut found = Inputs::default();
+    let mut found = Inputs { misspelt, ..Inputs::default() };
     for row in 0..rows.len() {
         let cell = uncell(rows.cell(row, slide));
         if cell.is_empty() {
@@ -66,12 +66,10 @@ pub fn read_list(path: &Path, mpp: Option<Mpp>, taken: &[&str]) -> Result<Inputs
             return Err(rows.wrong(row, slide, reason).into());
         }
         rows_of.insert(name.clone(), row);
-        let own = match resolution.filter(|&c| rows.filled(row, Some(c)).is_some()) {
-            None => None,
-            Some(c) => Some(
-                Mpp::new(rows.number(row, c)?).map_err(|e| rows.wrong(row, c, e.to_string()))?,
-            ),
-        };
+        let own = resolution
+            .filter(|&c| rows.filled(row, Some(c)).is_some())
+            .map(|c| Mpp::new(rows.number(row, c)?).map_err(|e| rows.wrong(row, c, e.to_string())));
+        let own = own.transpose()?;
         let cells = further
             .iter()
             .map(|&c| (uncell(&rows.names()[c]).to_owned(), uncell(rows.cell(row, c)).to_owned()));

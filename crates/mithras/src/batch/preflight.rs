@@ -132,9 +132,7 @@ pub fn preflight(
     // Another name of the same file, where case does not count.
     let name = probe.path().file_name().unwrap_or_default().to_string_lossy().to_uppercase();
     let other_case = probe.path().with_file_name(name);
-    if let Some([first, second]) = alike(inputs).filter(|_| other_case.exists()) {
-        return Err(StartError::Case { path: out.to_owned(), first, second });
-    }
+    refuse_alike(inputs, out, other_case.exists())?;
     if let Some(kept) = &detector.models.kept {
         let refuse = |source| StartError::Out { path: kept.folder.clone(), source };
         std::fs::create_dir_all(&kept.folder).map_err(refuse)?;
@@ -201,13 +199,13 @@ pub fn preflight(
         .collect())
 }
 
-/// Names of two slides that differ in upper and lower case alone.
-fn alike(inputs: &[Input]) -> Option<[String; 2]> {
+/// Refuses two slides whose names differ in upper and lower case alone, where that is one folder.
+fn refuse_alike(inputs: &[Input], out: &Path, is_one_folder: bool) -> Result<(), StartError> {
     let mut seen: BTreeMap<String, &str> = BTreeMap::new();
-    inputs.iter().find_map(|i| {
-        let first = seen.insert(i.name.to_lowercase(), &i.name)?;
-        Some([first.to_owned(), i.name.clone()])
-    })
+    let mut names = inputs.iter().filter(|_| is_one_folder).map(|i| i.name.as_str());
+    let alike = names.find_map(|name| Some((seen.insert(name.to_lowercase(), name)?, name)));
+    let Some((first, second)) = alike else { return Ok(()) };
+    Err(StartError::Case { path: out.into(), first: first.into(), second: second.into() })
 }
 
 /// Refuses a folder that holds finished slides of another configuration, other than the `inputs`.
@@ -247,5 +245,27 @@ impl Remedied for StartError {
             Self::Case { .. } => Some(Remedy::FolderPerRun),
             Self::Out { .. } => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As on a disk of macOS or Windows.
+    #[test]
+    fn names_that_are_one_folder_are_refused_until_one_is_renamed_or_runs_elsewhere() {
+        let check = |names: &[&str], is_one_folder| {
+            let inputs: Vec<Input> = names.iter().map(|n| Input::new(Path::new(n))).collect();
+            refuse_alike(&inputs, Path::new("out"), is_one_folder).map_err(|e| e.to_string())
+        };
+        let refused = check(&["a.svs", "b.svs", "A.svs"], true).unwrap_err();
+        assert!(refused.contains("`a` and `A` would be one folder there"), "{refused}");
+        let advice = "rename one of the slides, or run them into different folders";
+        assert!(refused.contains(advice), "{refused}");
+        assert_eq!(check(&["a.svs", "b.svs", "A2.svs"], true), Ok(()));
+        assert_eq!(check(&["a.svs", "b.svs"], true), Ok(()));
+        assert_eq!(check(&["A.svs"], true), Ok(()));
+        assert_eq!(check(&["a.svs", "A.svs"], false), Ok(()));
     }
 }

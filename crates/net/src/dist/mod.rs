@@ -350,7 +350,16 @@ mod tests {
             assert_eq!(first_host(list).unwrap(), host);
         }
         let missing = launch(&[("WORLD_SIZE", "2"), ("MASTER_ADDR", "a")]);
-        assert!(missing.unwrap_err().to_string().contains("RANK"));
+        let missing = missing.unwrap_err().to_string();
+        assert!(
+            missing.contains("RANK: is not set; start every rank by one launcher"),
+            "{missing}"
+        );
+        let ranked = [("WORLD_SIZE", "2"), ("RANK", "0"), ("MASTER_ADDR", "a")];
+        assert_eq!(launch(&ranked).unwrap().rank, 0);
+        let hostless = launch(&ranked[..2]).unwrap_err().to_string();
+        assert!(hostless.contains("is not set; name the host of rank 0"), "{hostless}");
+        assert_eq!(launch(&ranked).unwrap().host, "a");
         let beyond = launch(&[("WORLD_SIZE", "2"), ("RANK", "2"), ("MASTER_ADDR", "a")]);
         assert!(beyond.unwrap_err().to_string().contains("2 of 2"));
         let malformed = launch(&[("WORLD_SIZE", "two")]);

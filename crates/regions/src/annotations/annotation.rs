@@ -3,6 +3,7 @@
 use super::category::Class;
 use super::error::Problem;
 use crate::units::Units;
+use base::table::Unread;
 use crops::schema::Split;
 use mitosis::{Level0, Point};
 use std::collections::{BTreeMap, BTreeSet};
@@ -155,4 +156,6 @@ pub struct Annotations {
     pub skipped: Vec<Problem>,
     /// Images that the user did not select, by reason.
     pub not_selected: BTreeMap<String, u64>,
+    /// Columns of a table of any form that are not read.
+    pub unread_columns: Option<Unread>,
 }

@@ -5,6 +5,7 @@ use super::error::{ImportError, Problem};
 use super::files::broken;
 use super::{Annotation, Annotations, Class, ImageEntry, ImportOptions, LabelSource};
 use crate::units::Units;
+use base::table::Unread;
 use crops::slide_name::bare;
 use mitosis::Point;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -173,6 +174,11 @@ impl<'a> Collector<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Notes columns that are not read.
+    pub fn unread_columns(&mut self, unread: Option<Unread>) {
+        self.out.unread_columns = unread;
     }
 
     /// Notes that image sizes in the file are known to be wrong at times.

@@ -32,3 +32,6 @@ pub const FLAG: &[&str] =
     &["mitotic", "is_mitotic", "is_mitosis", "mitosis", "is_mf", "mitotic_figure"];
 /// The slide that an image was cut from.
 pub const SLIDE: &[&str] = &["slide", "slide_id", "slide_name", "wsi"];
+/// Columns of this program's own tables of labels that are of no use to who reads them as labels: the phase of a drawn
+/// figure, and what an import notes of each record.
+pub const OWN: &[&str] = &["phase", "record", "category", "clipped", "votes"];

@@ -36,6 +36,8 @@ impl fmt::Display for Summary {
         for c in self.contradictions.iter().take(10) {
             writeln!(f, "          {c}")?;
         }
+        self.close_labels.iter().try_for_each(|close| write!(f, "{close}"))?;
+        self.unread_columns.iter().try_for_each(|unread| writeln!(f, "note: {unread}"))?;
         self.skipped_records.iter().try_for_each(|p| writeln!(f, "          left out: {p}"))
     }
 }

@@ -399,7 +399,10 @@ mod tests {
         assert_eq!(run("slide;tumour\n2;b\n").unwrap(), ["002.tiff"]);
         let wrong = run("1\n003\nabc\n").unwrap_err();
         assert!(wrong.contains("2 of 3 names are not among the images: 003, abc"), "{wrong}");
-        assert!(run("a,b\n1,2\n").unwrap_err().contains("no column names images"));
+        let unnamed = run("a,b\n1,2\n").unwrap_err();
+        assert!(unnamed.contains("call it `image`, or list one name a line"), "{unnamed}");
+        assert_eq!(run("image,b\n1,2\n").unwrap(), ["001.tiff"]);
+        assert_eq!(run("1\n2\n").unwrap(), ["001.tiff", "002.tiff"]);
     }
 
     #[test]

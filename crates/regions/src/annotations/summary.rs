@@ -1,7 +1,8 @@
 //! What an import found, as figures for people and machines.
 
 use super::error::Problem;
-use super::{Annotations, Class};
+use super::{Annotations, Class, CloseLabels};
+use base::table::Unread;
 use serde::Serialize;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -47,6 +48,9 @@ pub struct Summary {
     pub duplicates: usize,
     /// Places with two different labels.
     pub contradictions: Vec<Contradiction>,
+    /// Labels that may be of one cell; kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub close_labels: Option<CloseLabels>,
     /// Left out by category, by name.
     pub ignored: BTreeMap<String, u64>,
     /// Marked as deleted by the source.
@@ -58,6 +62,9 @@ pub struct Summary {
     /// Images that were not selected, by reason.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub not_selected: BTreeMap<String, u64>,
+    /// Columns of a table of any form that are not read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unread_columns: Option<Unread>,
 }
 
 /// One place, two labels.
@@ -132,11 +139,13 @@ impl Annotations {
             clipped: self.annotations.iter().filter(|a| a.clipped).count(),
             duplicates: 0,
             contradictions: Vec::new(),
+            close_labels: self.close_labels(|image| self.images[image].units.stated_mpp()),
             ignored: self.ignored.clone(),
             deleted: self.deleted,
             skipped: self.skipped.len(),
             skipped_records: self.skipped.iter().take(20).cloned().collect(),
             not_selected: self.not_selected.clone(),
+            unread_columns: self.unread_columns.clone(),
         };
         let mut seen: HashMap<(usize, u64, u64), usize> = HashMap::new();
         for (i, a) in self.annotations.iter().enumerate() {

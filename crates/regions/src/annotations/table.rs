@@ -5,7 +5,7 @@
 
 use super::boxes::{BoxOrder, StatedBox, check_order};
 use super::collect::{Category, Collector, Place, Raw};
-use super::columns::{FLAG, H, LABEL, W, X0, X1, Y0, Y1};
+use super::columns::{FLAG, H, LABEL, OWN, W, X0, X1, Y0, Y1};
 use super::sheet::{Sheet, cell, filled, pixels};
 use super::twice::Twice;
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions, LabelSource, Mapping};
@@ -303,6 +303,8 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
         };
         raws.push((number, raw));
     }
+    sheet.table().pass_over(OWN);
+    c.unread_columns(sheet.table().unread());
     // The header names corners; widths written under such names would still give themselves away.
     let numbers = || boxes.iter().map(|b| b.numbers);
     let all_xyxy = numbers().all(|b| b[2] > b[0] && b[3] > b[1]);

@@ -73,7 +73,11 @@ impl CropsPlan<'_> {
                 let repeats = Many(done.summary.duplicates, "repeated annotation");
                 cuts.header.notes.insert("repeats".into(), format!("{repeats} kept").into());
             }
-            done.corpus = Some(cut(&annotations, images, out, &cuts)?);
+            let made = cut(&annotations, images, out, &cuts)?;
+            let stated = |i: usize| annotations.images[i].units.stated_mpp();
+            let mpp = |i: usize| made.mpp.get(&i).copied().or_else(|| stated(i));
+            done.summary.close_labels = annotations.close_labels(mpp);
+            done.corpus = Some(made);
         }
         let write = |name, bytes: &[u8]| {
             base::file::write(&out.join(name), bytes).map_err(CorpusError::from)

@@ -52,6 +52,9 @@ pub struct CutReport {
     pub failed: Vec<Problem>,
     /// The corpus digest.
     pub digest: String,
+    /// um/px of the images that were opened, by number.
+    #[serde(skip)]
+    pub mpp: BTreeMap<usize, [f64; 2]>,
 }
 
 impl fmt::Display for CutReport {
@@ -134,7 +137,10 @@ pub fn cut(
                     None => continue,
                     Some(file) => {
                         if slide.is_none() {
-                            slide = Some(open(file, entry, options));
+                            let opened = open(file, entry, options);
+                            let mpp = opened.as_ref().ok().and_then(|s| resolution(s).ok());
+                            report.mpp.extend(mpp.map(|mpp| (image, mpp)));
+                            slide = Some(opened);
                         }
                         match slide.as_ref() {
                             Some(Ok(s))
@@ -223,11 +229,16 @@ fn meta(
     })
 }
 
+/// um/px across and down.
+fn resolution(slide: &Slide) -> Result<[f64; 2], String> {
+    slide.resolution().map(|r| [r.x.get(), r.y.get()]).map_err(|e| e.to_string())
+}
+
 fn open(file: &Path, entry: &ImageEntry, o: &CutOptions) -> Result<Slide, String> {
     let given = o.given.lookup(&entry.names_of(file)).map(|g| g.mpp);
     let options = OpenOptions { mpp: given, ..OpenOptions::default() };
     let slide = Slide::open_with(file, &options).map_err(|e| e.to_string())?;
-    let mpp = slide.resolution().map(|r| [r.x.get(), r.y.get()]).map_err(|e| e.to_string())?;
+    let mpp = resolution(&slide)?;
     entry.units.check(mpp).map_err(|e| e.to_string())?;
     Ok(slide)
 }

@@ -380,6 +380,39 @@ fn places_with_two_labels_and_categories_that_are_left_out_are_named() {
     assert!(json.contains("\"contradictions\"") && json.contains("\"ignored\""), "{json}");
 }
 
+/// Both labels are kept, as two cells may touch; by the um/px of the image, which its table does not state.
+#[test]
+fn labels_of_a_dataset_that_may_be_of_one_cell_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let d = dir.path();
+    png(&d.join("a.png"), 200);
+    fs::write(d.join("t.csv"), "image,x,y,label,scaner\na.png,50,50,mf,x\na.png,65,50,mf,x\n")
+        .unwrap();
+    let run = |mpp: f64| {
+        let given = Given { all: Some(Mpp::new(mpp).unwrap()), ..Given::default() };
+        let plan = import::RegionsPlan {
+            format: "csv",
+            file: &d.join("t.csv"),
+            images: Some(d),
+            annotations: &ImportOptions::default(),
+            options: &Options { given, ..options() },
+            out: &d.join(format!("set-{mpp}")),
+        };
+        let printed = plan.run().unwrap().to_string();
+        (printed, fs::read_to_string(plan.out.join("import.json")).unwrap())
+    };
+    let (printed, json) = run(0.25);
+    let line = "1 pair of labels is closer than 6.25 um (kept): first at t.csv, a.png: line 2 (`mf`) and line 3 \
+                (`mf`), 3.75 um apart\n";
+    assert!(printed.contains(line), "{printed}");
+    assert!(printed.contains("1 column is not read: `scaner` (is `scanner` meant?)"), "{printed}");
+    assert!(json.contains("\"close_labels\"") && json.contains("\"unread_columns\""), "{json}");
+    let set = Dataset::open(&d.join("set-0.25")).unwrap();
+    assert_eq!(set.images()[0].labels.len(), 2);
+    let (printed, json) = run(0.5);
+    assert!(!printed.contains("closer") && !json.contains("close_labels"), "{printed}");
+}
+
 #[test]
 fn folders_that_are_taken_whole_take_no_meanings() {
     let dir = tempfile::tempdir().unwrap();

@@ -143,6 +143,15 @@ fn a_table_of_folds_lists_slides_or_cases_whose_names_may_be_the_same_numbers() 
     let mixed = [three[0], three[1], three[2], ("4", None), ("x", Some("P"))];
     let unclear = run(&mixed, "image,fold\n1,a\n2,b\n3,c\n4,a\nP,b\n").unwrap_err();
     assert!(unclear.contains("`1` of the table is a slide and another patient"), "{unclear}");
+    assert!(
+        unclear.contains("list slides alone, or patients alone in a column `case`"),
+        "{unclear}"
+    );
+    let slides = run(&mixed, "slide,fold\n1,a\n2,b\n3,c\n4,a\nx,b\n").unwrap();
+    assert_eq!(slides, [a, b, c, a, b]);
+    let named = [&three[..], &[("x", Some("P"))]].concat();
+    let patients = run(&named, "case,fold\n1,a\n2,b\n3,c\nP,b\n").unwrap();
+    assert_eq!(patients, [c, a, b, b]);
 }
 
 #[test]
@@ -187,7 +196,13 @@ fn the_folder_of_a_fold_is_inside_the_runs() {
     let folder = |fold| m.folder(Path::new("runs"), fold).map_err(|e| e.to_string());
     assert_eq!(folder("MIDOG21/001").unwrap(), Path::new("runs/MIDOG21/001"));
     for outside in ["../x", "/x", "a/../..", "."] {
-        assert!(folder(outside).unwrap_err().contains("cannot be a folder"), "{outside}");
+        let e = folder(outside).unwrap_err();
+        assert!(e.contains("cannot be a folder; give the folds other names"), "{outside}: {e}");
+    }
+    let units = ["MIDOG21/001", "x", "y", "a"].map(|s| unit(s, None, 1)).to_vec();
+    let m = made(units, Scheme::LeaveOneOut).unwrap();
+    for (fold, at) in [("x", "runs/x"), ("y", "runs/y")] {
+        assert_eq!(m.folder(Path::new("runs"), fold).unwrap(), Path::new(at));
     }
 }
 

@@ -1,6 +1,6 @@
 //! A table of counts of a review, which must not contradict itself.
 
-use base::table::{Format, Table, TableError};
+use base::table::{Format, Table, TableError, Unread};
 use crops::audit::{ReviewCounts, Row};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -162,12 +162,12 @@ impl Columns {
     }
 }
 
-/// Reads a table of counts.
+/// Reads a table of counts; with the columns that are not read.
 ///
 /// # Errors
 /// For a column that is missing, a cell that is empty or not a count, a cohort whose stratum has two rows, and
 /// counts that contradict each other.
-pub(super) fn read_counts(file: &Path) -> Result<Vec<Row>, TableError> {
+pub(super) fn read_counts(file: &Path) -> Result<(Vec<Row>, Option<Unread>), TableError> {
     let table = Table::read(file, &Format { comment: Some(b'#'), ..Format::default() })?;
     let columns = Columns::find(&table)?;
     let mut rows: Vec<Row> = Vec::with_capacity(table.len());
@@ -187,5 +187,24 @@ pub(super) fn read_counts(file: &Path) -> Result<Vec<Row>, TableError> {
         rows.push(read);
     }
     columns.check_boxes(&table, &rows)?;
-    Ok(rows)
+    Ok((rows, table.unread()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_that_is_not_read_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("c.csv");
+        let unread = |more: &str| {
+            let head = "cohort,stratum,confirmed,not_confirmed,unsure";
+            std::fs::write(&file, format!("{head},{more}\na,b,1,2,0,9\n")).unwrap();
+            read_counts(&file).unwrap().1.map(|u| u.to_string()).unwrap_or_default()
+        };
+        assert!(unread("pools").ends_with("1 column is not read: `pools` (is `pool` meant?)"));
+        assert!(unread("reader").ends_with("1 column is not read: `reader`"));
+        assert_eq!(unread("pool"), "");
+    }
 }

@@ -3,7 +3,7 @@
 use super::counts::read_counts;
 use crate::agreement::{Agreement, Word, agreements};
 use base::remedy::{Remedied, Remedy};
-use base::table::TableError;
+use base::table::{TableError, Unread};
 use base::text::{Many, Shown};
 use crops::CorpusError;
 use crops::audit::{self, Entry, Key, Package, ReviewCounts, ReviewLog, Row, Verdict, tally};
@@ -123,6 +123,9 @@ pub struct Scored {
     /// Smallest boxes of all confirmed figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boxes: Option<Boxes>,
+    /// Columns of a table of counts that are not read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unread_columns: Option<Unread>,
 }
 
 /// One reviewer's verdicts, scored.
@@ -183,7 +186,8 @@ pub enum AuditError {
 /// # Errors
 /// [`AuditError`].
 pub fn score_counts(file: &Path) -> Result<Scored, AuditError> {
-    score(&read_counts(file)?)
+    let (rows, unread_columns) = read_counts(file)?;
+    Ok(Scored { unread_columns, ..score(&rows)? })
 }
 
 /// Scores the reviews of a folder with `key.json` and `package/`.
@@ -301,7 +305,7 @@ fn score(rows: &[Row]) -> Result<Scored, AuditError> {
     } else {
         None
     };
-    Ok(Scored { strata, boxes })
+    Ok(Scored { strata, boxes, unread_columns: None })
 }
 
 /// The cohorts that are missing in a mean over all pools; `None` where it is complete, or without pools.
@@ -453,7 +457,7 @@ impl fmt::Display for Scored {
                 100.0 * b.within_50.share
             )?;
         }
-        Ok(())
+        s.unread_columns.iter().try_for_each(|unread| writeln!(f, "note: {unread}"))
     }
 }
 

@@ -63,3 +63,19 @@ pub struct Chain<'a> {
     pub(super) options: &'a ChainOptions,
     pub(super) made_from: String,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn models_are_of_a_fold_by_its_number_or_final() {
+        for wrong in ["", "last", "-1", "1.5"] {
+            let why = wrong.parse::<ModelsOf>().unwrap_err();
+            assert_eq!(why, "give a number from 0, or `final`", "{wrong}");
+        }
+        for (word, fold) in [("0", Some(0)), ("7", Some(7)), ("final", None)] {
+            assert_eq!(word.parse::<ModelsOf>().unwrap().0, fold);
+        }
+    }
+}

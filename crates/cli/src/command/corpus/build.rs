@@ -120,9 +120,7 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
             "the bundled detector labels the crops; the paper's was trained on MIDOG22: name it with --model if you have it",
         );
     }
-    for note in plan.unmatched()? {
-        print_message("note", &note.to_string());
-    }
+    show::print_messages("note", &plan.notes()?);
     let report = construct::construct(&plan, &|| a.engine.detector(), &mut *a.log.listener(false))?;
     show::result(a.json, &report)?;
     hint::print_slide_hints(report.failures.iter());

@@ -278,13 +278,15 @@ pub fn classification(plan: &ClassificationPlan) -> Result<Classification> {
         Ok(Some(all))
     };
     let folds = split(&plan.fold)?;
+    let domains = split(&plan.domain)?;
+    notes.extend(table.misspelt().map(|unread| unread.to_string()));
     Ok(Classification {
         all: ClassFigures::compute(&items, &rows)?,
         largest_f1: items::largest_f1(&items)?,
         threshold: plan.threshold,
         over_folds: folds.as_ref().map(OverFolds::summarise).transpose()?,
         folds,
-        domains: split(&plan.domain)?,
+        domains,
         notes,
     })
 }

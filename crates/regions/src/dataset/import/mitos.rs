@@ -103,6 +103,7 @@ fn read(path: &Path) -> Result<Rows> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::close::close_labels;
     use super::*;
     use crate::dataset::Kind;
 
@@ -146,6 +147,17 @@ mod tests {
     }
 
     #[test]
+    fn figures_of_one_place_are_named_by_it() {
+        let rows = ["100.0,120.5,mitosis,H05,0.65", "101.0,120.5,mitosis,H05,0.65"];
+        let rows = rows.map(|row| format!("frames/H05_00Ab.jpg,{row}\n")).concat();
+        let found = import(&format!("{HEAD}{rows}frames/H10_01.jpg,9,9,non_mitosis,H10,0.0\n"));
+        let close = close_labels(found.unwrap().dataset.images(), "mitotic_figure");
+        let close = close.unwrap();
+        assert_eq!((close.pairs, close.assumed_mpp), (1, None));
+        assert_eq!(close.first[0].records, ["(100, 120.5) px", "(101, 120.5) px"]);
+    }
+
+    #[test]
     fn what_the_table_contradicts_is_refused() {
         let two = format!(
             "{HEAD}frames/H05_00Ab.jpg,1,1,mitosis,H05,1.0\nframes/H05_00Ab.jpg,2,2,mitosis,H10,1.0\n"
@@ -163,6 +175,7 @@ mod tests {
     fn the_real_folder_has_the_published_counts() {
         let Some(dir) = testkit::data("mitos14") else { return };
         let found = mitos(&dir, &Options { name: "m".into(), ..Options::default() }).unwrap();
+        assert_eq!(close_labels(found.dataset.images(), "mitotic_figure"), None);
         let out = tempfile::tempdir().unwrap();
         let set = found.dataset.write(out.path()).unwrap();
         let c = set.counts();

@@ -3,6 +3,7 @@
 
 mod ami;
 mod annotations;
+mod close;
 mod folder;
 mod icpr;
 mod mitos;

@@ -1,11 +1,13 @@
 //! A regions dataset from the data of others, written and summed up.
 
+use super::close::close_labels;
 use super::{Imported, Options, annotated, folder_importer};
-use crate::annotations::{Contradiction, ImportOptions, Problem, Summary, importer};
+use crate::annotations::{CloseLabels, Contradiction, ImportOptions, Problem, Summary, importer};
 use crate::dataset::{Counts, Dataset, RegionsError, Result};
 use base::file::FileError;
+use base::table::Unread;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -43,6 +45,12 @@ pub struct ImportedRegions {
     /// Places with two labels, both of which are kept.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     contradictions: Vec<Contradiction>,
+    /// Labels that may be of one cell, all of which are kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    close_labels: Option<CloseLabels>,
+    /// Columns of a table of any form that are not read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unread_columns: Option<Unread>,
     #[serde(skip)]
     words: String,
 }
@@ -54,6 +62,7 @@ impl RegionsPlan<'_> {
     /// [`RegionsError`]; annotations without a folder of images among them.
     pub fn run(&self) -> Result<ImportedRegions> {
         let mut summary = None;
+        let close;
         let Imported { dataset, left_out } = match folder_importer(self.format) {
             Some(_) if !self.annotations.is_whole() => {
                 return Err(RegionsError::Invalid(format!(
@@ -62,7 +71,11 @@ impl RegionsPlan<'_> {
                     self.format
                 )));
             }
-            Some(folder) => (folder.read)(self.file, self.options)?,
+            Some(folder) => {
+                let made = (folder.read)(self.file, self.options)?;
+                close = close_labels(made.dataset.images(), self.options.figure());
+                made
+            }
             None => {
                 let invalid = |what: String| RegionsError::Invalid(what);
                 let unknown = || invalid(format!("`{}` is not a known format", self.format));
@@ -71,15 +84,21 @@ impl RegionsPlan<'_> {
                 let images = self.images.ok_or_else(needed)?;
                 let all = format.annotations(self.file, self.annotations)?;
                 let made = annotated(&all, images, self.options)?;
+                let images = made.dataset.images().iter();
+                let mpp = images.map(|i| (i.name.as_str(), [i.mpp.x.get(), i.mpp.y.get()]));
+                let mpp: HashMap<&str, [f64; 2]> = mpp.collect();
+                close = all.close_labels(|i| mpp.get(all.images[i].name.as_str()).copied());
                 summary = Some(all.summary());
                 made
             }
         };
         let set = dataset.write(self.out)?;
         let mut done = ImportedRegions::new(&set, left_out);
-        if let Some(Summary { ignored, contradictions, .. }) = summary {
+        if let Some(Summary { ignored, contradictions, unread_columns, .. }) = summary {
             (done.ignored, done.contradictions) = (ignored, contradictions);
+            done.unread_columns = unread_columns;
         }
+        done.close_labels = close;
         let path: PathBuf = self.out.join("import.json");
         base::file::write(&path, &base::json::pretty(&done)).map_err(FileError::from)?;
         Ok(done)
@@ -97,6 +116,8 @@ impl ImportedRegions {
             left_out,
             ignored: BTreeMap::new(),
             contradictions: Vec::new(),
+            close_labels: None,
+            unread_columns: None,
             words: set.to_string(),
         }
     }
@@ -112,6 +133,8 @@ impl fmt::Display for ImportedRegions {
             writeln!(f, "{:>9} places with two labels (kept)", self.contradictions.len())?;
         }
         self.contradictions.iter().take(10).try_for_each(|c| writeln!(f, "          {c}"))?;
+        self.close_labels.iter().try_for_each(|close| write!(f, "{close}"))?;
+        self.unread_columns.iter().try_for_each(|unread| writeln!(f, "note: {unread}"))?;
         self.left_out.iter().take(20).try_for_each(|p| writeln!(f, "          left out: {p}"))?;
         match self.left_out.len() {
             0..=20 => Ok(()),

@@ -1,13 +1,14 @@
 //! JSON files: pretty, whole, and with a schema that is checked before the content.
 
+mod unique;
+
 use crate::file::{self, WriteError};
 use crate::text::{EncodingError, utf8};
-use serde::de::{DeserializeOwned, Error as _, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::Serialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
-use std::collections::HashSet;
-use std::fmt;
 use std::path::{Path, PathBuf};
+use unique::{OpenKeys, Unique};
 
 /// Why a JSON file cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -104,17 +105,26 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T, JsonError> {
 }
 
 /// Parses JSON of a known form. Objects with a key twice are refused also where the form is a map, of which serde
-/// keeps the last.
+/// keeps the last. What is wrong with the text as JSON comes before what is wrong with its form, wherever it is.
 ///
 /// # Errors
 /// [`ValueError`].
 pub fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, ValueError> {
     let text = utf8(text)?;
-    serde_json::from_str::<Unique>(text).map_err(|e| match e.is_data() {
-        true => ValueError::Doubled(e),
-        false => ValueError::Syntax(e),
-    })?;
-    serde_json::from_str(text).map_err(ValueError::Content)
+    unique(text).map_err(|content| match unique::<IgnoredAny>(text) {
+        Err(e) if e.is_data() => ValueError::Doubled(e),
+        Err(e) => ValueError::Syntax(e),
+        Ok(_) => ValueError::Content(content),
+    })
+}
+
+/// Parses JSON whose objects have each key once, in one pass.
+fn unique<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
+    let mut from = serde_json::Deserializer::from_str(text);
+    let keys = OpenKeys::default();
+    let value = T::deserialize(Unique { inner: &mut from, keys: &keys })?;
+    from.end()?;
+    Ok(value)
 }
 
 /// Most memory of the values of one text, bytes, as [`value`] estimates it.
@@ -150,64 +160,6 @@ pub fn value(text: &[u8]) -> Result<Value, ValueError> {
         return Err(ValueError::Large);
     }
     parse(text)
-}
-
-/// A value of which nothing is kept, but whose objects have each key once; serde's own keeps the last of two without a
-/// trace.
-struct Unique;
-
-impl<'de> Deserialize<'de> for Unique {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(Self)
-    }
-}
-
-impl<'de> Visitor<'de> for Unique {
-    type Value = Self;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_unit<E>(self) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Self, A::Error> {
-        while all.next_element::<Self>()?.is_some() {}
-        Ok(self)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut all: A) -> Result<Self, A::Error> {
-        let mut keys = HashSet::new();
-        while let Some(key) = all.next_key::<String>()? {
-            if let Some(first) = keys.replace(key) {
-                return Err(A::Error::custom(format!("an object has the key `{first}` twice")));
-            }
-            all.next_value::<Self>()?;
-        }
-        Ok(self)
-    }
 }
 
 /// Bytes that the values of JSON take once parsed, about: a list begins with room for four values, an object with that
@@ -299,6 +251,82 @@ mod tests {
             let e = value(text.as_bytes()).unwrap_err();
             assert!(matches!(e, ValueError::Doubled(_)), "{e}");
             assert!(e.to_string().contains("the key `a` twice at line "), "{e}");
+        }
+    }
+
+    #[test]
+    fn a_key_twice_is_found_whatever_is_made_of_its_object() {
+        #[derive(Deserialize, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[serde(rename_all = "snake_case")]
+        enum Name {
+            A,
+            B,
+        }
+        #[derive(Deserialize, Debug)]
+        enum Kind {
+            Plain,
+            Of(BTreeMap<String, u32>),
+            With { inner: Option<BTreeMap<Name, u32>> },
+        }
+        #[derive(Deserialize, Debug)]
+        #[serde(untagged)]
+        enum Either {
+            Number(#[expect(dead_code, reason = "read, not used")] u32),
+            Map(#[expect(dead_code, reason = "read, not used")] BTreeMap<String, Value>),
+        }
+        fn refused<T: DeserializeOwned + std::fmt::Debug>(text: &str) {
+            let e = parse::<T>(text.as_bytes()).unwrap_err();
+            assert!(matches!(e, ValueError::Doubled(_)), "{text}: {e:?}");
+        }
+        fn read<T: DeserializeOwned + std::fmt::Debug>(text: &str) -> T {
+            parse(text.as_bytes()).unwrap()
+        }
+        refused::<BTreeMap<Name, u32>>(r#"{"a": 1, "b": 2, "a": 1}"#);
+        refused::<BTreeMap<u8, u32>>(r#"{"1": 1, "2": 2, "1": 1}"#);
+        refused::<BTreeMap<i64, u32>>(r#"{"-1": 1, "2": 2, "-1": 1}"#);
+        refused::<BTreeMap<bool, u32>>(r#"{"true": 1, "true": 1}"#);
+        refused::<BTreeMap<char, u32>>(r#"{"c": 1, "\u0063": 1}"#);
+        refused::<Kind>(r#"{"Of": {"a": 1, "a": 2}}"#);
+        refused::<Kind>(r#"{"With": {"inner": {"a": 1, "a": 2}}}"#);
+        refused::<Either>(r#"{"a": {"b": 1, "b": 2}}"#);
+        refused::<Count>(r#"{"schema": "s", "n": 3, "more": [{"x": {"a": 1, "a": 2}}]}"#);
+        refused::<Count>(r#"{"schema": "s", "n": "three", "m": {"a": 1, "a": 2}}"#);
+        refused::<IgnoredAny>(r#"[[{"a": 1, "b": {"a": 1}, "a": 2}]]"#);
+        assert!(matches!(read(r#""Plain""#), Kind::Plain));
+        assert!(matches!(read(r#"{"Of": {"a": 1, "b": 2}}"#), Kind::Of(of) if of.len() == 2));
+        let both = r#"{"With": {"inner": {"a": 1, "b": 2}}}"#;
+        assert!(matches!(read(both), Kind::With { inner: Some(i) } if i[&Name::A] == 1));
+        assert!(matches!(read("7"), Either::Number(_)));
+        assert!(matches!(read(r#"{"a": 1, "b": {"a": 1}}"#), Either::Map(_)));
+        assert_eq!(read::<BTreeMap<u8, u32>>(r#"{"1": 1, "2": 2}"#)[&2], 2);
+        // The one that is wrong as JSON counts, also behind one that is of another form.
+        let behind = parse::<Count>(br#"{"schema": 7, "n": 3"#).unwrap_err();
+        assert!(matches!(behind, ValueError::Syntax(_)), "{behind:?}");
+        let more = parse::<Count>(br#"{"schema": "s", "n": 3} 4"#).unwrap_err();
+        assert!(matches!(more, ValueError::Syntax(_)), "{more:?}");
+        let form = parse::<Count>(br#"{"schema": 7, "n": 3}"#).unwrap_err();
+        assert!(matches!(form, ValueError::Content(_)), "{form:?}");
+        assert_eq!(
+            form.to_string(),
+            "invalid type: integer `7`, expected a string at line 1 column 12"
+        );
+    }
+
+    #[test]
+    fn objects_of_many_keys_are_compared_as_those_of_few() {
+        for n in [1, 2, 16, 17, 18, 40] {
+            let object = |twice: Option<usize>| {
+                let keys = (0..n).chain(twice).map(|k| format!("\"{k}\": {{\"{k}\": 0}}"));
+                format!("{{{}}}", keys.collect::<Vec<_>>().join(", "))
+            };
+            assert_eq!(value(object(None).as_bytes()).unwrap().as_object().unwrap().len(), n);
+            for key in [0, n / 2, n - 1] {
+                let e = value(object(Some(key)).as_bytes()).unwrap_err().to_string();
+                assert!(
+                    e.starts_with(&format!("an object has the key `{key}` twice at line 1 ")),
+                    "{e}"
+                );
+            }
         }
     }
 
