@@ -37,13 +37,6 @@ pub enum Task {
     Folder,
 }
 
-/// Which part is read; the one place that names both.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    Training,
-    Test,
-}
-
 impl std::str::FromStr for Task {
     type Err = String;
 
@@ -53,6 +46,13 @@ impl std::str::FromStr for Task {
         let names = || all.map(Self::name).join(", ");
         found.ok_or_else(|| format!("unknown task `{word}` ({})", names()))
     }
+}
+
+/// Which part is read; the one place that names both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Training,
+    Test,
 }
 
 /// A coarser task over the same images.
