@@ -65,10 +65,6 @@ fn weights_become_a_package_without_libtorch() {
         mithras(&[&args[..], &more].concat())
     };
     let own = at("own");
-    let bare = ["encoders", "convert", "--weights", s(&weights), "--out", s(&own)];
-    let bare = [&bare[..], &["--name", "own", "--license", "none"]].concat();
-    let (code, _, err) = mithras(&bare);
-    assert!(code == Some(1) && err.contains("name --onnx, or --weights with --encoder"), "{err}");
     let (code, made, err) = convert("vit_tiny_patch16_224", &own);
     assert_eq!(code, Some(0), "{err}");
     assert_eq!(json(&made)["card"]["encoder"]["width"], 192);

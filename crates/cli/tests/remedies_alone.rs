@@ -19,16 +19,6 @@ pub(crate) const ALONE: &[(&str, &str, How)] = &[
         ),
     ),
     (
-        "name --weights, --encoder and --mpp",
-        "cli",
-        Test(
-            "crates/cli/tests/encoder_weights.rs",
-            "encoders_with_a_head_become_classifiers",
-            "name --weights, --encoder and --mpp",
-            "convert_by(program, &weights, \"impash\", &out, &more)",
-        ),
-    ),
-    (
         "name --positive, or --text with --tokenizer",
         "cli",
         Test(
@@ -36,16 +26,6 @@ pub(crate) const ALONE: &[(&str, &str, How)] = &[
             "encoders_with_a_head_become_classifiers",
             "name --positive, or --text with --tokenizer",
             "\"--positive\", \"TUM\"",
-        ),
-    ),
-    (
-        "name --onnx, or --weights with --encoder",
-        "cli",
-        Test(
-            "crates/cli/tests/embed_cli.rs",
-            "weights_become_a_package_without_libtorch",
-            "name --onnx, or --weights with --encoder",
-            "convert(\"vit_tiny_patch16_224\", &own)",
         ),
     ),
     ("name the tumour filter with --tumour-filter DIR", "cli", Case),

@@ -146,7 +146,7 @@ impl Convert {
         use training::encoders::headed::classifier;
         let (Some(weights), Some(encoder), Some(mpp)) = (self.weights, self.encoder, self.mpp)
         else {
-            bail!("name --weights, --encoder and --mpp")
+            bail!("--weights, --encoder and --mpp belong together")
         };
         let head = match (self.text, self.tokenizer, self.positive) {
             (Some(prompts), Some(tokenizer), _) => Head::Texts { prompts, tokenizer },
@@ -182,7 +182,7 @@ impl Convert {
             return Ok(convert(onnx, &self.out, draft, &engine::options())?);
         }
         let (Some(file), Some(name)) = (self.weights, self.encoder) else {
-            bail!("name --onnx, or --weights with --encoder")
+            bail!("--onnx, or --weights with --encoder, is needed")
         };
         let image = self.image.or_else(|| weights::image(&name)).unwrap_or(224);
         let (draft, options) = (Draft { image, ..draft }, engine::options());
