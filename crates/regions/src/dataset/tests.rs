@@ -407,7 +407,7 @@ fn labels_of_a_dataset_that_may_be_of_one_cell_are_named() {
     assert!(printed.contains(line), "{printed}");
     assert!(printed.contains("1 column is not read: `scaner` (is `scanner` meant?)"), "{printed}");
     assert!(json.contains("\"close_labels\"") && json.contains("\"unread_columns\""), "{json}");
-    let set = Dataset::open(&d.join("set-0.25")).unwrap();
+    let set = Dataset::open(d.join("set-0.25")).unwrap();
     assert_eq!(set.images()[0].labels.len(), 2);
     let (printed, json) = run(0.5);
     assert!(!printed.contains("closer") && !json.contains("close_labels"), "{printed}");
