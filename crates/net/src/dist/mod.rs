@@ -352,7 +352,7 @@ mod tests {
         let missing = launch(&[("WORLD_SIZE", "2"), ("MASTER_ADDR", "a")]);
         let missing = missing.unwrap_err().to_string();
         assert!(
-            missing.contains("RANK: is not set; start every rank by one launcher"),
+            missing.contains("`RANK`: is not set; start every rank by one launcher"),
             "{missing}"
         );
         let ranked = [("WORLD_SIZE", "2"), ("RANK", "0"), ("MASTER_ADDR", "a")];
