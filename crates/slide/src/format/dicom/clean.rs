@@ -94,7 +94,7 @@ pub(crate) struct Cleaner<'a> {
     identifiers: &'a mut Identifiers,
     /// What was removed or replaced, by name.
     pub(crate) removed: Vec<String>,
-    /// Whether the codes of the item at hand are of a list that is not public: their words may name a person.
+    /// Whether the codes of the current item are of a list that is not public: their words may name a person.
     own_codes: bool,
 }
 
