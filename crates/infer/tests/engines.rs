@@ -135,6 +135,7 @@ fn auto_runs_and_reports_what() {
     if measured && m.report.provider != "cuda" {
         let reason = reason.expect("the first engine lacks an operator");
         assert!(reason.contains("native: ") && reason.contains("Erf"), "{reason}");
+        assert!(m.report.engine.starts_with("native+"), "{}", m.report.engine);
         let fast = infer::ModelPackage::bundled_named("fast").unwrap();
         let own = open(&fast, &EngineOptions::default()).unwrap().report;
         assert_eq!((&*own.engine, own.fallback_reason.as_deref()), ("native", None));
@@ -151,6 +152,34 @@ fn auto_runs_and_reports_what() {
     }
     let text = serde_json::to_string(&m.report).unwrap();
     assert_eq!(serde_json::from_str::<infer::EngineReport>(&text).unwrap(), m.report);
+}
+
+/// Where the own executor lacks an operator of the second stage, it still runs the first.
+#[test]
+fn auto_takes_the_fastest_engine_of_each_network() {
+    if kernels::Isa::best() < kernels::Isa::Avx2 {
+        eprintln!("SKIPPED: native is not automatic here");
+        return;
+    }
+    let mut both = open(&tiny(), &options(EngineChoice::Auto, Provider::Auto)).unwrap();
+    let engine = both.report.engine.clone();
+    let Some(other) = engine.strip_prefix("native+") else {
+        eprintln!("SKIPPED: {engine} comes before native");
+        return;
+    };
+    assert_eq!(both.report.first_engine(), "native");
+    assert_eq!((both.report.segmenter_batch, both.report.classifier_batch), (2, 1));
+    let (named, provider) = (other.parse().unwrap(), both.report.provider.parse().unwrap());
+    let mut alone = open(&tiny(), &options(named, provider)).unwrap();
+    let (windows, crops) = (noise(64, 3), noise(32, 5));
+    assert_eq!(classify(&mut both, &crops), classify(&mut alone, &crops));
+    let off = largest(&segment(&mut both, &windows), &segment(&mut alone, &windows));
+    assert!(off > 0.0 && off <= 1e-5, "the first stages differ by {off}");
+    equals_pytorch(both);
+    // What was asked for by name runs everything, or nothing.
+    let e = open(&tiny(), &options(EngineChoice::Native, Provider::Auto)).unwrap_err();
+    assert!(e.to_string().contains("Erf"), "{e}");
+    assert_eq!(alone.report.engine, other);
 }
 
 #[test]

@@ -8,8 +8,8 @@ use std::fmt;
 #[serde(rename_all = "lowercase")]
 pub enum EngineChoice {
     /// The first of these that runs every network of the package: CUDA, `native` (on x86-64 with AVX-512 or AVX2, in
-    /// f32), OpenVINO, ONNX Runtime, `rten`. Why the earlier ones do not run is in
-    /// [`crate::EngineReport::fallback_reason`].
+    /// f32), OpenVINO, ONNX Runtime, `rten`. Where `native` refuses one network, it runs the others in f32, and the
+    /// next engine runs that one. Why the earlier ones do not run is in [`crate::EngineReport::fallback_reason`].
     #[default]
     Auto,
     /// `rten`, part of the binary: runs ONNX files on a CPU.

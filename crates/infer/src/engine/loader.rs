@@ -37,6 +37,8 @@ enum Kernels {
     Rten(std::sync::Arc<::rten::ThreadPool>),
     /// Threads.
     Native(usize),
+    /// `native` for each network that it runs, the other for the rest.
+    NativeAnd(usize, Box<Loader>),
     OpenVino(openvino::Opened),
     OnnxRuntime(onnxruntime::Opened),
     Torch(Load),
@@ -129,8 +131,27 @@ impl Loader {
         }
     }
 
+    /// `native` for each network that it runs, this one for the rest.
+    pub(super) fn beside_native(self) -> Self {
+        let (threads, report) = (self.report.threads, self.report.clone());
+        Self { kernels: Kernels::NativeAnd(threads, Box::new(self)), report }
+    }
+
+    /// Whether the own executor takes a network.
+    pub(super) fn is_native(&self, network: &Network<'_>) -> bool {
+        match &self.kernels {
+            Kernels::Native(_) => true,
+            Kernels::NativeAnd(threads, _) => native::load(network, *threads).is_ok(),
+            _ => false,
+        }
+    }
+
     pub(super) fn load(&self, network: &Network<'_>) -> Result<Box<dyn Session>, EngineError> {
         match &self.kernels {
+            Kernels::NativeAnd(threads, other) => match native::load(network, *threads) {
+                Ok(session) => return Ok(session),
+                Err(_) => return other.load(network),
+            },
             Kernels::Rten(pool) => rten::load(network, pool.clone()),
             Kernels::Native(threads) => native::load(network, *threads),
             Kernels::OpenVino(opened) => opened.load(network),

@@ -92,7 +92,9 @@ fn order(options: &EngineOptions) -> Result<Vec<Backend>, EngineError> {
 pub fn open(package: &ModelPackage, options: &EngineOptions) -> Result<Models, EngineError> {
     let mut failures: Vec<Failed> = Vec::new();
     for backend in order(options)? {
-        match networks::open(package, options, backend) {
+        // `native` refused one of the networks; it still runs the others.
+        let beside_native = failures.iter().any(|f| f.backend == Backend::Native);
+        match networks::open(package, options, backend, beside_native) {
             Ok(mut models) => {
                 if !failures.is_empty() {
                     models.report.fallback_reason = Some(reasons(&failures));

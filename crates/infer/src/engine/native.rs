@@ -28,9 +28,14 @@ pub(crate) fn version() -> String {
     format!("{} {}", env!("CARGO_PKG_VERSION"), Isa::best())
 }
 
-/// Images per run where nothing is asked for: a window for each thread, and crops that fill it.
-pub(crate) fn batches(threads: usize) -> [usize; 2] {
-    [threads, 2 * threads]
+/// Windows per run where nothing is asked for: one for each thread.
+pub(crate) fn windows(threads: usize) -> usize {
+    threads
+}
+
+/// Crops per run where nothing is asked for: as many as keep each thread busy.
+pub(crate) fn crops(threads: usize) -> usize {
+    2 * threads
 }
 
 /// Plans a network of images.

@@ -15,12 +15,17 @@ use std::slice;
 struct Opening<'a> {
     package: &'a ModelPackage,
     options: &'a EngineOptions,
+    loader: &'a Loader,
     bf16: bool,
     gpu: bool,
-    /// Windows per run where the engine chooses.
-    windows: usize,
-    /// Crops per run where the engine chooses.
-    crops: usize,
+}
+
+/// Images per run: as asked for, 0 where nothing is; else on a GPU, or on the own executor. One on other engines.
+#[derive(Clone, Copy)]
+struct Images {
+    asked: usize,
+    gpu: usize,
+    native: usize,
 }
 
 /// A classifier, or the screen that decides what it sees.
@@ -29,7 +34,7 @@ struct SecondPart<'a> {
     part: Part<'a>,
 }
 
-/// Loads a package's networks on one way to run.
+/// Loads a package's networks on one way to run; `beside_native`: those that `native` runs, on `native`.
 ///
 /// # Errors
 /// [`EngineError`] when a network does not fit its card, or does not run.
@@ -37,29 +42,31 @@ pub(super) fn open(
     package: &ModelPackage,
     options: &EngineOptions,
     backend: Backend,
+    beside_native: bool,
 ) -> Result<Models, EngineError> {
     let bf16 = precision::bf16(options.precision, backend)?;
     let mut loader = Loader::new(backend, options)?;
-    let gpu = matches!(loader.report.provider.as_str(), "cuda" | "tensorrt");
-    // The own executor runs an image on each thread; the others, the threads on each image.
-    let [windows, crops] = match backend {
-        Backend::Native => native::batches(loader.report.threads),
-        _ => [1, 1],
-    };
-    let opening = Opening { package, options, bf16, gpu, windows, crops };
-    let first = opening.read_segmenter(&mut loader.report)?;
-    let second = opening.read_classifiers(&mut loader.report)?;
-    loader.report.segmenter_batch = first.as_ref().map_or(0, Part::batch);
-    loader.report.classifier_batch = second.first().map_or(0, |s| s.part.batch());
+    if beside_native && !bf16 && package.card.encoder.is_none() {
+        loader = loader.beside_native();
+    }
+    let mut report = loader.report.clone();
+    let gpu = matches!(report.provider.as_str(), "cuda" | "tensorrt");
+    let opening = Opening { package, options, loader: &loader, bf16, gpu };
+    let first = opening.read_segmenter(&mut report)?;
+    let second = opening.read_classifiers(&mut report)?;
+    report.segmenter_batch = first.as_ref().map_or(0, Part::batch);
+    report.classifier_batch = second.first().map_or(0, |s| s.part.batch());
+    let parts = first.iter().chain(second.iter().map(|s| &s.part));
+    report.add_native(&parts.map(|p| p.native).collect::<Vec<_>>());
     // Tests run the bundled networks on it.
     let trial = !(backend == Backend::Native && package.is_bundled());
-    let (segmenter, second) = opening.load(&loader, first.as_ref(), &second, trial)?;
-    let encoder = opening.open_encoder(&mut loader)?;
+    let (segmenter, second) = opening.load(&report.engine, first.as_ref(), &second, trial)?;
+    let encoder = opening.open_encoder(&mut report)?;
     Ok(Models {
         segmenter: segmenter.map(|s| Box::new(s) as _),
         classifier: opening.classifier(second),
         encoder: encoder.map(|e| Box::new(e) as _),
-        report: loader.report,
+        report,
     })
 }
 
@@ -71,6 +78,24 @@ impl<'a> Opening<'a> {
             0 => here,
             n => n,
         }
+    }
+
+    /// A network with the images per run that its engine takes best: the own executor runs one on each thread, the
+    /// others run their threads on each.
+    fn part(
+        &self,
+        images: Images,
+        bf16_from: Option<&str>,
+        read: impl Fn(usize) -> Result<Part<'a>, String>,
+    ) -> Result<Part<'a>, String> {
+        let sized = |here| {
+            let mut part = read(self.batch(images.asked, images.gpu, here))?;
+            part.bf16_from = bf16_from.map(Into::into);
+            Ok::<_, String>(part)
+        };
+        let mut part = sized(images.native)?;
+        part.native = self.loader.is_native(&part.network());
+        if part.native { Ok(part) } else { sized(1) }
     }
 
     fn misfit(&self, network: &'static str, reason: String) -> EngineError {
@@ -87,15 +112,21 @@ impl<'a> Opening<'a> {
             None => Output { name: OUTPUT, shape: &[1, card.window, card.window] },
             Some(sides) => Output { name: BOXES, shape: sides },
         };
-        let batch = self.batch(self.options.segmenter_batch, 8, self.windows);
         let misfit = |e| self.misfit("segmenter", e);
-        let mut part = Part::read(bytes, card.window, output, batch).map_err(misfit)?;
         // Places to a pixel need more than bf16's eight bits.
+        let mut bf16_from = None;
         if self.bf16 && card.boxes.is_none() {
-            part.bf16_from = Some(onnx::decoder(bytes).map_err(misfit)?);
+            bf16_from = Some(onnx::decoder(bytes).map_err(misfit)?);
             report.segmenter_precision = Precision::Bf16.word().into();
         }
-        Ok(Some(part))
+        let threads = self.loader.report.threads;
+        let images = Images {
+            asked: self.options.segmenter_batch,
+            gpu: 8,
+            native: native::windows(threads),
+        };
+        let read = |batch| Part::read(bytes, card.window, output, batch);
+        self.part(images, bf16_from.as_deref(), read).map(Some).map_err(misfit)
     }
 
     /// The classifier, and behind it the screen that decides what it sees.
@@ -107,15 +138,20 @@ impl<'a> Opening<'a> {
         let (Some(card), Some(bytes)) = (&package.card.classifier, &package.classifier) else {
             return Ok(vec![]);
         };
+        let threads = self.loader.report.threads;
+        let images = Images {
+            asked: self.options.classifier_batch,
+            gpu: 32,
+            native: native::crops(threads),
+        };
         let screen = package.card.screen.as_ref().zip(package.screen.as_ref());
         let screen = screen.map(|(s, bytes)| (s.as_classifier(card), bytes, "screen"));
         let mut second = vec![];
         for (card, bytes, name) in [(card.clone(), bytes, "classifier")].into_iter().chain(screen) {
             let output = Output { name: OUTPUT, shape: &[card.width()] };
-            let batch = self.batch(self.options.classifier_batch, 32, self.crops);
-            let part = Part::read(bytes, card.input, output, batch);
-            let mut part = part.map_err(|e| self.misfit(name, e))?;
-            part.bf16_from = (self.bf16 && card.bf16).then(|| INPUT.into());
+            let read = |batch| Part::read(bytes, card.input, output, batch);
+            let bf16_from = (self.bf16 && card.bf16).then_some(INPUT);
+            let part = self.part(images, bf16_from, read).map_err(|e| self.misfit(name, e))?;
             second.push(SecondPart { card, part });
         }
         if self.bf16 && card.bf16 {
@@ -127,24 +163,23 @@ impl<'a> Opening<'a> {
     /// Loads both stages side by side; on trial each is run once.
     fn load(
         &self,
-        loader: &Loader,
+        engine: &str,
         first: Option<&Part<'_>>,
         second: &[SecondPart<'_>],
         trial: bool,
     ) -> Result<(Option<OnnxSegmenter>, Vec<OnnxClassifier>), EngineError> {
-        let engine = &loader.report.engine;
         let first = self.package.card.segmenter.as_ref().zip(first);
         let parts = first.iter().map(|(_, part)| *part).chain(second.iter().map(|s| &s.part));
-        let stages = loader.load_all(
+        let stages = self.loader.load_all(
             &parts.map(Part::network).collect::<Vec<_>>(),
             &|i, session| match (first, i) {
                 (Some((card, part)), 0) => {
-                    let network = OnnxSegmenter::new(session, engine.clone(), card, part.batch());
+                    let network = OnnxSegmenter::new(session, engine.into(), card, part.batch());
                     Stage::first(network, trial.then_some(card))
                 }
                 _ => {
                     let SecondPart { card, part } = &second[i - usize::from(first.is_some())];
-                    let network = OnnxClassifier::new(session, engine.clone(), card, part.batch());
+                    let network = OnnxClassifier::new(session, engine.into(), card, part.batch());
                     Stage::second(network, trial.then_some(card))
                 }
             },
@@ -183,8 +218,8 @@ impl<'a> Opening<'a> {
         })
     }
 
-    fn open_encoder(&self, loader: &mut Loader) -> Result<Option<OnnxEncoder>, EngineError> {
-        let package = self.package;
+    fn open_encoder(&self, report: &mut EngineReport) -> Result<Option<OnnxEncoder>, EngineError> {
+        let (package, loader) = (self.package, self.loader);
         let Some(card) = &package.card.encoder else { return Ok(None) };
         let output = Output { name: EMBEDDING, shape: slice::from_ref(&card.width) };
         let files = &package.encoder;
@@ -204,13 +239,12 @@ impl<'a> Opening<'a> {
                 ..f32_network(onnx, shape, &link.output, &link.symbols)
             });
         let session = loader.chain(&networks.collect::<Vec<_>>())?;
-        loader.report.classifier_batch = batch;
+        report.classifier_batch = batch;
         if self.bf16 {
-            let EngineReport { segmenter_precision: s, classifier_precision: c, .. } =
-                &mut loader.report;
+            let EngineReport { segmenter_precision: s, classifier_precision: c, .. } = report;
             (*s, *c) = (Precision::Bf16.word().into(), Precision::Bf16.word().into());
         }
-        let (engine, name) = (loader.report.engine.clone(), package.card.name.clone());
+        let (engine, name) = (report.engine.clone(), package.card.name.clone());
         let mut network = OnnxEncoder::new(session, (engine, name), card, batch);
         network.features(&[grey(card.input)]).map_err(|e| loader.failed(&e))?;
         Ok(Some(network))

@@ -50,7 +50,8 @@ impl EngineOptions {
 /// What runs, for `run.json` and the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineReport {
-    /// `rten`, `native`, `onnxruntime`, `openvino` or `torch`.
+    /// `rten`, `native`, `onnxruntime`, `openvino` or `torch`; where `native` runs some of a package's networks and
+    /// another engine the rest, both in the order of the networks, as `native+rten`.
     pub engine: String,
     /// `cpu`, `openvino`, `cuda`, `tensorrt` or `coreml`.
     pub provider: String,
@@ -60,7 +61,7 @@ pub struct EngineReport {
     /// Provider plug-in, when one was opened.
     #[serde(serialize_with = "base::json::lossy")]
     pub plugin: Option<PathBuf>,
-    /// Version of the engine.
+    /// Version of the engine; of both, as `0.1.0 avx512+0.27.0`.
     pub version: String,
     /// `f32`, or `bf16` for a segmenter whose decoder computes in bf16, and for an encoder.
     pub segmenter_precision: String,
@@ -74,6 +75,28 @@ pub struct EngineReport {
     pub classifier_batch: usize,
     /// Why a faster engine does not run; `None` when the first choice runs.
     pub fallback_reason: Option<String>,
+}
+
+impl EngineReport {
+    /// The engine of the first of a package's networks.
+    #[must_use]
+    pub fn first_engine(&self) -> &str {
+        self.engine.split('+').next().unwrap_or_default()
+    }
+
+    /// Names `native`, too, where it runs some of the networks; `native` alone where it runs all of them.
+    pub(super) fn add_native(&mut self, runs: &[bool]) {
+        if self.engine == "native" || !runs.contains(&true) {
+            return;
+        }
+        let joined = |own: &str, other: &str| {
+            let mut each: Vec<_> = runs.iter().map(|&r| if r { own } else { other }).collect();
+            each.dedup();
+            each.join("+")
+        };
+        self.version = joined(&super::native::version(), &self.version);
+        self.engine = joined("native", &self.engine);
+    }
 }
 
 /// Letters of the reason for a slower engine that a line of text has room for.

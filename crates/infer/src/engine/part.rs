@@ -22,6 +22,8 @@ pub(super) struct Part<'a> {
     output: String,
     /// The value from which it is computed in bf16.
     pub(super) bf16_from: Option<String>,
+    /// Whether the own executor runs it.
+    pub(super) native: bool,
     symbols: Vec<Symbol>,
 }
 
@@ -40,7 +42,7 @@ impl<'a> Part<'a> {
         let signature = onnx::signature(onnx, side, output)?;
         let shape = [signature.fixed_batch.unwrap_or(batch), 3, side, side];
         let output = output.name.to_owned();
-        Ok(Self { onnx, shape, output, bf16_from: None, symbols: signature.symbols })
+        Ok(Self { onnx, shape, output, bf16_from: None, native: false, symbols: signature.symbols })
     }
 
     /// Images per run.

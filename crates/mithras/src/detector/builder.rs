@@ -257,7 +257,7 @@ impl Builder {
         let kept = self.keep_candidates.clone().map(|folder| {
             // Everything that the first stage depends on, whatever the second is.
             let report = &models.report;
-            let engine = (&report.engine, &report.provider, &report.segmenter_precision);
+            let engine = (report.first_engine(), &report.provider, &report.segmenter_precision);
             let whole = serde_json::to_vec(&(&package.card.segmenter, engine, RESULTS_VERSION));
             let identity = sha256(whole.expect("plain data becomes JSON"));
             KeptCandidates { folder, identity }
