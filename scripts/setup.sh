@@ -18,7 +18,7 @@ venv=${MITHRAS_VENV:-$HOME/.cache/mithras/venv-$digest}
 if [ ! -e "$venv/.complete-$digest" ]; then
     echo "setting up $venv (libtorch is about 4.6 GB) ..." >&2
     "$python" -m venv "$venv"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check --retries 5 -r scripts/requirements.txt >&2
+    "$venv/bin/pip" install --quiet --no-compile --disable-pip-version-check --retries 5 -r scripts/requirements.txt >&2
     touch "$venv/.complete-$digest"
 fi
 # A browser and Node for the test of the review page; without them it states that it was skipped.

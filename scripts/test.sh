@@ -38,7 +38,11 @@ ended() {
     [ $code -eq 0 ] && tail -n 5 "$logs/$1.log" || cat "$logs/$1.log"
     return $code
 }
-trap '[ ${#running[@]} -eq 0 ] || kill "${running[@]}" 2>/dev/null || true' EXIT
+at_exit() {
+    [ ${#running[@]} -eq 0 ] || kill "${running[@]}" 2>/dev/null || true
+    [ -z "${in_memory:-}" ] || rm -rf "$in_memory"
+}
+trap at_exit EXIT
 
 # The first time it loads 5 GB; the program that most users have is built without libtorch.
 in_background setup scripts/setup.sh
@@ -67,34 +71,43 @@ export PROPTEST_RNG_SEED=1
 in_background attack scripts/attack.sh --minutes 1 --binary "$MITHRAS_TEST_PROGRAM"
 in_background "odd files" "$venv/bin/python" scripts/oddities.py check --binary "$MITHRAS_TEST_PROGRAM"
 
-# While the tests run, which leave a tenth of the cores to it; cargo is free then.
+# While the tests run, which wait for browsers and files, too; cargo is free then.
 doctests() {
     sleep 30 && cargo test --workspace --doc --features mithras-cli/train --locked
+}
+# `--quick` leaves out training a detector.
+site() {
+    python3 scripts/site_test.py && scripts/site.py --quick --binary "$target/trains/mithras"
 }
 
 step "lints, pages, and tests are built"
 cargo build --workspace --all-targets --features mithras-cli/train --locked
+mkdir -p "$target/trains"
+cp "$target/debug/mithras" "$target/trains/mithras"
 
 step "tests"
+# Tests write thousands of small files that are synced to disk, and delete them: in memory where that has room.
+free=$(awk '/^MemAvailable/ { print int($2 / 1048576) }' /proc/meminfo 2>/dev/null || echo 0)
+room=$(df -k --output=avail /dev/shm 2>/dev/null | tail -n 1 || echo 0)
+if [ -z "${TMPDIR:-}" ] && [ "$free" -ge 16 ] && [ "$room" -ge $((8 << 20)) ]; then
+    in_memory=$(mktemp -d /dev/shm/mithras-tests.XXXXXX)
+    export TMPDIR=$in_memory
+fi
 if cargo nextest --version >/dev/null 2>&1; then
     in_background doctests doctests
+    in_background site site
     # One more than cores: many wait for a browser or a disk.
     cargo nextest run --workspace --features mithras-cli/train --locked --no-fail-fast --test-threads $((cores + 1))
 else
     cargo test --workspace --lib --bins --tests --features mithras-cli/train --locked --no-fail-fast
     in_background doctests doctests
+    in_background site site
 fi
 ended doctests
 ended "odd files"
 ended attack
-mkdir -p "$target/trains"
-cp "$target/debug/mithras" "$target/trains/mithras"
 
-# What keeps one core busy, side by side: the wheel; and the site (`--quick` leaves out training a detector).
+# It writes over the program that the tests run.
 [ $wheel = no ] || in_background wheel env MITHRAS_PAGES= scripts/wheel.sh --profile dev --out "$target/wheels"
-
-step "site"
-python3 scripts/site_test.py
-scripts/site.py --quick --binary "$target/trains/mithras"
-
+ended site
 [ $wheel = no ] || ended wheel

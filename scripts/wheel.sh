@@ -132,7 +132,7 @@ import mithras
 
 slide = mithras.Slide("drawn/drawn.tiff")
 assert slide.read_region(0, 0, 64, 32).shape == (32, 64, 3)
-found = mithras.detect(slide, engine="rten")
+found = mithras.detect(slide, engine="native")
 assert type(found) is dict, "no pandas here"
 print(f"{slide}: {found['accepted'].sum()} candidates accepted, 2 figures are drawn")
 EOF

@@ -9,8 +9,8 @@ import pytest
 
 import mithras
 
-# The engine that is always there, so that numbers do not hang on what else is installed.
-ENGINE = "rten"
+# An engine that is always there, so that numbers do not hang on what else is installed.
+ENGINE = "native"
 
 
 @pytest.fixture(scope="session")

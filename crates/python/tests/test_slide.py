@@ -9,6 +9,8 @@ import pytest
 
 import mithras
 
+from conftest import ENGINE
+
 
 def test_what_a_slide_says_of_itself(drawn):
     slide = mithras.Slide(drawn)
@@ -101,7 +103,7 @@ def test_threads_read_one_slide_and_python_goes_on(drawn):
     counter = threading.Thread(target=tick)
     counter.start()
     begin = time.monotonic()
-    mithras.detect(drawn, engine="rten", table="dict")
+    mithras.detect(drawn, engine=ENGINE, table="dict")
     end = time.monotonic()
     done.set()
     counter.join()

@@ -18,7 +18,7 @@ try {
   await a.until("document.readyState === 'complete' && document.querySelector('.quality tbody tr') !== null", 'the table');
   const first = await a.run(names);
   assert.equal(first[0], 'broken', 'what cannot be read comes first');
-  assert.equal(await a.run("[...document.images].every((i) => i.complete && i.naturalWidth > 0 && i.alt !== '')"), true);
+  await a.until("[...document.images].every((i) => i.complete && i.naturalWidth > 0 && i.alt !== '')", 'every picture');
   if (picture) writeFileSync(picture, Buffer.from(await a.screenshot(), 'base64'));
 
   await judged(a, 'the quality of a cohort');

@@ -11,6 +11,7 @@ const state = {
   index: null, slide: 0, detail: null, figures: null, point: { seg: 0, cls: 0 }, atypical: 0.5,
   order: [], shown: PAGE, selected: null, reviewer: '', adding: false, naming: false, voices: {}, queue: Promise.resolve(),
   history: [], desk: null, undone: [], rule: { ...PAPER_RULE }, proposals: [], spot: null, moving: false, drawing: null,
+  listened: null,
 };
 
 /** What a window remembers over a reload; a browser that allows no storage forgets. */
@@ -558,13 +559,17 @@ function regionsNow(counted) {
 /** The verdicts of all reviewers on this slide, and how far they agree; only asked for where they are shown. */
 async function listen() {
   const wanted = $('order').value === 'differ' && !$('blind').checked;
-  $('agreement').textContent = '';
-  state.voices = {};
-  $('differ').hidden = true;
-  if (!wanted) return;
   const slide = state.slide;
+  // What is shown of this slide stays until the answer is there: a list that is gone for a moment loses the focus.
+  if (!wanted || state.listened !== slide) {
+    $('agreement').textContent = '';
+    state.voices = {};
+    $('differ').hidden = true;
+  }
+  state.listened = wanted ? slide : null;
+  if (!wanted) return;
   const known = await get(`api/voices/${slide}`);
-  if (slide !== state.slide) return;
+  if (slide !== state.slide || state.listened !== slide) return;
   state.voices = known.voices;
   const lines = known.agreement.map((a) => `${a.reviewers.join(' and ')}: ${a.agree} of ${a.both} alike, kappa ${a.kappa === null ? 'undefined' : a.kappa.toFixed(2)}`);
   $('agreement').textContent = lines.join('; ') || 'no two reviewers have judged the same';
@@ -576,6 +581,7 @@ function disagreements(all) {
   const open = all.filter((d) => !d.settled).length;
   $('differ').hidden = !all.length;
   $('differ-sum').textContent = `Disagreements: ${open} to settle, ${all.length - open} settled`;
+  const focused = $('disagreements').contains(document.activeElement) ? document.activeElement.getAttribute('aria-label') : null;
   $('disagreements').replaceChildren(...all.map((d) => {
     const li = document.createElement('li');
     const place = `${d.x.toFixed(0)}, ${d.y.toFixed(0)}`;
@@ -602,6 +608,7 @@ function disagreements(all) {
     }
     return li;
   }));
+  [...$('disagreements').querySelectorAll('button')].find((b) => b.getAttribute('aria-label') === focused)?.focus();
 }
 
 /** Chooses a place, so that its mark is seen. */
