@@ -1,5 +1,6 @@
 //! A planned network and its runs.
 
+use crate::aligned::Aligned;
 use crate::error::{PlanError, RunError};
 use crate::fuse::fuse;
 use crate::ir::{self, Act, Arithmetic, Id, Ir, Op, Resample, Shape, Sliding};
@@ -116,7 +117,7 @@ struct HalfSteps<'a> {
 /// A thread's memory for a network.
 #[derive(Debug, Default)]
 pub struct Workspace {
-    buffers: Vec<Vec<f32>>,
+    buffers: Vec<Aligned>,
     scratch: Scratch,
     /// Seconds of each step, where a profile is taken.
     times: Option<Vec<f64>>,
@@ -287,12 +288,10 @@ impl Network {
     /// A few images through all steps.
     fn images(&self, w: &mut Workspace, input: &[f32], output: &mut [f32]) {
         let n = input.len() / self.input_len();
-        w.buffers.resize_with(self.buffers.len(), Vec::new);
+        w.buffers.resize_with(self.buffers.len(), Aligned::default);
         for (buffer, len) in w.buffers.iter_mut().zip(&self.buffers) {
-            if buffer.len() < n * len {
-                // New memory is zero, and with it every border that nobody else writes to.
-                *buffer = vec![0.0; n * len];
-            }
+            // New memory is zero, and with it every border that nobody else writes to.
+            buffer.grow(n * len);
         }
         let first = self.values[self.input];
         let mut to = std::mem::take(&mut w.buffers[first.buffer]);

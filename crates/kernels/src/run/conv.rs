@@ -5,6 +5,7 @@
 //! read small: of its nine taps an output meets four different pixels, and which depends on whether its row
 //! and column are even. Maps too narrow for a tile are gathered first, many images side by side.
 
+use crate::aligned::Aligned;
 use crate::ir::{Act, Conv, Shape};
 use crate::isa::half::{self, Half, Products};
 use crate::isa::{Dots, Finish, Isa, Rows, Source, Start, Strided};
@@ -98,15 +99,15 @@ impl Part {
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     /// Pixels side by side, and the rows of a resize.
-    pub gathered: Vec<f32>,
+    pub gathered: Aligned,
     /// Sources in bf16.
     values: Vec<u16>,
-    sums: Vec<f32>,
+    sums: Aligned,
 }
 
 impl Scratch {
     /// Transformed tiles, and their sums.
-    pub(crate) fn tiles(&mut self) -> [&mut Vec<f32>; 2] {
+    pub(crate) fn tiles(&mut self) -> [&mut Aligned; 2] {
         [&mut self.gathered, &mut self.sums]
     }
 
@@ -608,9 +609,7 @@ impl<'a> Call<'a, '_> {
         for panel in &packed.panels {
             let wide = panel.tiles * half::SIDE;
             let n = Products::computed(pixels) * wide;
-            if scratch.sums.len() < n {
-                scratch.sums.resize(n, 0.0);
-            }
+            scratch.sums.grow(n);
             half.products(Products {
                 values: &scratch.values,
                 sources,
@@ -766,11 +765,11 @@ impl<'a> Call<'a, '_> {
     }
 
     /// Pixels copied side by side, all images in one row.
-    fn gather(&mut self, images: usize, scratch: &mut Vec<f32>) {
+    fn gather(&mut self, images: usize, scratch: &mut Aligned) {
         let (part, depth) = (&self.conv.parts[0], self.conv.depth);
         let all = images * self.ol.h * self.ol.w;
         let chunk = (BLOCK / (4 * depth)).clamp(48, 1536) / 48 * 48;
-        scratch.resize(chunk.min(all) * depth, 0.0);
+        scratch.grow(chunk.min(all) * depth);
         let (mut places, mut others) = (Vec::new(), Vec::new());
         for first in (0..all).step_by(chunk) {
             let pixels = first..all.min(first + chunk);

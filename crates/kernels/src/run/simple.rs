@@ -1,6 +1,7 @@
 //! Operators without products: one pass over the values.
 
 use super::conv::{Read, Write};
+use crate::aligned::Aligned;
 use crate::ir::{Act, Arithmetic, Blend, Resample, Sliding};
 use crate::isa::{Clamp, Isa, exp, limit};
 use crate::layout::Layout;
@@ -107,14 +108,14 @@ pub(crate) fn resize(
     x: Read<'_>,
     Write { data: out, layout: ol }: Write<'_>,
     images: usize,
-    scratch: &mut Vec<f32>,
+    scratch: &mut Aligned,
 ) {
     let c = ol.c;
     // The last two rows of the input that were widened; an even and an odd one.
     let wide = ol.w * c;
     let mut held = [None; 2];
-    if matches!(by, Resample::Linear(..)) && scratch.len() < 2 * wide {
-        scratch.resize(2 * wide, 0.0);
+    if matches!(by, Resample::Linear(..)) {
+        scratch.grow(2 * wide);
     }
     for (image, y) in rows(images, ol.h) {
         let row = ol.inner_mut(out, image, y);
