@@ -27,7 +27,7 @@ pub enum Isa {
     Neon,
     /// AVX2 with FMA.
     Avx2,
-    /// AVX-512 F.
+    /// AVX-512 F and VL.
     Avx512,
 }
 
@@ -55,7 +55,10 @@ impl Isa {
         {
             let avx2 = std::arch::is_x86_feature_detected!("avx2")
                 && std::arch::is_x86_feature_detected!("fma");
-            if avx2 && std::arch::is_x86_feature_detected!("avx512f") {
+            // Every server processor with the first has the second.
+            let avx512 = std::arch::is_x86_feature_detected!("avx512f")
+                && std::arch::is_x86_feature_detected!("avx512vl");
+            if avx2 && avx512 {
                 all.push(Self::Avx512);
             }
             if avx2 {

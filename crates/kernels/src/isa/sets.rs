@@ -17,8 +17,15 @@ macro_rules! set {
             /// The extensions are there; `r` went through [`Rows::check`]; `x + MR <= r.pixels`.
             #[target_feature(enable = $features)]
             unsafe fn tile<const MR: usize, const NV: usize>(r: &mut Rows<'_>, x: usize) {
+                const HALF: usize = <<$vector as Vector>::Half as Vector>::LANES;
                 // SAFETY: the caller's promise.
-                unsafe { generic::tile::<$vector, MR, NV>(r, x) }
+                unsafe {
+                    if NV > 1 && HALF < LANES && r.columns <= (NV - 1) * LANES + HALF {
+                        generic::tile::<$vector, MR, NV, true>(r, x)
+                    } else {
+                        generic::tile::<$vector, MR, NV, false>(r, x)
+                    }
+                }
             }
 
             /// # Safety
@@ -110,7 +117,7 @@ fn even(pixels: usize, sizes: &[usize]) -> usize {
     sizes.iter().copied().filter(|s| *s >= each).min().unwrap_or(sizes[0])
 }
 
-set!(#[cfg(target_arch = "x86_64")] avx512, Avx512, "avx512f,avx2,fma", 8,
+set!(#[cfg(target_arch = "x86_64")] avx512, Avx512, "avx512f,avx512vl,avx2,fma", 8,
     { 3: [8, 6, 4, 3, 2, 1], 2: [12, 8, 6, 4, 2, 1], 1: [16, 12, 8, 4, 2, 1] });
 set!(#[cfg(target_arch = "x86_64")] avx2, Avx2, "avx2,fma", 8,
     { 2: [6, 4, 3, 2, 1], 1: [12, 8, 6, 4, 2, 1] });
@@ -133,10 +140,10 @@ pub(super) mod plain {
             // SAFETY: the caller's promise.
             unsafe {
                 if r.pixels - x >= 4 {
-                    generic::tile::<Plain, 4, 1>(r, x);
+                    generic::tile::<Plain, 4, 1, false>(r, x);
                     x += 4;
                 } else {
-                    generic::tile::<Plain, 1, 1>(r, x);
+                    generic::tile::<Plain, 1, 1, false>(r, x);
                     x += 1;
                 }
             }
