@@ -82,7 +82,7 @@ enum Kind {
     Map(Act),
     Binary(Arithmetic, Act),
     Concat,
-    Resize(Resample),
+    Resize(Resample, Act),
     MaxPool(Sliding),
     AveragePool(Sliding, bool),
     GlobalAverage,
@@ -361,7 +361,10 @@ impl Network {
             Kind::Map(act) => simple::map(isa, *act, x, out, n),
             Kind::Binary(kind, act) => simple::binary(isa, *kind, *act, (x, inputs[1]), out, n),
             Kind::Concat => simple::concat(inputs, out, n),
-            Kind::Resize(by) => simple::resize(by, x, out, n, &mut scratch.conv.gathered),
+            Kind::Resize(by, act) => {
+                let resize = simple::Resize { isa, by, after: *act };
+                simple::resize(resize, x, out, n, &mut scratch.conv.gathered);
+            }
             Kind::MaxPool(slide) => simple::max_pool(slide, x, out, n),
             Kind::AveragePool(slide, padded) => simple::average_pool(slide, *padded, x, out, n),
             Kind::GlobalAverage => simple::global_average(x, out, n),
@@ -382,7 +385,7 @@ impl Kind {
             Self::Map(_) => "function",
             Self::Binary(..) => "arithmetic",
             Self::Concat => "concatenation",
-            Self::Resize(_) => "resize",
+            Self::Resize(..) => "resize",
             Self::MaxPool(_) => "maximum",
             Self::AveragePool(..) | Self::GlobalAverage => "average",
             Self::Softmax => "softmax",
@@ -513,7 +516,7 @@ fn plan_step(
         Op::Map(act) => Kind::Map(*act),
         Op::Binary(kind, act) => Kind::Binary(*kind, *act),
         Op::Concat => Kind::Concat,
-        Op::Resize(by) => Kind::Resize(by.clone()),
+        Op::Resize(by, act) => Kind::Resize(by.clone(), *act),
         Op::MaxPool(slide) => Kind::MaxPool(*slide),
         Op::AveragePool(slide, padded) => Kind::AveragePool(*slide, *padded),
         Op::GlobalAverage => Kind::GlobalAverage,

@@ -1,7 +1,10 @@
 //! The kernels, written once for every register.
 
 use super::vector::Vector;
-use super::{Clamp, Depthwise, Dots, Finish, InputTiles, OutputTiles, Rows, Start, Strided, Tile};
+use super::{
+    Clamp, Depthwise, Dots, Finish, InputTiles, OutputTiles, Rows, Scale, Start, Strided, Tile,
+    limit,
+};
 
 /// `MR` outputs of a row from `x` on, by `NV` registers of columns, of which the last is a half where `HALF`.
 ///
@@ -286,6 +289,17 @@ pub(super) fn finish(f: &mut Finish<'_>) {
                     *o = limit(s + b + r);
                 }
             }
+        }
+    }
+}
+
+/// As [`finish`]: plain Rust.
+#[inline(always)]
+pub(super) fn scale(s: &mut Scale<'_>) {
+    let (c, Clamp { low, high }) = (s.scale.len(), s.clamp);
+    for (to, from) in s.out.chunks_exact_mut(c).zip(s.from.chunks_exact(c)) {
+        for (((to, x), s), t) in to.iter_mut().zip(from).zip(s.scale).zip(s.shift) {
+            *to = limit(x * s + t, low, high);
         }
     }
 }

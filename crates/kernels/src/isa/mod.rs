@@ -11,7 +11,8 @@ mod sets;
 mod vector;
 
 pub(crate) use calls::{
-    Clamp, Depthwise, Dots, Finish, InputTiles, OutputTiles, Rows, Source, Start, Strided, Tile,
+    Clamp, Depthwise, Dots, Finish, InputTiles, OutputTiles, Rows, Scale, Source, Start, Strided,
+    Tile,
 };
 pub(crate) use func::{Func, exp, limit};
 
@@ -153,6 +154,13 @@ impl Isa {
         self.assert_available();
         // SAFETY: the extensions are there, as for `rows`; the function itself is safe.
         unsafe { on_set!(self, finish(&mut f)) }
+    }
+
+    /// A factor and a summand per channel.
+    pub(crate) fn scale(self, mut s: Scale<'_>) {
+        self.assert_available();
+        // SAFETY: the extensions are there, as for `rows`; the function itself is safe.
+        unsafe { on_set!(self, scale(&mut s)) }
     }
 
     /// A function of every value.

@@ -8,7 +8,7 @@ macro_rules! set {
             use super::even;
             use super::super::func::{self, Func};
             use super::super::vector::{$vector, Vector};
-            use super::super::{Depthwise, Dots, Finish, InputTiles, OutputTiles, Rows, generic};
+            use super::super::{Depthwise, Dots, Finish, InputTiles, OutputTiles, Rows, Scale, generic};
 
             pub(in super::super) const LANES: usize = <$vector as Vector>::LANES;
             pub(in super::super) const WIDEST: usize = { let all = [$($nv),+]; all[0] };
@@ -103,6 +103,13 @@ macro_rules! set {
             /// # Safety
             /// The extensions are there.
             #[target_feature(enable = $features)]
+            pub(in super::super) unsafe fn scale(s: &mut Scale<'_>) {
+                generic::scale(s);
+            }
+
+            /// # Safety
+            /// The extensions are there.
+            #[target_feature(enable = $features)]
             pub(in super::super) unsafe fn map(f: Func, values: &mut [f32]) {
                 func::map(f, values);
             }
@@ -127,7 +134,7 @@ set!(#[cfg(target_arch = "aarch64")] neon, Neon, "neon", 8,
 pub(super) mod plain {
     use super::super::func::{self, Func};
     use super::super::vector::{Plain, Vector};
-    use super::super::{Depthwise, Dots, Finish, InputTiles, OutputTiles, Rows, generic};
+    use super::super::{Depthwise, Dots, Finish, InputTiles, OutputTiles, Rows, Scale, generic};
 
     pub(in super::super) const LANES: usize = <Plain as Vector>::LANES;
     pub(in super::super) const WIDEST: usize = 1;
@@ -190,6 +197,10 @@ pub(super) mod plain {
 
     pub(in super::super) fn finish(f: &mut Finish<'_>) {
         generic::finish(f);
+    }
+
+    pub(in super::super) fn scale(s: &mut Scale<'_>) {
+        generic::scale(s);
     }
 
     pub(in super::super) fn map(f: Func, values: &mut [f32]) {

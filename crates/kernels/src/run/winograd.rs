@@ -106,11 +106,13 @@ impl Planned {
     ) {
         let all = images * self.tiles(out.layout.h, out.layout.w);
         let (depth, cout) = (self.products.iter().map(|p| p.depth).sum::<usize>(), self.bias.len());
-        let most = self.block.min(all);
+        // Nearly equal blocks: each reads all weights.
+        let blocks = ((all + self.block / 2) / self.block).max(1);
+        let most = all.div_ceil(blocks);
         spread.grow(most * depth);
         sums.grow(most * self.tile.positions() * cout);
-        for first in (0..all).step_by(self.block) {
-            let tiles = first..all.min(first + self.block);
+        for first in (0..all).step_by(most.max(1)) {
+            let tiles = first..all.min(first + most);
             let lines = lines(self.tile, &tiles, out.layout);
             self.spread(sources, &lines, tiles.len(), spread);
             self.multiply(tiles.len(), spread, sums);
