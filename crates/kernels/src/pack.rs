@@ -5,8 +5,8 @@ use crate::isa::Isa;
 use crate::isa::half::{DEPTH, SIDE, TILE};
 use half::bf16;
 
-/// Depth of one part of a product: its weights, 48 columns wide, stay in the first-level cache.
-const PART: usize = 192;
+/// Depth of one part of a product: its weights, 48 columns wide, are 48 KiB and stay in the second-level cache.
+const PART: usize = 256;
 /// Products up to this depth are not split.
 const WHOLE: usize = 400;
 

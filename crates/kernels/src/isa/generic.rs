@@ -16,8 +16,8 @@ pub(super) unsafe fn tile<V: Vector, const MR: usize, const NV: usize, const HAL
     r: &mut Rows<'_>,
     x: usize,
 ) {
-    // SAFETY: `Rows::check` bounds every address below: sources to their last tap of the last pixel, weights
-    // to `depth * NV * LANES`, bias to `NV * LANES`, outputs and residuals to `columns` of each pixel.
+    // SAFETY: `Rows::check` bounds every address below: bias to `NV * LANES`, outputs and residuals to `columns` of each
+    // pixel.
     unsafe {
         let lanes = V::LANES;
         // The last register, and what it holds.
@@ -38,9 +38,7 @@ pub(super) unsafe fn tile<V: Vector, const MR: usize, const NV: usize, const HAL
                     }
                 }
                 let v = V::Half::load(bias.as_ptr().add(end));
-                for half in &mut halves {
-                    *half = v;
-                }
+                halves.fill(v);
             }
             Start::Sums => {
                 for (m, row) in acc.iter_mut().enumerate() {
@@ -57,34 +55,7 @@ pub(super) unsafe fn tile<V: Vector, const MR: usize, const NV: usize, const HAL
                 }
             }
         }
-        let mut b = r.weights.as_ptr();
-        for s in r.sources {
-            let first = s.data.as_ptr().add(s.at + x * s.pixel);
-            for t in 0..s.taps {
-                let mut a = first.add(t * s.tap);
-                for _ in 0..s.len {
-                    let mut columns = [V::splat(0.0); NV];
-                    for (j, v) in columns.iter_mut().enumerate() {
-                        if j + 1 < NV || !HALF {
-                            *v = V::load(b.add(j * lanes));
-                        }
-                    }
-                    let half = V::Half::load(b.add(end));
-                    for (m, row) in acc.iter_mut().enumerate() {
-                        let v = V::splat(*a.add(m * s.pixel));
-                        for (j, (sum, column)) in row.iter_mut().zip(columns).enumerate() {
-                            if j + 1 < NV || !HALF {
-                                *sum = sum.fma(v, column);
-                            } else {
-                                halves[m] = halves[m].fma(v.lower(), half);
-                            }
-                        }
-                    }
-                    a = a.add(1);
-                    b = b.add(NV * lanes);
-                }
-            }
-        }
+        products::<V, MR, NV, HALF>(r, x, &mut acc, &mut halves);
         if let Some(Strided { data, at, step }) = r.residual {
             for (m, row) in acc.iter_mut().enumerate() {
                 let far = match r.residual_places {
@@ -113,6 +84,51 @@ pub(super) unsafe fn tile<V: Vector, const MR: usize, const NV: usize, const HAL
                     store(halves[m].clamp(low.lower(), high.lower()), to.add(end), tail);
                 } else {
                     store(v.clamp(low, high), to.add(end), tail);
+                }
+            }
+        }
+    }
+}
+
+/// What [`tile`] adds up over the depth.
+///
+/// # Safety
+/// See [`tile`].
+#[inline(always)]
+unsafe fn products<V: Vector, const MR: usize, const NV: usize, const HALF: bool>(
+    r: &Rows<'_>,
+    x: usize,
+    acc: &mut [[V; NV]; MR],
+    halves: &mut [V::Half; MR],
+) {
+    let (lanes, end) = (V::LANES, (NV - 1) * V::LANES);
+    // SAFETY: `Rows::check` bounds sources to their last tap of the last pixel, and weights to `depth * NV * LANES`.
+    unsafe {
+        let mut b = r.weights.as_ptr();
+        for s in r.sources {
+            let first = s.data.as_ptr().add(s.at + x * s.pixel);
+            for t in 0..s.taps {
+                let mut a = first.add(t * s.tap);
+                for _ in 0..s.len {
+                    let mut columns = [V::splat(0.0); NV];
+                    for (j, v) in columns.iter_mut().enumerate() {
+                        if j + 1 < NV || !HALF {
+                            *v = V::load(b.add(j * lanes));
+                        }
+                    }
+                    let half = V::Half::load(b.add(end));
+                    for (m, row) in acc.iter_mut().enumerate() {
+                        let v = V::splat(*a.add(m * s.pixel));
+                        for (j, (sum, column)) in row.iter_mut().zip(columns).enumerate() {
+                            if j + 1 < NV || !HALF {
+                                *sum = sum.fma(v, column);
+                            } else {
+                                halves[m] = halves[m].fma(v.lower(), half);
+                            }
+                        }
+                    }
+                    a = a.add(1);
+                    b = b.add(NV * lanes);
                 }
             }
         }
