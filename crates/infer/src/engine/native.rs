@@ -28,9 +28,13 @@ pub(crate) fn version() -> String {
     format!("{} {}", env!("CARGO_PKG_VERSION"), Isa::best())
 }
 
+/// Crops per run, at least: a screen lets less than half of them pass, and what passes fills [`TOGETHER`] for two
+/// threads. A crop takes 110 KiB.
+const CROPS: usize = 32;
+
 /// Images per run where nothing is asked for: a window for each thread, and crops that fill it.
 pub(crate) fn batches(threads: usize) -> [usize; 2] {
-    [threads, 2 * threads]
+    [threads, (4 * threads).max(CROPS)]
 }
 
 /// Plans a network of images.
