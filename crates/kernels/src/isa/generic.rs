@@ -16,8 +16,8 @@ pub(super) unsafe fn tile<V: Vector, const MR: usize, const NV: usize, const HAL
     r: &mut Rows<'_>,
     x: usize,
 ) {
-    // SAFETY: `Rows::check` bounds every address below: bias to `NV * LANES`, outputs and residuals to `columns` of each
-    // pixel.
+    // SAFETY: `Rows::check` bounds every address below: bias to `NV * LANES`, outputs and residuals to `columns` of
+    // each pixel.
     unsafe {
         let lanes = V::LANES;
         // The last register, and what it holds.
