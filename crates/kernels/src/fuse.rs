@@ -110,7 +110,7 @@ fn join_activations(ir: &mut Ir) {
         let before = match made.map(|m| &mut ir.steps[m].op) {
             Some(Op::Conv(c)) => Some(&mut c.act),
             Some(Op::Depthwise(d)) => Some(&mut d.act),
-            Some(Op::Affine { act, .. } | Op::Binary(_, act)) => Some(act),
+            Some(Op::Affine { act, .. } | Op::Binary(_, act) | Op::Resize(_, act)) => Some(act),
             _ => None,
         };
         match (before, made) {
@@ -191,7 +191,11 @@ fn spread_enlarged(ir: &mut Ir) {
             }
             match &step.op {
                 Op::Concat => Some((i, false)),
-                Op::Resize(r) if doubles(r) && by.iter().all(|r| three(*r, id)) => Some((i, true)),
+                Op::Resize(r, act)
+                    if act.is_none() && doubles(r) && by.iter().all(|r| three(*r, id)) =>
+                {
+                    Some((i, true))
+                }
                 _ => None,
             }
         });

@@ -147,7 +147,7 @@ pub(crate) enum Op {
     /// Two values of one shape, or the second of 1 x 1.
     Binary(Arithmetic, Act),
     Concat,
-    Resize(Resample),
+    Resize(Resample, Act),
     MaxPool(Sliding),
     /// Whether padding counts.
     AveragePool(Sliding, bool),

@@ -24,9 +24,11 @@
 //! | `fuse` | steps joined |
 //! | `network` | buffers, packed weights, the run |
 //! | `run` | the steps |
+//! | `aligned` | memory that begins with a line of the cache |
 //! | `peak` | what the processor can do at best |
 //! | `isa` | register kernels for AVX-512, AVX2, NEON and none of them; all `unsafe` is there |
 
+mod aligned;
 mod error;
 mod fuse;
 mod ir;

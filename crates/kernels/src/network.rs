@@ -1,5 +1,6 @@
 //! A planned network and its runs.
 
+use crate::aligned::Aligned;
 use crate::error::{PlanError, RunError};
 use crate::fuse::fuse;
 use crate::ir::{self, Act, Arithmetic, Id, Ir, Op, Resample, Shape, Sliding};
@@ -81,7 +82,7 @@ enum Kind {
     Map(Act),
     Binary(Arithmetic, Act),
     Concat,
-    Resize(Resample),
+    Resize(Resample, Act),
     MaxPool(Sliding),
     AveragePool(Sliding, bool),
     GlobalAverage,
@@ -116,7 +117,7 @@ struct HalfSteps<'a> {
 /// A thread's memory for a network.
 #[derive(Debug, Default)]
 pub struct Workspace {
-    buffers: Vec<Vec<f32>>,
+    buffers: Vec<Aligned>,
     scratch: Scratch,
     /// Seconds of each step, where a profile is taken.
     times: Option<Vec<f64>>,
@@ -287,12 +288,10 @@ impl Network {
     /// A few images through all steps.
     fn images(&self, w: &mut Workspace, input: &[f32], output: &mut [f32]) {
         let n = input.len() / self.input_len();
-        w.buffers.resize_with(self.buffers.len(), Vec::new);
+        w.buffers.resize_with(self.buffers.len(), Aligned::default);
         for (buffer, len) in w.buffers.iter_mut().zip(&self.buffers) {
-            if buffer.len() < n * len {
-                // New memory is zero, and with it every border that nobody else writes to.
-                *buffer = vec![0.0; n * len];
-            }
+            // New memory is zero, and with it every border that nobody else writes to.
+            buffer.grow(n * len);
         }
         let first = self.values[self.input];
         let mut to = std::mem::take(&mut w.buffers[first.buffer]);
@@ -362,7 +361,10 @@ impl Network {
             Kind::Map(act) => simple::map(isa, *act, x, out, n),
             Kind::Binary(kind, act) => simple::binary(isa, *kind, *act, (x, inputs[1]), out, n),
             Kind::Concat => simple::concat(inputs, out, n),
-            Kind::Resize(by) => simple::resize(by, x, out, n, &mut scratch.conv.gathered),
+            Kind::Resize(by, act) => {
+                let resize = simple::Resize { isa, by, after: *act };
+                simple::resize(resize, x, out, n, &mut scratch.conv.gathered);
+            }
             Kind::MaxPool(slide) => simple::max_pool(slide, x, out, n),
             Kind::AveragePool(slide, padded) => simple::average_pool(slide, *padded, x, out, n),
             Kind::GlobalAverage => simple::global_average(x, out, n),
@@ -383,7 +385,7 @@ impl Kind {
             Self::Map(_) => "function",
             Self::Binary(..) => "arithmetic",
             Self::Concat => "concatenation",
-            Self::Resize(_) => "resize",
+            Self::Resize(..) => "resize",
             Self::MaxPool(_) => "maximum",
             Self::AveragePool(..) | Self::GlobalAverage => "average",
             Self::Softmax => "softmax",
@@ -514,7 +516,7 @@ fn plan_step(
         Op::Map(act) => Kind::Map(*act),
         Op::Binary(kind, act) => Kind::Binary(*kind, *act),
         Op::Concat => Kind::Concat,
-        Op::Resize(by) => Kind::Resize(by.clone()),
+        Op::Resize(by, act) => Kind::Resize(by.clone(), *act),
         Op::MaxPool(slide) => Kind::MaxPool(*slide),
         Op::AveragePool(slide, padded) => Kind::AveragePool(*slide, *padded),
         Op::GlobalAverage => Kind::GlobalAverage,

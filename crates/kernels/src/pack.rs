@@ -1,11 +1,12 @@
 //! Weights in the order in which the kernels read them.
 
+use crate::aligned::Aligned;
 use crate::isa::Isa;
 use crate::isa::half::{DEPTH, SIDE, TILE};
 use half::bf16;
 
-/// Depth of one part of a product: its weights, 48 columns wide, stay in the first-level cache.
-const PART: usize = 192;
+/// Depth of one part of a product: its weights, 48 columns wide, are 48 KiB and stay in the second-level cache.
+const PART: usize = 256;
 /// Products up to this depth are not split.
 const WHOLE: usize = 400;
 
@@ -86,13 +87,13 @@ pub(crate) fn matrix(depth: usize, columns: usize, at: impl Fn(usize, usize) -> 
 }
 
 /// A matrix `[depth][columns]` in panels of one to three registers, `[panel][depth][registers * lanes]`.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Packed {
     pub columns: usize,
     pub depth: usize,
     pub panels: Vec<Panel>,
-    values: Vec<f32>,
-    bias: Vec<f32>,
+    values: Aligned,
+    bias: Aligned,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -137,7 +138,7 @@ impl Packed {
     pub(crate) fn zeros(isa: Isa, [depth, columns]: [usize; 2], bias: &[f32]) -> Self {
         let lanes = isa.lanes();
         let mut left = columns.div_ceil(lanes);
-        let values = vec![0.0; depth * left * lanes];
+        let values = Aligned::zeros(depth * left * lanes);
         let (mut panels, mut column) = (Vec::new(), 0);
         while left > 0 {
             // Four as two and two: a panel of one register is the slowest.
@@ -151,9 +152,9 @@ impl Packed {
             column += wide;
             left -= registers;
         }
-        let mut bias = bias.to_vec();
-        bias.resize(column, 0.0);
-        Self { columns, depth, panels, values, bias }
+        let mut padded = Aligned::zeros(column);
+        padded[..columns].copy_from_slice(bias);
+        Self { columns, depth, panels, values, bias: padded }
     }
 
     /// The columns of the register that begins with `column`.

@@ -28,6 +28,10 @@ pub(crate) fn version() -> String {
     format!("{} {}", env!("CARGO_PKG_VERSION"), Isa::best())
 }
 
+/// Crops per run, at least: a screen lets less than half of them pass, and what passes fills [`TOGETHER`] for two
+/// threads. A crop takes 110 KiB.
+const CROPS: usize = 32;
+
 /// Windows per run where nothing is asked for: one for each thread.
 pub(crate) fn windows(threads: usize) -> usize {
     threads
@@ -35,7 +39,7 @@ pub(crate) fn windows(threads: usize) -> usize {
 
 /// Crops per run where nothing is asked for: as many as keep each thread busy.
 pub(crate) fn crops(threads: usize) -> usize {
-    2 * threads
+    (4 * threads).max(CROPS)
 }
 
 /// Plans a network of images.

@@ -203,6 +203,16 @@ pub(crate) struct Finish<'a> {
     pub places: Option<&'a [u32]>,
 }
 
+/// `out[x][c] = clamp(from[x][c] * scale[c] + shift[c])`.
+#[derive(Debug)]
+pub(crate) struct Scale<'a> {
+    pub from: &'a [f32],
+    pub scale: &'a [f32],
+    pub shift: &'a [f32],
+    pub clamp: Clamp,
+    pub out: &'a mut [f32],
+}
+
 /// Outputs of a tile of Winograd's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tile {

@@ -21,7 +21,8 @@ pub(crate) fn exp(x: f32) -> f32 {
     const MAGIC: f32 = 12_582_912.0; // 1.5 * 2^23: adding it rounds to a whole number.
     let limited = if x < -87.5 { -87.5 } else { x };
     let limited = if limited > 88.8 { 88.8 } else { limited };
-    let n = limited * std::f32::consts::LOG2_E + MAGIC - MAGIC;
+    let shifted = limited * std::f32::consts::LOG2_E + MAGIC;
+    let n = shifted - MAGIC;
     // ln 2 in two parts: the first has few digits, so that `n` times it is exact.
     let r = limited - n * 0.693_359_4 + n * 2.121_944_4e-4;
     let p = 1.987_569_1e-4;
@@ -32,7 +33,8 @@ pub(crate) fn exp(x: f32) -> f32 {
     let p = p * r + 0.5;
     let p = p * r * r + r + 1.0;
     // 2^n in two factors, as n + 127 may be outside an exponent.
-    let whole = n as i32;
+    // Whole numbers follow one another in the bits, too; a conversion would not be put into registers.
+    let whole = (shifted.to_bits() as i32).wrapping_sub(MAGIC.to_bits() as i32);
     let half = whole >> 1;
     let power = |e: i32| f32::from_bits(((e + 127) as u32) << 23);
     p * power(half) * power(whole - half)
@@ -120,6 +122,18 @@ mod tests {
         assert!(exp(f32::NAN).is_nan());
         assert_eq!(exp(f32::INFINITY), f32::INFINITY);
         assert!(exp(f32::NEG_INFINITY) < 1e-37);
+    }
+
+    #[test]
+    fn values_that_are_no_number_stay_so_and_others_do_not_overflow() {
+        for bits in (0x7f80_0001..=0x7fff_ffff_u32).step_by(4099) {
+            assert!(exp(f32::from_bits(bits)).is_nan(), "{bits:x}");
+            assert!(exp(-f32::from_bits(bits)).is_nan(), "{bits:x}");
+        }
+        for bits in (0..=0x7f80_0000_u32).step_by(4099) {
+            let x = f32::from_bits(bits);
+            assert!(exp(x) >= 1.0 && exp(-x) <= 1.0 && exp(-x) >= 0.0, "{x}");
+        }
     }
 
     #[test]

@@ -1,25 +1,34 @@
 //! The kernels, written once for every register.
 
 use super::vector::Vector;
-use super::{Clamp, Depthwise, Dots, Finish, InputTiles, OutputTiles, Rows, Start, Strided, Tile};
+use super::{
+    Clamp, Depthwise, Dots, Finish, InputTiles, OutputTiles, Rows, Scale, Start, Strided, Tile,
+    limit,
+};
 
-/// `MR` outputs of a row from `x` on, by `NV` registers of columns.
+/// `MR` outputs of a row from `x` on, by `NV` registers of columns, of which the last is a half where `HALF`.
 ///
 /// # Safety
-/// The extensions of `V` are there, and `r` went through [`Rows::check`]; `x + MR <= r.pixels`.
+/// The extensions of `V` are there, and `r` went through [`Rows::check`]; `x + MR <= r.pixels`; a half has room for the
+/// columns of the last register where `HALF`.
 #[inline(always)]
-pub(super) unsafe fn tile<V: Vector, const MR: usize, const NV: usize>(r: &mut Rows<'_>, x: usize) {
-    // SAFETY: `Rows::check` bounds every address below: sources to their last tap of the last pixel, weights
-    // to `depth * NV * LANES`, bias to `NV * LANES`, outputs and residuals to `columns` of each pixel.
+pub(super) unsafe fn tile<V: Vector, const MR: usize, const NV: usize, const HALF: bool>(
+    r: &mut Rows<'_>,
+    x: usize,
+) {
+    // SAFETY: `Rows::check` bounds every address below: bias to `NV * LANES`, outputs and residuals to `columns` of
+    // each pixel.
     unsafe {
         let lanes = V::LANES;
-        let tail = r.columns - (NV - 1) * lanes;
+        // The last register, and what it holds.
+        let (end, tail) = ((NV - 1) * lanes, r.columns - (NV - 1) * lanes);
         let place = |m: usize| match r.places {
             None => (x + m) * r.out_step,
             Some(places) => *places.get_unchecked(x + m) as usize,
         };
         let out = r.out.as_mut_ptr().add(r.out_at);
         let mut acc = [[V::splat(0.0); NV]; MR];
+        let mut halves = [V::Half::splat(0.0); MR];
         match r.start {
             Start::Bias(bias) => {
                 for j in 0..NV {
@@ -28,38 +37,25 @@ pub(super) unsafe fn tile<V: Vector, const MR: usize, const NV: usize>(r: &mut R
                         row[j] = v;
                     }
                 }
+                let v = V::Half::load(bias.as_ptr().add(end));
+                halves.fill(v);
             }
             Start::Sums => {
                 for (m, row) in acc.iter_mut().enumerate() {
                     let from = out.add(place(m));
                     for (j, v) in row.iter_mut().enumerate() {
-                        let p = from.add(j * lanes);
-                        *v = if j + 1 == NV { V::load_part(p, tail) } else { V::load(p) };
-                    }
-                }
-            }
-        }
-        let mut b = r.weights.as_ptr();
-        for s in r.sources {
-            let first = s.data.as_ptr().add(s.at + x * s.pixel);
-            for t in 0..s.taps {
-                let mut a = first.add(t * s.tap);
-                for _ in 0..s.len {
-                    let mut columns = [V::splat(0.0); NV];
-                    for (j, v) in columns.iter_mut().enumerate() {
-                        *v = V::load(b.add(j * lanes));
-                    }
-                    for (m, row) in acc.iter_mut().enumerate() {
-                        let v = V::splat(*a.add(m * s.pixel));
-                        for (sum, column) in row.iter_mut().zip(columns) {
-                            *sum = sum.fma(v, column);
+                        if j + 1 < NV {
+                            *v = V::load(from.add(j * lanes));
+                        } else if HALF {
+                            halves[m] = V::Half::load_part(from.add(end), tail);
+                        } else {
+                            *v = V::load_part(from.add(end), tail);
                         }
                     }
-                    a = a.add(1);
-                    b = b.add(NV * lanes);
                 }
             }
         }
+        products::<V, MR, NV, HALF>(r, x, &mut acc, &mut halves);
         if let Some(Strided { data, at, step }) = r.residual {
             for (m, row) in acc.iter_mut().enumerate() {
                 let far = match r.residual_places {
@@ -68,8 +64,13 @@ pub(super) unsafe fn tile<V: Vector, const MR: usize, const NV: usize>(r: &mut R
                 };
                 let from = data.as_ptr().add(at + far);
                 for (j, v) in row.iter_mut().enumerate() {
-                    let p = from.add(j * lanes);
-                    *v = v.add(if j + 1 == NV { V::load_part(p, tail) } else { V::load(p) });
+                    if j + 1 < NV {
+                        *v = v.add(V::load(from.add(j * lanes)));
+                    } else if HALF {
+                        halves[m] = halves[m].add(V::Half::load_part(from.add(end), tail));
+                    } else {
+                        *v = v.add(V::load_part(from.add(end), tail));
+                    }
                 }
             }
         }
@@ -77,9 +78,58 @@ pub(super) unsafe fn tile<V: Vector, const MR: usize, const NV: usize>(r: &mut R
         for (m, row) in acc.iter().enumerate() {
             let to = out.add(place(m));
             for (j, v) in row.iter().enumerate() {
-                let v = v.clamp(low, high);
-                let p = to.add(j * lanes);
-                if j + 1 == NV && tail < lanes { v.store_part(p, tail) } else { v.store(p) }
+                if j + 1 < NV {
+                    v.clamp(low, high).store(to.add(j * lanes));
+                } else if HALF {
+                    store(halves[m].clamp(low.lower(), high.lower()), to.add(end), tail);
+                } else {
+                    store(v.clamp(low, high), to.add(end), tail);
+                }
+            }
+        }
+    }
+}
+
+/// What [`tile`] adds up over the depth.
+///
+/// # Safety
+/// See [`tile`].
+#[inline(always)]
+unsafe fn products<V: Vector, const MR: usize, const NV: usize, const HALF: bool>(
+    r: &Rows<'_>,
+    x: usize,
+    acc: &mut [[V; NV]; MR],
+    halves: &mut [V::Half; MR],
+) {
+    let (lanes, end) = (V::LANES, (NV - 1) * V::LANES);
+    // SAFETY: `Rows::check` bounds sources to their last tap of the last pixel, and weights to `depth * NV * LANES`.
+    unsafe {
+        let mut b = r.weights.as_ptr();
+        for s in r.sources {
+            let first = s.data.as_ptr().add(s.at + x * s.pixel);
+            for t in 0..s.taps {
+                let mut a = first.add(t * s.tap);
+                for _ in 0..s.len {
+                    let mut columns = [V::splat(0.0); NV];
+                    for (j, v) in columns.iter_mut().enumerate() {
+                        if j + 1 < NV || !HALF {
+                            *v = V::load(b.add(j * lanes));
+                        }
+                    }
+                    let half = V::Half::load(b.add(end));
+                    for (m, row) in acc.iter_mut().enumerate() {
+                        let v = V::splat(*a.add(m * s.pixel));
+                        for (j, (sum, column)) in row.iter_mut().zip(columns).enumerate() {
+                            if j + 1 < NV || !HALF {
+                                *sum = sum.fma(v, column);
+                            } else {
+                                halves[m] = halves[m].fma(v.lower(), half);
+                            }
+                        }
+                    }
+                    a = a.add(1);
+                    b = b.add(NV * lanes);
+                }
             }
         }
     }
@@ -259,6 +309,17 @@ pub(super) fn finish(f: &mut Finish<'_>) {
     }
 }
 
+/// As [`finish`]: plain Rust.
+#[inline(always)]
+pub(super) fn scale(s: &mut Scale<'_>) {
+    let (c, Clamp { low, high }) = (s.scale.len(), s.clamp);
+    for (to, from) in s.out.chunks_exact_mut(c).zip(s.from.chunks_exact(c)) {
+        for (((to, x), s), t) in to.iter_mut().zip(from).zip(s.scale).zip(s.shift) {
+            *to = limit(x * s + t, low, high);
+        }
+    }
+}
+
 /// Part of a register, or all of it.
 ///
 /// # Safety
@@ -393,33 +454,54 @@ unsafe fn spread<V: Vector, const N: usize, const K: usize>(
     t: &mut InputTiles<'_>,
     positions: [usize; K],
 ) {
-    let (c, reach) = (t.channels, t.tile.reach());
     for tile in 0..t.tiles {
-        for o in (0..c).step_by(V::LANES) {
-            let n = (c - o).min(V::LANES);
-            // SAFETY: `InputTiles::check` bounds the pixels of every tile, and every position that is written.
+        for o in (0..t.channels).step_by(V::LANES) {
+            let n = (t.channels - o).min(V::LANES);
+            // SAFETY: the caller's promise; `n` channels from `o` on are inside a pixel.
             unsafe {
-                let out = t.out.as_mut_ptr();
-                let from = t.data.as_ptr().add(t.at + tile * (N - 2) * c + o);
-                let mut d = [[V::splat(0.0); N]; K];
-                for x in 0..N {
-                    let mut pixels = [V::splat(0.0); N];
-                    for (y, v) in pixels.iter_mut().enumerate() {
-                        *v = load(from.add(y * t.row + x * c), n);
-                    }
-                    let column: [V; K] = transform(pixels);
-                    for (row, v) in d.iter_mut().zip(column) {
-                        row[x] = v;
-                    }
+                if n <= V::Half::LANES {
+                    spread_some::<V::Half, N, K>(t, positions, tile, [o, n]);
+                } else {
+                    spread_some::<V, N, K>(t, positions, tile, [o, n]);
                 }
-                for (row, i) in d.into_iter().zip(positions) {
-                    let row: [V; K] = transform(row);
-                    for (v, j) in row.into_iter().zip(positions) {
-                        let p = i * reach + j;
-                        let to = t.places.get_unchecked(p) + tile * t.steps.get_unchecked(p) + o;
-                        store(v, out.add(to), n);
-                    }
-                }
+            }
+        }
+    }
+}
+
+/// `n` channels of one tile, from `o` on.
+///
+/// # Safety
+/// See [`spread`]; `n` is at most `V::LANES`, and the channels are inside a pixel.
+#[inline(always)]
+unsafe fn spread_some<V: Vector, const N: usize, const K: usize>(
+    t: &mut InputTiles<'_>,
+    positions: [usize; K],
+    tile: usize,
+    [o, n]: [usize; 2],
+) {
+    let (c, reach) = (t.channels, t.tile.reach());
+    // SAFETY: `InputTiles::check` bounds the pixels of every tile, and every position that is written.
+    unsafe {
+        let out = t.out.as_mut_ptr();
+        let from = t.data.as_ptr().add(t.at + tile * (N - 2) * c + o);
+        let mut d = [[V::splat(0.0); N]; K];
+        for x in 0..N {
+            let mut pixels = [V::splat(0.0); N];
+            for (y, v) in pixels.iter_mut().enumerate() {
+                *v = load(from.add(y * t.row + x * c), n);
+            }
+            let column: [V; K] = transform(pixels);
+            for (row, v) in d.iter_mut().zip(column) {
+                row[x] = v;
+            }
+        }
+        for (row, i) in d.into_iter().zip(positions) {
+            let row: [V; K] = transform(row);
+            for (v, j) in row.into_iter().zip(positions) {
+                let p = i * reach + j;
+                let to = t.places.get_unchecked(p) + tile * t.steps.get_unchecked(p) + o;
+                store(v, out.add(to), n);
             }
         }
     }
@@ -451,34 +533,55 @@ unsafe fn collect<V: Vector, const N: usize, const M: usize>(t: &mut OutputTiles
     for tile in 0..t.tiles {
         for o in (0..c).step_by(V::LANES) {
             let n = (c - o).min(V::LANES);
-            // SAFETY: `OutputTiles::check` bounds the sums of every position, outputs and residuals.
+            // SAFETY: the caller's promise; `n` outputs from `o` on are inside a pixel.
             unsafe {
-                let from = t.sums.as_ptr().add(t.at + tile * c + o);
-                let mut rows = [[V::splat(0.0); N]; M];
-                for x in 0..N {
-                    let mut m = [V::splat(0.0); N];
-                    for (y, v) in m.iter_mut().enumerate() {
-                        *v = load(from.add((N * y + x) * t.position), n);
-                    }
-                    let column: [V; M] = sums(m);
-                    for (row, v) in rows.iter_mut().zip(column) {
-                        row[x] = v;
-                    }
+                if n <= V::Half::LANES {
+                    collect_some::<V::Half, N, M>(t, tile, [o, n]);
+                } else {
+                    collect_some::<V, N, M>(t, tile, [o, n]);
                 }
-                let bias = load::<V>(t.bias.as_ptr().add(o), n);
-                let (low, high) = (V::splat(t.clamp.low), V::splat(t.clamp.high));
-                for (y, row) in rows.into_iter().enumerate() {
-                    let outputs: [V; M] = sums(row);
-                    for (x, v) in outputs.into_iter().enumerate() {
-                        let mut v = v.add(bias);
-                        let far = (M * tile + x) * c + o;
-                        if let Some(Strided { data, at, step: row }) = t.residual {
-                            v = v.add(load(data.as_ptr().add(at + y * row + far), n));
-                        }
-                        let to = t.out.as_mut_ptr().add(t.out_at + y * t.out_row + far);
-                        store(v.clamp(low, high), to, n);
-                    }
+            }
+        }
+    }
+}
+
+/// `n` outputs of one tile, from `o` on.
+///
+/// # Safety
+/// See [`collect`]; `n` is at most `V::LANES`, and the outputs are inside a pixel.
+#[inline(always)]
+unsafe fn collect_some<V: Vector, const N: usize, const M: usize>(
+    t: &mut OutputTiles<'_>,
+    tile: usize,
+    [o, n]: [usize; 2],
+) {
+    let c = t.bias.len();
+    // SAFETY: `OutputTiles::check` bounds the sums of every position, outputs and residuals.
+    unsafe {
+        let from = t.sums.as_ptr().add(t.at + tile * c + o);
+        let mut rows = [[V::splat(0.0); N]; M];
+        for x in 0..N {
+            let mut m = [V::splat(0.0); N];
+            for (y, v) in m.iter_mut().enumerate() {
+                *v = load(from.add((N * y + x) * t.position), n);
+            }
+            let column: [V; M] = sums(m);
+            for (row, v) in rows.iter_mut().zip(column) {
+                row[x] = v;
+            }
+        }
+        let bias = load::<V>(t.bias.as_ptr().add(o), n);
+        let (low, high) = (V::splat(t.clamp.low), V::splat(t.clamp.high));
+        for (y, row) in rows.into_iter().enumerate() {
+            let outputs: [V; M] = sums(row);
+            for (x, v) in outputs.into_iter().enumerate() {
+                let mut v = v.add(bias);
+                let far = (M * tile + x) * c + o;
+                if let Some(Strided { data, at, step: row }) = t.residual {
+                    v = v.add(load(data.as_ptr().add(at + y * row + far), n));
                 }
+                let to = t.out.as_mut_ptr().add(t.out_at + y * t.out_row + far);
+                store(v.clamp(low, high), to, n);
             }
         }
     }

@@ -11,7 +11,8 @@ mod sets;
 mod vector;
 
 pub(crate) use calls::{
-    Clamp, Depthwise, Dots, Finish, InputTiles, OutputTiles, Rows, Source, Start, Strided, Tile,
+    Clamp, Depthwise, Dots, Finish, InputTiles, OutputTiles, Rows, Scale, Source, Start, Strided,
+    Tile,
 };
 pub(crate) use func::{Func, exp, limit};
 
@@ -27,7 +28,7 @@ pub enum Isa {
     Neon,
     /// AVX2 with FMA.
     Avx2,
-    /// AVX-512 F.
+    /// AVX-512 F and VL.
     Avx512,
 }
 
@@ -55,7 +56,10 @@ impl Isa {
         {
             let avx2 = std::arch::is_x86_feature_detected!("avx2")
                 && std::arch::is_x86_feature_detected!("fma");
-            if avx2 && std::arch::is_x86_feature_detected!("avx512f") {
+            // Every server processor with the first has the second.
+            let avx512 = std::arch::is_x86_feature_detected!("avx512f")
+                && std::arch::is_x86_feature_detected!("avx512vl");
+            if avx2 && avx512 {
                 all.push(Self::Avx512);
             }
             if avx2 {
@@ -150,6 +154,13 @@ impl Isa {
         self.assert_available();
         // SAFETY: the extensions are there, as for `rows`; the function itself is safe.
         unsafe { on_set!(self, finish(&mut f)) }
+    }
+
+    /// A factor and a summand per channel.
+    pub(crate) fn scale(self, mut s: Scale<'_>) {
+        self.assert_available();
+        // SAFETY: the extensions are there, as for `rows`; the function itself is safe.
+        unsafe { on_set!(self, scale(&mut s)) }
     }
 
     /// A function of every value.

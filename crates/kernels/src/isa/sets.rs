@@ -8,7 +8,7 @@ macro_rules! set {
             use super::even;
             use super::super::func::{self, Func};
             use super::super::vector::{$vector, Vector};
-            use super::super::{Depthwise, Dots, Finish, InputTiles, OutputTiles, Rows, generic};
+            use super::super::{Depthwise, Dots, Finish, InputTiles, OutputTiles, Rows, Scale, generic};
 
             pub(in super::super) const LANES: usize = <$vector as Vector>::LANES;
             pub(in super::super) const WIDEST: usize = { let all = [$($nv),+]; all[0] };
@@ -17,8 +17,15 @@ macro_rules! set {
             /// The extensions are there; `r` went through [`Rows::check`]; `x + MR <= r.pixels`.
             #[target_feature(enable = $features)]
             unsafe fn tile<const MR: usize, const NV: usize>(r: &mut Rows<'_>, x: usize) {
+                const HALF: usize = <<$vector as Vector>::Half as Vector>::LANES;
                 // SAFETY: the caller's promise.
-                unsafe { generic::tile::<$vector, MR, NV>(r, x) }
+                unsafe {
+                    if NV > 1 && HALF < LANES && r.columns <= (NV - 1) * LANES + HALF {
+                        generic::tile::<$vector, MR, NV, true>(r, x)
+                    } else {
+                        generic::tile::<$vector, MR, NV, false>(r, x)
+                    }
+                }
             }
 
             /// # Safety
@@ -96,6 +103,13 @@ macro_rules! set {
             /// # Safety
             /// The extensions are there.
             #[target_feature(enable = $features)]
+            pub(in super::super) unsafe fn scale(s: &mut Scale<'_>) {
+                generic::scale(s);
+            }
+
+            /// # Safety
+            /// The extensions are there.
+            #[target_feature(enable = $features)]
             pub(in super::super) unsafe fn map(f: Func, values: &mut [f32]) {
                 func::map(f, values);
             }
@@ -110,7 +124,7 @@ fn even(pixels: usize, sizes: &[usize]) -> usize {
     sizes.iter().copied().filter(|s| *s >= each).min().unwrap_or(sizes[0])
 }
 
-set!(#[cfg(target_arch = "x86_64")] avx512, Avx512, "avx512f,avx2,fma", 8,
+set!(#[cfg(target_arch = "x86_64")] avx512, Avx512, "avx512f,avx512vl,avx2,fma", 8,
     { 3: [8, 6, 4, 3, 2, 1], 2: [12, 8, 6, 4, 2, 1], 1: [16, 12, 8, 4, 2, 1] });
 set!(#[cfg(target_arch = "x86_64")] avx2, Avx2, "avx2,fma", 8,
     { 2: [6, 4, 3, 2, 1], 1: [12, 8, 6, 4, 2, 1] });
@@ -120,7 +134,7 @@ set!(#[cfg(target_arch = "aarch64")] neon, Neon, "neon", 8,
 pub(super) mod plain {
     use super::super::func::{self, Func};
     use super::super::vector::{Plain, Vector};
-    use super::super::{Depthwise, Dots, Finish, InputTiles, OutputTiles, Rows, generic};
+    use super::super::{Depthwise, Dots, Finish, InputTiles, OutputTiles, Rows, Scale, generic};
 
     pub(in super::super) const LANES: usize = <Plain as Vector>::LANES;
     pub(in super::super) const WIDEST: usize = 1;
@@ -133,10 +147,10 @@ pub(super) mod plain {
             // SAFETY: the caller's promise.
             unsafe {
                 if r.pixels - x >= 4 {
-                    generic::tile::<Plain, 4, 1>(r, x);
+                    generic::tile::<Plain, 4, 1, false>(r, x);
                     x += 4;
                 } else {
-                    generic::tile::<Plain, 1, 1>(r, x);
+                    generic::tile::<Plain, 1, 1, false>(r, x);
                     x += 1;
                 }
             }
@@ -183,6 +197,10 @@ pub(super) mod plain {
 
     pub(in super::super) fn finish(f: &mut Finish<'_>) {
         generic::finish(f);
+    }
+
+    pub(in super::super) fn scale(s: &mut Scale<'_>) {
+        generic::scale(s);
     }
 
     pub(in super::super) fn map(f: Func, values: &mut [f32]) {

@@ -8,6 +8,10 @@
 /// stores need [`Self::LANES`] valid values behind the pointer, those of a part as many as they name.
 pub(super) trait Vector: Copy {
     const LANES: usize;
+    /// A register of half as many lanes, where that halves the work of some processors; otherwise the same.
+    type Half: Vector;
+    /// Its first lanes.
+    unsafe fn lower(self) -> Self::Half;
     unsafe fn splat(v: f32) -> Self;
     unsafe fn load(p: *const f32) -> Self;
     /// The first `n` values, 0 behind them.
@@ -30,6 +34,12 @@ pub(super) struct Plain([f32; 8]);
 
 impl Vector for Plain {
     const LANES: usize = 8;
+    type Half = Self;
+
+    #[inline(always)]
+    unsafe fn lower(self) -> Self {
+        self
+    }
 
     #[inline(always)]
     unsafe fn splat(v: f32) -> Self {
@@ -115,6 +125,13 @@ mod x86 {
     // SAFETY of every block below: the extension and the pointers are the caller's promise, see the trait.
     impl Vector for Avx512 {
         const LANES: usize = 16;
+        type Half = Avx2;
+
+        #[inline(always)]
+        unsafe fn lower(self) -> Avx2 {
+            // SAFETY: see above.
+            Avx2(unsafe { _mm512_castps512_ps256(self.0) })
+        }
 
         #[inline(always)]
         unsafe fn splat(v: f32) -> Self {
@@ -200,6 +217,12 @@ mod x86 {
     // SAFETY of every block below: as above.
     impl Vector for Avx2 {
         const LANES: usize = 8;
+        type Half = Self;
+
+        #[inline(always)]
+        unsafe fn lower(self) -> Self {
+            self
+        }
 
         #[inline(always)]
         unsafe fn splat(v: f32) -> Self {
@@ -279,6 +302,12 @@ mod arm {
     // SAFETY of every block below: the pointers are the caller's promise, see the trait.
     impl Vector for Neon {
         const LANES: usize = 4;
+        type Half = Self;
+
+        #[inline(always)]
+        unsafe fn lower(self) -> Self {
+            self
+        }
 
         #[inline(always)]
         unsafe fn splat(v: f32) -> Self {

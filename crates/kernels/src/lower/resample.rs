@@ -3,7 +3,7 @@
 use super::Lowering;
 use super::node::{At, Value};
 use crate::error::PlanError;
-use crate::ir::{Blend, Op, Resample, Shape};
+use crate::ir::{Act, Blend, Op, Resample, Shape};
 
 impl Lowering {
     pub(super) fn resize(&mut self, at: &At<'_>) -> Result<Value, PlanError> {
@@ -81,6 +81,6 @@ impl Lowering {
             }
             other => return at.unsupported(format!("mode `{other}`")),
         };
-        self.step(Op::Resize(resample), vec![id], Shape { h, w, ..shape }, rank)
+        self.step(Op::Resize(resample, Act::NONE), vec![id], Shape { h, w, ..shape }, rank)
     }
 }

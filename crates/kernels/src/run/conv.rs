@@ -5,6 +5,7 @@
 //! read small: of its nine taps an output meets four different pixels, and which depends on whether its row
 //! and column are even. Maps too narrow for a tile are gathered first, many images side by side.
 
+use crate::aligned::Aligned;
 use crate::ir::{Act, Conv, Shape};
 use crate::isa::half::{self, Half, Products};
 use crate::isa::{Dots, Finish, Isa, Rows, Source, Start, Strided};
@@ -98,15 +99,15 @@ impl Part {
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     /// Pixels side by side, and the rows of a resize.
-    pub gathered: Vec<f32>,
+    pub gathered: Aligned,
     /// Sources in bf16.
     values: Vec<u16>,
-    sums: Vec<f32>,
+    sums: Aligned,
 }
 
 impl Scratch {
     /// Transformed tiles, and their sums.
-    pub(crate) fn tiles(&mut self) -> [&mut Vec<f32>; 2] {
+    pub(crate) fn tiles(&mut self) -> [&mut Aligned; 2] {
         [&mut self.gathered, &mut self.sums]
     }
 
@@ -134,6 +135,8 @@ pub(crate) struct Planned {
     dots: Vec<f32>,
     bias: Vec<f32>,
     parity: bool,
+    /// Whether the pixels of all images are one row already, for `Mode::Gather` in f32.
+    gathered: bool,
     groups: usize,
     depth: usize,
     /// How bf16 is multiplied, where it is.
@@ -217,6 +220,7 @@ impl Planned {
             dots,
             bias: conv.bias.clone(),
             parity,
+            gathered: point && sources.len() == 1 && sources[0].pad == 0,
             groups,
             depth,
             half,
@@ -608,9 +612,7 @@ impl<'a> Call<'a, '_> {
         for panel in &packed.panels {
             let wide = panel.tiles * half::SIDE;
             let n = Products::computed(pixels) * wide;
-            if scratch.sums.len() < n {
-                scratch.sums.resize(n, 0.0);
-            }
+            scratch.sums.grow(n);
             half.products(Products {
                 values: &scratch.values,
                 sources,
@@ -670,7 +672,8 @@ impl<'a> Call<'a, '_> {
             let pixels = first..all.min(first + HALF_PIXELS);
             let values = scratch.rounded(pixels.len(), depth);
             let round = |from: &[f32], to: &mut [u16]| half.round(from, to);
-            self.gathered(&pixels, values, round, [&mut places, &mut others]);
+            self.gathered(&pixels, values, round);
+            self.places(&pixels, [&mut places, &mut others]);
             let residual = self.residual.map(|r| Strided { data: r.data, at: 0, step: 0 });
             let target = Target { residual, at: 0, step: 0, places: Some((&places, &others)) };
             self.half_block(part, &sources, pixels.len(), target, scratch);
@@ -766,42 +769,35 @@ impl<'a> Call<'a, '_> {
     }
 
     /// Pixels copied side by side, all images in one row.
-    fn gather(&mut self, images: usize, scratch: &mut Vec<f32>) {
+    fn gather(&mut self, images: usize, scratch: &mut Aligned) {
         let (part, depth) = (&self.conv.parts[0], self.conv.depth);
         let all = images * self.ol.h * self.ol.w;
         let chunk = (BLOCK / (4 * depth)).clamp(48, 1536) / 48 * 48;
-        scratch.resize(chunk.min(all) * depth, 0.0);
+        if !self.conv.gathered {
+            scratch.grow(chunk.min(all) * depth);
+        }
         let (mut places, mut others) = (Vec::new(), Vec::new());
         for first in (0..all).step_by(chunk) {
             let pixels = first..all.min(first + chunk);
-            self.gathered(
-                &pixels,
-                scratch,
-                |from, to| to.copy_from_slice(from),
-                [&mut places, &mut others],
-            );
             let residual = self.residual.map(|r| Strided { data: r.data, at: 0, step: 0 });
-            let source = Strided { data: scratch, at: 0, step: depth };
+            self.places(&pixels, [&mut places, &mut others]);
+            let source = if self.conv.gathered {
+                Strided { data: self.sources[0].data, at: first * depth, step: depth }
+            } else {
+                self.gathered(&pixels, scratch, |from, to| to.copy_from_slice(from));
+                Strided { data: scratch, at: 0, step: depth }
+            };
             self.block(part, 0..pixels.len(), source, residual, Some((&places, &others)));
             self.activate_places(&places);
         }
     }
 
-    /// Copies what each of some pixels reads side by side, and notes where its outputs and its residual are.
-    fn gathered<T>(
-        &self,
-        pixels: &Range<usize>,
-        to: &mut [T],
-        copy: impl Fn(&[f32], &mut [T]),
-        [places, others]: [&mut Vec<u32>; 2],
-    ) {
+    /// Copies what each of some pixels reads side by side.
+    fn gathered<T>(&self, pixels: &Range<usize>, to: &mut [T], copy: impl Fn(&[f32], &mut [T])) {
         let conv = self.conv;
         let (h, w) = (self.ol.h, self.ol.w);
-        places.clear();
-        others.clear();
         for (i, to) in pixels.clone().zip(to.chunks_exact_mut(conv.depth)) {
-            let (image, y, x) = (i / (h * w), i / w % h, i % w);
-            let line = Line { image, y, x, step: 1, pixels: 1 };
+            let line = Line { image: i / (h * w), y: i / w % h, x: i % w, step: 1, pixels: 1 };
             let mut done = 0;
             for run in conv.parts[0].runs.iter().flatten() {
                 let s = self.source(run, &line);
@@ -811,11 +807,21 @@ impl<'a> Call<'a, '_> {
                     done += s.len;
                 }
             }
-            let place = |at: usize| u32::try_from(at).expect("plans bound buffers");
-            places.push(place(self.ol.at(image, y as isize, x as isize)));
-            if let Some(r) = self.residual {
-                others.push(place(r.layout.at(image, y as isize, x as isize)));
-            }
+        }
+    }
+
+    /// Where the outputs and the residuals of some pixels are.
+    fn places(&self, pixels: &Range<usize>, [places, others]: [&mut Vec<u32>; 2]) {
+        let (h, w) = (self.ol.h, self.ol.w);
+        let place = |layout: &Layout, i: usize| {
+            let at = layout.at(i / (h * w), (i / w % h) as isize, (i % w) as isize);
+            u32::try_from(at).expect("plans bound buffers")
+        };
+        places.clear();
+        others.clear();
+        places.extend(pixels.clone().map(|i| place(&self.ol, i)));
+        if let Some(r) = self.residual {
+            others.extend(pixels.clone().map(|i| place(&r.layout, i)));
         }
     }
 

@@ -5,6 +5,7 @@
 //! of the expanded channels is taken through all three steps for the whole map before the next.
 
 use super::conv::{Read, Write};
+use crate::aligned::Aligned;
 use crate::ir::{Conv, Depthwise, Inverted, Shape};
 use crate::isa::{Clamp, Depthwise as Row, Isa, Rows, Source, Start, Strided};
 use crate::layout::Layout;
@@ -20,8 +21,8 @@ const BLOCK: usize = 96;
 pub(crate) struct Filter {
     kernel: usize,
     stride: usize,
-    weights: Vec<f32>,
-    bias: Vec<f32>,
+    weights: Aligned,
+    bias: Aligned,
     act: crate::ir::Act,
 }
 
@@ -35,8 +36,8 @@ impl Filter {
         Self {
             kernel,
             stride,
-            weights: weights.map(|(tap, c)| at(tap, c)).collect(),
-            bias: d.bias[first..first + channels].to_vec(),
+            weights: Aligned::copied(&weights.map(|(tap, c)| at(tap, c)).collect::<Vec<_>>()),
+            bias: Aligned::copied(&d.bias[first..first + channels]),
             act: d.act,
         }
     }
@@ -206,8 +207,8 @@ pub(crate) struct Planned {
 /// Scratch memory of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
-    ring: Vec<f32>,
-    filtered: Vec<f32>,
+    ring: Aligned,
+    filtered: Aligned,
 }
 
 impl Planned {
@@ -271,10 +272,17 @@ impl Planned {
         let (k, wide, l) = (filter.kernel, self.width, x.layout);
         let pad = k / 2;
         let length = (l.w + 2 * pad) * wide;
-        // The last row of the ring is the zeros above and below the map.
-        scratch.ring.clear();
-        scratch.ring.resize(if expand.is_some() { (k + 1) * length } else { 0 }, 0.0);
-        scratch.filtered.resize(ol.w * wide, 0.0);
+        if expand.is_some() {
+            scratch.ring.grow((k + 1) * length);
+            // The last row of the ring is the zeros above and below the map.
+            let (rows, rest) = scratch.ring.split_at_mut(k * length);
+            for row in rows.chunks_exact_mut(length) {
+                row[..pad * wide].fill(0.0);
+                row[length - pad * wide..].fill(0.0);
+            }
+            rest[..length].fill(0.0);
+        }
+        scratch.filtered.grow(ol.w * wide);
         for image in 0..images {
             let mut next = 0;
             for y in 0..ol.h {
@@ -337,10 +345,12 @@ impl Planned {
             };
             let wide = filter.bias.len();
             let inner = Layout { c: wide, h: l.h, w: l.w, pad };
-            // For every block: the border's position depends on the block's width.
-            scratch.ring.clear();
-            scratch.ring.resize(inner.image(), 0.0);
-            scratch.filtered.resize(ol.h * ol.w * wide, 0.0);
+            scratch.ring.grow(inner.image());
+            scratch.filtered.grow(ol.h * ol.w * wide);
+            // The border's position depends on the block's width; nothing else is written there.
+            if b == 0 || wide != self.blocks[b - 1].filter.bias.len() {
+                inner.clear_border(&mut scratch.ring, 1);
+            }
             let (adds, ends) = (b > 0, b + 1 == self.blocks.len());
             for image in 0..images {
                 for y in 0..l.h {

@@ -1,8 +1,9 @@
 //! Operators without products: one pass over the values.
 
 use super::conv::{Read, Write};
+use crate::aligned::Aligned;
 use crate::ir::{Act, Arithmetic, Blend, Resample, Sliding};
-use crate::isa::{Clamp, Isa, exp, limit};
+use crate::isa::{Clamp, Isa, Scale, exp, limit};
 use crate::layout::Layout;
 
 /// A clamp, then a function.
@@ -32,12 +33,10 @@ pub(crate) fn affine(
     for (image, y) in rows(images, ol.h) {
         let row = ol.inner_mut(out, image, y);
         let from = x.layout.inner(x.data, image, y);
-        for (to, from) in row.chunks_exact_mut(ol.c).zip(from.chunks_exact(ol.c)) {
-            for (((to, x), s), t) in to.iter_mut().zip(from).zip(scale).zip(shift) {
-                *to = x * s + t;
-            }
+        isa.scale(Scale { from, scale, shift, clamp: after.clamp, out: row });
+        if let Some(f) = after.then {
+            isa.map(f, row);
         }
-        act(isa, after, row);
     }
 }
 
@@ -102,19 +101,26 @@ pub(crate) fn concat(
     }
 }
 
+/// Where values come from, then a function.
+pub(crate) struct Resize<'a> {
+    pub isa: Isa,
+    pub by: &'a Resample,
+    pub after: Act,
+}
+
 pub(crate) fn resize(
-    by: &Resample,
+    Resize { isa, by, after }: Resize<'_>,
     x: Read<'_>,
     Write { data: out, layout: ol }: Write<'_>,
     images: usize,
-    scratch: &mut Vec<f32>,
+    scratch: &mut Aligned,
 ) {
     let c = ol.c;
     // The last two rows of the input that were widened; an even and an odd one.
     let wide = ol.w * c;
     let mut held = [None; 2];
-    if matches!(by, Resample::Linear(..)) && scratch.len() < 2 * wide {
-        scratch.resize(2 * wide, 0.0);
+    if matches!(by, Resample::Linear(..)) {
+        scratch.grow(2 * wide);
     }
     for (image, y) in rows(images, ol.h) {
         let row = ol.inner_mut(out, image, y);
@@ -142,6 +148,7 @@ pub(crate) fn resize(
                 }
             }
         }
+        act(isa, after, row);
     }
 }
 
@@ -273,6 +280,15 @@ pub(crate) fn pixels(from: &[f32], Write { data: out, layout: ol }: Write<'_>, i
     let Layout { c, h, w, .. } = ol;
     for y in 0..h {
         let row = ol.inner_mut(out, image, y);
+        if c == 3 {
+            let [first, second, third] =
+                [0, 1, 2].map(|channel| &from[(channel * h + y) * w..][..w]);
+            let values = first.iter().zip(second).zip(third);
+            for (to, ((a, b), c)) in row.as_chunks_mut().0.iter_mut().zip(values) {
+                *to = [*a, *b, *c];
+            }
+            continue;
+        }
         for channel in 0..c {
             let from = &from[(channel * h + y) * w..][..w];
             row[channel..].iter_mut().step_by(c).zip(from).for_each(|(to, v)| *to = *v);

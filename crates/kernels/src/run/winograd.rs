@@ -9,6 +9,7 @@
 //! -3/2, are those with the least error of all that leave these zeros.
 
 use super::conv::{Inputs, Read, Write};
+use crate::aligned::Aligned;
 use crate::ir::{Act, Conv, Shape};
 use crate::isa::{Clamp, InputTiles, Isa, OutputTiles, Rows, Source, Start, Strided, Tile};
 use crate::layout::Layout;
@@ -101,15 +102,17 @@ impl Planned {
         Inputs { sources, residual }: Inputs<'_, '_>,
         mut out: Write<'_>,
         images: usize,
-        [spread, sums]: [&mut Vec<f32>; 2],
+        [spread, sums]: [&mut Aligned; 2],
     ) {
         let all = images * self.tiles(out.layout.h, out.layout.w);
         let (depth, cout) = (self.products.iter().map(|p| p.depth).sum::<usize>(), self.bias.len());
-        let most = self.block.min(all);
-        grow(spread, most * depth);
-        grow(sums, most * self.tile.positions() * cout);
-        for first in (0..all).step_by(self.block) {
-            let tiles = first..all.min(first + self.block);
+        // Nearly equal blocks: each reads all weights.
+        let blocks = ((all + self.block / 2) / self.block).max(1);
+        let most = all.div_ceil(blocks);
+        spread.grow(most * depth);
+        sums.grow(most * self.tile.positions() * cout);
+        for first in (0..all).step_by(most.max(1)) {
+            let tiles = first..all.min(first + most);
             let lines = lines(self.tile, &tiles, out.layout);
             self.spread(sources, &lines, tiles.len(), spread);
             self.multiply(tiles.len(), spread, sums);
@@ -227,13 +230,6 @@ impl Planned {
                 self.isa.map(f, &mut out[at..at + side * line.tiles * cout]);
             }
         }
-    }
-}
-
-/// At least so long; what is in it does not matter.
-fn grow(values: &mut Vec<f32>, n: usize) {
-    if values.len() < n {
-        values.resize(n, 0.0);
     }
 }
 

@@ -196,7 +196,7 @@ proptest! {
     fn pools_and_resizes(
         c in 1..20_usize, (h, w) in (3..20_usize, 3..20_usize), (k, s, p) in (2..4_usize, 1..3_usize, 0..2_usize),
         (mode, place, round) in (0..2_usize, 0..3_usize, 0..4_usize), (sy, sx) in (1..4_usize, 1..4_usize),
-        padded: bool, seed: u64,
+        (padded, kind) in (any::<bool>(), 0..3_usize), seed: u64,
     ) {
         let mut b = Builder::new(seed);
         let (k, s, p) = (k as i64, s as i64, p as i64);
@@ -212,7 +212,39 @@ proptest! {
             text("nearest_mode", ["floor", "ceil", "round_prefer_floor", "round_prefer_ceil"][round]),
         ]);
         prop_assume!(mode == 1 || place < 2);
+        let y = match kind {
+            0 => y,
+            1 => b.node("Relu", &[&y], vec![]),
+            _ => b.node("Sigmoid", &[&y], vec![]),
+        };
         check(&b, [c, h, w], &y);
+    }
+
+    /// 1 x 1 on narrow maps, whose outputs have a border where the next kernel is larger: what they read is one row of
+    /// pixels where it has no border, and is gathered where it has. Before it a scale, a shift and a limit.
+    #[test]
+    fn points_of_narrow_maps(
+        (cin, cout) in (1..300_usize, 1..60_usize), (h, w) in (1..20_usize, 1..20_usize),
+        (bordered, residual, next) in (any::<bool>(), any::<bool>(), any::<bool>()), seed: u64,
+    ) {
+        let mut b = Builder::new(seed);
+        let x = b.node("Relu", &[INPUT], vec![]);
+        let scale = b.noise.list(cin, 1.0);
+        let scale = b.floats(&[cin, 1, 1], scale);
+        let y = b.node("Mul", &[&x, &scale], vec![]);
+        let y = b.relu6(&y);
+        let mut point = b.conv(&y, (cin, cout), (1, 1), 1);
+        if residual {
+            let shortcut = b.conv(&x, (cin, cout), (1, 1), 1);
+            point = b.node("Add", &[&point, &shortcut], vec![]);
+        }
+        let mut all = b.conv(&point, (cout, 5), (if next { 3 } else { 1 }, 1), 1);
+        if bordered {
+            // Another reader, with a larger kernel.
+            let other = b.conv(&y, (cin, 5), (3, 1), 1);
+            all = b.node("Add", &[&all, &other], vec![]);
+        }
+        check(&b, [cin, h, w], &all);
     }
 
     #[test]
