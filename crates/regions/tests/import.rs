@@ -155,8 +155,8 @@ fn files_in_folders_below_are_counted() {
         let folder = dir.path().join(format);
         let write = |path: &str| {
             let path = folder.join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, content).unwrap();
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
         };
         write(name);
         write(".hidden/a.geojson");
@@ -170,9 +170,9 @@ fn files_in_folders_below_are_counted() {
     }
     // A slide's results of a run are not such files.
     let results = dir.path().join("geojson/one");
-    std::fs::create_dir(&results).unwrap();
+    fs::create_dir(&results).unwrap();
     for name in ["qupath.geojson", "tissue.geojson"] {
-        std::fs::write(results.join(name), feature).unwrap();
+        fs::write(results.join(name), feature).unwrap();
     }
     let s = read("geojson", &dir.path().join("geojson"), &plain()).unwrap();
     assert_eq!((s.figures, s.ignored["files in folders below"]), (2, 2));
