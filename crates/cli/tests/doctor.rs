@@ -134,6 +134,44 @@ fn what_pip_installs_is_found_and_not_advised_any_more() {
     }
 }
 
+/// Where the runtime is installed, but not the plug-in, the plug-in is advised, and where it is there, too, it is not.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_plug_in_of_openvino_is_advised_where_it_is_missing_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let packages = std::env::var_os("VIRTUAL_ENV").map(|v| Path::new(&v).join("lib"));
+    let below = |lib: PathBuf| fs::read_dir(lib).unwrap().next().unwrap().unwrap().path();
+    let Some(packages) = packages.map(|lib| below(lib).join("site-packages")) else {
+        return eprintln!("SKIPPED: no environment with engines is active");
+    };
+    let venv = dir.path().join("venv");
+    let own = venv.join("lib/python3.12/site-packages");
+    fs::create_dir_all(&own).unwrap();
+    fs::write(venv.join("pyvenv.cfg"), "home = /usr/bin\n").unwrap();
+    let link = |name: &str| {
+        let from = packages.join(name);
+        assert!(from.is_dir(), "{}", from.display());
+        std::os::unix::fs::symlink(from, own.join(name)).unwrap();
+    };
+    let tiny = testkit::workspace().join("crates/infer/tests/golden/tiny");
+    let words = ["--runs", "1", "--model", tiny.to_str().unwrap()];
+    let error = || {
+        let report = doctor_with(dir.path(), Some(&venv), &words);
+        let all = report["engines"].as_array().unwrap();
+        let is = |e: &&Value| e["engine"] == "onnxruntime" && e["provider"] == "openvino";
+        all.iter().find(is).unwrap()["error"].as_str().unwrap_or_default().to_owned()
+    };
+    link("onnxruntime");
+    let lacking = error();
+    assert!(lacking.contains("no OpenVINO provider plug-in"), "{lacking}");
+    assert!(lacking.contains("pip install onnxruntime onnxruntime-ep-openvino"), "{lacking}");
+    link("onnxruntime_ep_openvino");
+    // It serves Intel's processors only: of others it is not advised again.
+    let there = error();
+    assert!(!there.contains("pip install"), "{there}");
+    assert!(there.is_empty() || there.contains("take the engine openvino"), "{there}");
+}
+
 /// The row of CUDA names what installs it: the runtime where none is here, else its build for GPUs.
 #[test]
 fn cuda_names_what_installs_it() {
@@ -152,7 +190,10 @@ fn cuda_names_what_installs_it() {
         let has =
             report["libraries"].as_array().unwrap().iter().any(|l| l["what"] == "onnxruntime");
         match has {
-            true => assert!(error.contains("; pip install onnxruntime-gpu"), "{error}"),
+            true => assert!(
+                error.contains("; pip install onnxruntime-gpu if this machine has"),
+                "{error}"
+            ),
             false => assert!(error.contains("remedy: pip install onnxruntime, or name"), "{error}"),
         }
     }

@@ -335,7 +335,7 @@ const CORPORA: &[Case] = &[
     case(
         "BoxOrder",
         "corpus import --format coco turned.json --map oddity=mf",
-        "as `midog-json`",
+        "import it as `midog-json`",
         "corpus import --format midog-json turned.json --map oddity=mf",
     ),
     case("GiveResolutions", "{R} --out reg", "--mpp", "{R} --out reg --mpp 0.25"),

@@ -53,6 +53,7 @@ pub(crate) const ALONE: &[(&str, &str, How)] = &[
     ("save its state_dict with torch.save", "encoders", MayNot("if PyTorch loads it")),
     ("export it again", "encoders", MayNot("if its source is whole")),
     ("convert it to f32", "encoders", MayNot("if its values fit")),
+    ("copy the package again", "infer", MayNot("if its source is whole")),
     ("fetch the whole folder again", "encoders", MayNot("if its source is whole")),
     (
         "save it as f32 (in PyTorch",
@@ -76,6 +77,18 @@ pub(crate) const ALONE: &[(&str, &str, How)] = &[
             "assert_eq!(error(&with, engine), \"\"",
         ),
     ),
+    ("pip install onnxruntime-gpu", "infer", MayNot("if this machine has an NVIDIA GPU")),
+    (
+        "pip install onnxruntime onnxruntime-ep-openvino",
+        "infer",
+        Test(
+            "crates/cli/tests/doctor.rs",
+            "the_plug_in_of_openvino_is_advised_where_it_is_missing_alone",
+            "pip install onnxruntime onnxruntime-ep-openvino",
+            "link(\"onnxruntime_ep_openvino\")",
+        ),
+    ),
+    ("take the engine openvino", "infer", MayNot("which may run it")),
     (
         "pip install openvino",
         "infer",
@@ -124,8 +137,9 @@ pub(crate) const ALONE: &[(&str, &str, How)] = &[
     ("use the preset it was made with", "net", MayNot("if you have it")),
     ("give a package of the preset's network", "net", MayNot("if you have one")),
     ("name its columns x, y, width, height", "regions", Case),
+    ("import it as `midog-json`", "regions", Case),
     (
-        "import it as",
+        "import it as `coco`",
         "regions",
         Test(
             "crates/regions/tests/import.rs",

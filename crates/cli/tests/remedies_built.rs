@@ -422,6 +422,50 @@ pub(crate) const CASES: &[Followed] = &[
          $M corpus import --format midog-json mix2.json --map mf=mf $IM mix2",
     ),
     case(
+        "column `label` has `mf` and column `class` has `mimicker`; correct one of them",
+        "printf 'image,x,y,label,class\nflat.png,90,90,mf,mimicker\n' >odds.csv; \
+         $M corpus import --format csv odds.csv $IM odds",
+        "sed -i s/mimicker/mf/ odds.csv",
+        "$M corpus import --format csv odds.csv $IM odds",
+    ),
+    case(
+        "it is called `Mitotic figure` and `Non-mitotic figure`; correct one of them",
+        "echo '{\"type\": \"Feature\", \"geometry\": {\"type\": \"Point\", \"coordinates\": [90, 90]}, \
+         \"properties\": {\"classification\": {\"name\": \"Mitotic figure\"}, \"name\": \"Non-mitotic figure\"}}' \
+         >flat.geojson; $M corpus import --format geojson flat.geojson $IM called",
+        "sed -i 's/Non-mitotic/Mitotic/' flat.geojson",
+        "$M corpus import --format geojson flat.geojson $IM called",
+    ),
+    case(
+        "it is called `non-mitotic` in the group `mitosis`; correct one of them",
+        "echo '<ASAP_Annotations><Annotations><Annotation Name=\"non-mitotic\" Type=\"Dot\" PartOfGroup=\"mitosis\">\
+         <Coordinates><Coordinate Order=\"0\" X=\"90\" Y=\"90\"/></Coordinates></Annotation></Annotations>\
+         </ASAP_Annotations>' >flat.xml; $M corpus import --format asap flat.xml $IM grouped",
+        "sed -i s/non-mitotic/mitosis/ flat.xml",
+        "$M corpus import --format asap flat.xml $IM grouped",
+    ),
+    case(
+        "its bbox is [90,80,50,50], but its segmentation reaches from 290, 80 to 340, 130; correct one of them",
+        "$COCO 90,80,50,50 | sed 's/50]}/50], \"segmentation\": [[290,80,340,80,340,130]]}/' >ring.json; \
+         $M corpus import --format coco ring.json $IM ring",
+        "sed -i 's/290,80,340,80,340,130/90,80,140,80,140,130/' ring.json",
+        "$M corpus import --format coco ring.json $IM ring",
+    ),
+    case(
+        "its area is 9000 px2, but its box is 50 x 50 px; correct one of them",
+        "$COCO 90,80,50,50 | sed 's/50]}/50], \"area\": 9000}/' >area.json; \
+         $M corpus import --format coco area.json $IM area",
+        "sed -i s/9000/2500/ area.json",
+        "$M corpus import --format coco area.json $IM area",
+    ),
+    case(
+        "its area is 2000 px2, but that of its segmentation is 1250.0 px2; correct one of them",
+        "$COCO 90,80,50,50 | sed 's/50]}/50], \"area\": 2000, \
+         \"segmentation\": [[90,80,140,80,140,130]]}/' >parts.json; $M corpus import --format coco parts.json $IM parts",
+        "sed -i s/2000/1250/ parts.json",
+        "$M corpus import --format coco parts.json $IM parts",
+    ),
+    case(
         "save it as UTF-8",
         "printf '<?xml version=\"1.0\"?><ASAP_Annotations><Annotations><Annotation Name=\"k\\xf6\" Type=\"Dot\" \
          PartOfGroup=\"mf\"><Coordinates><Coordinate Order=\"0\" X=\"90\" Y=\"90\"/></Coordinates></Annotation>\

@@ -28,7 +28,6 @@ pub(crate) const COLONS: &[(&str, &str, How)] = &[
             "Spec::new(6000, 6000, 1, 2)",
         ),
     ),
-    ("correct it or remove it", "evaluation", Case),
     (
         "correct it or remove it",
         "regions",

@@ -100,22 +100,60 @@ const CONDITIONS: &[&str] = &["if", "may", "once", "unless"];
 
 use How::{Case, MayNot, Test};
 
-/// Every remedy: a part of its sentence, the folder of sources that has it, and what becomes of it.
+/// Every remedy: its beginning, or, where several sentences have the same one, its end with some of the sentence
+/// before it (`here; correct one of them`), the folder of sources that has it, and what becomes of it. Of several that
+/// are meant the longest counts.
 const PROSE: &[(&str, &str, How)] = &[
     ("wait until it ends, or choose another folder", "base", Case),
     ("take at most {LONGEST_NAME}", "base", Case),
     ("save it as UTF-8", "base", Case),
     ("add a letter or digit", "base", Case),
     (
-        "correct one of them",
+        "have {}, {}; correct one of them",
         "regions",
         Test(
             "crates/regions/tests/import.rs",
             "a_place_in_several_columns_is_compared_and_never_chosen",
-            "correct one of them",
+            ", and the columns `",
             "content.replace(wrong, right)",
         ),
     ),
+    (
+        "by the columns `{}` and `{}`; correct one of them",
+        "regions",
+        Test(
+            "crates/regions/tests/import.rs",
+            "a_place_in_several_columns_is_compared_and_never_chosen",
+            " px by its corners and ",
+            "content.replace(wrong, right)",
+        ),
+    ),
+    (
+        "{other} px here; correct one of them",
+        "regions",
+        Test(
+            "crates/regions/tests/import.rs",
+            "a_place_in_several_columns_is_compared_and_never_chosen",
+            " px in an earlier record and of ",
+            "content.replace(wrong, right)",
+        ),
+    ),
+    (
+        "`{other}` here; correct one of them",
+        "regions",
+        Test(
+            "crates/regions/tests/import.rs",
+            "a_place_in_several_columns_is_compared_and_never_chosen",
+            "` in an earlier record and of `",
+            "content.replace(wrong, right)",
+        ),
+    ),
+    ("has `{other}`; correct one of them", "regions", Case),
+    ("in the group `{first}`; correct one of them", "regions", Case),
+    ("` and `{other}`; correct one of them", "regions", Case),
+    ("but its segmentation reaches from {}, {} to {}, {}; correct one of them", "regions", Case),
+    ("px2, but its box is {w} x {h} px; correct one of them", "regions", Case),
+    ("px2, but that of its segmentation is {own:.1} px2; correct one of them", "regions", Case),
     (
         "list slides alone",
         "regions",
@@ -167,6 +205,16 @@ const PROSE: &[(&str, &str, How)] = &[
             "crates/clinic/src/case.rs",
             "a_hotspot_that_was_moved_after_the_recount_is_noticed",
             "changed after the recount, whose numbers these are; recount the run",
+            "recount(&run, \"anna\", None, true)",
+        ),
+    ),
+    (
+        "but {why}: recount the run",
+        "clinic",
+        Test(
+            "crates/clinic/src/case.rs",
+            "a_hotspot_that_was_moved_after_the_recount_is_noticed",
+            "the hotspot was counted in ",
             "recount(&run, \"anna\", None, true)",
         ),
     ),
@@ -1057,12 +1105,23 @@ fn every_remedy_in_a_sentence_is_followed_or_states_its_condition() {
     let root = testkit::workspace();
     let found = remedies(&root);
     assert!(found.len() > 150, "{found:?}");
-    let is = |r: &Remedy, (words, place, _): &(&str, &str, How)| {
-        r.place == *place && r.part.starts_with(words)
-    };
     let all = || PROSE.iter().chain(BUILT).chain(COLONS).chain(ALONE);
-    let lacking: Vec<_> = found.iter().filter(|r| !all().any(|p| is(r, p))).collect();
+    let fits = |r: &Remedy, (words, place, _): &(&str, &str, How)| {
+        let is_end = words.contains("; ") || words.contains(": ");
+        r.place == *place && (r.part.starts_with(words) || is_end && r.sentence.ends_with(words))
+    };
+    let longest = |r: &Remedy| all().filter(|p| fits(r, p)).map(|p| p.0.len()).max();
+    let lacking: Vec<_> = found.iter().filter(|r| longest(r).is_none()).collect();
     assert!(lacking.is_empty(), "neither followed nor conditional: {lacking:#?}");
+    let is = |r: &Remedy, p: &(&str, &str, How)| fits(r, p) && longest(r) == Some(p.0.len());
+    // A test of another sentence that begins with the same words follows another remedy.
+    let is_shown = |r: &Remedy, p: &(&str, &str, How)| match p.2 {
+        Test(_, _, shows, _) => r.sentence.contains(shows),
+        Case | MayNot(_) => true,
+    };
+    let has_own = |r: &&Remedy| all().any(|p| is(r, p) && is_shown(r, p));
+    let others: Vec<_> = found.iter().filter(|r| !has_own(r)).collect();
+    assert!(others.is_empty(), "followed by the test of another sentence: {others:#?}");
     for prose in all() {
         let (words, place, how) = prose;
         let meant = || found.iter().filter(move |r| is(r, prose));

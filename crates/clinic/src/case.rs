@@ -657,6 +657,15 @@ mod tests {
         assert!(notes().contains(note), "{}", notes());
         recount(&run, "anna", None, true).unwrap();
         assert!(changed(&run).is_empty() && !notes().contains(note), "{}", notes());
+        // A recount of an earlier version, which counted in a larger area than was searched.
+        let folder = run.join("one");
+        let mut earlier = Reviewed::read(&folder).unwrap().unwrap();
+        earlier.placed.as_mut().unwrap().area_mm2 += 1.0;
+        earlier.write(&folder).unwrap();
+        gather(std::slice::from_ref(&run), None).unwrap();
+        assert!(notes().contains("the hotspot was counted in "), "{}", notes());
+        recount(&run, "anna", None, true).unwrap();
+        assert!(!notes().contains("the hotspot was counted in "), "{}", notes());
     }
 
     #[test]

@@ -90,7 +90,7 @@ pub enum PackageError {
     /// A network is not the one that its card describes.
     #[error(
         "{origin}: SHA-256 of `{file}` is {actual}, its card states {expected}; \
-         the file is damaged or belongs to another card"
+         the file is damaged or belongs to another card; copy the package again if its source is whole"
     )]
     Digest { origin: String, file: String, expected: String, actual: String },
     /// Neither a folder with a card nor a bundled name.

@@ -104,6 +104,81 @@ fn columns_that_are_not_read_are_named_once() {
 }
 
 #[test]
+fn misspelt_columns_of_published_tables_are_named() {
+    let midog = "image_id,filename,coordinateX,coordinateY,Tumor,Scanner,Origin,Species,expert1,expert2,expert3,majority";
+    let ami = ",slide,dataset,uid,x,y,expert1_label,expert2_label,expert1_atypical,expert2_atypical,\
+               expert3_atypical,majority_atypical";
+    let rows = [
+        "1.png,201.tiff,5047,459,lung,3D,VMU,Canine,NMF,NMF,,NMF",
+        "0,002.tiff,MIDOG21,6,4422,216,NMF ring shape,NMF ring shape,False,False,False,False",
+    ];
+    for (format, head, row) in [("midog25-csv", midog, rows[0]), ("ami-br", ami, rows[1])] {
+        let unread = |head: &str| {
+            let s = text(format, "a.csv", &format!("{head}\n{row}\n"), &plain()).unwrap();
+            let json = serde_json::to_value(&s).unwrap()["unread_columns"].clone();
+            (s.to_string(), json)
+        };
+        assert_eq!(unread(head).1, serde_json::Value::Null, "{format}");
+        for (column, written) in [
+            ("Tumor", "Tumr"),
+            ("expert2", "exprt2"),
+            ("majority", "majorty"),
+            ("dataset", "datset"),
+            ("expert1_label", "expret1_label"),
+            ("expert3_atypical", "expert3_atypcal"),
+        ] {
+            let misspelt = head.replacen(&format!(",{column},"), &format!(",{written},"), 1);
+            let misspelt = match misspelt.strip_suffix(column) {
+                Some(start) => format!("{start}{written}"),
+                None => misspelt,
+            };
+            if misspelt == head {
+                continue;
+            }
+            let (printed, json) = unread(&misspelt);
+            let line = format!("a.csv: 1 column is not read: `{written}` (is `{column}` meant?)");
+            assert!(printed.contains(&line), "{format}, {line}: {printed}");
+            assert_eq!(json["columns"][0]["meant"], column, "{format}: {json}");
+        }
+    }
+}
+
+/// They may have figures that the user expects to be read.
+#[test]
+fn files_in_folders_below_are_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let feature = r#"{"type": "Feature", "geometry": {"type": "Point", "coordinates": [90, 90]},
+        "properties": {"classification": {"name": "Mitotic figure"}}}"#;
+    let asap = r#"<ASAP_Annotations><Annotations><Annotation Name="a" Type="Dot" PartOfGroup="mitosis">
+        <Coordinates><Coordinate Order="0" X="1" Y="2"/></Coordinates></Annotation></Annotations></ASAP_Annotations>"#;
+    for (format, name, content) in [("geojson", "a.geojson", feature), ("asap", "a.xml", asap)] {
+        let folder = dir.path().join(format);
+        let write = |path: &str| {
+            let path = folder.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        };
+        write(name);
+        write(".hidden/a.geojson");
+        let s = read(format, &folder, &plain()).unwrap();
+        assert_eq!((s.figures, s.ignored.len()), (1, 0), "{format}");
+        write(&format!("more/{name}"));
+        write(&format!("more/deep/{name}"));
+        let s = read(format, &folder, &plain()).unwrap();
+        assert_eq!((s.figures, s.ignored.get("files in folders below")), (1, Some(&2)));
+        assert!(s.to_string().contains("2 `files in folders below` ignored"), "{s}");
+    }
+    // A slide's results of a run are not such files.
+    let results = dir.path().join("geojson/one");
+    fs::create_dir(&results).unwrap();
+    for name in ["qupath.geojson", "tissue.geojson"] {
+        fs::write(results.join(name), feature).unwrap();
+    }
+    let s = read("geojson", &dir.path().join("geojson"), &plain()).unwrap();
+    assert_eq!((s.figures, s.ignored["files in folders below"]), (2, 2));
+}
+
+#[test]
 fn midog_21_sqlite() {
     let Some(file) = testkit::data("annotations/MIDOG2021.sqlite") else { return };
     let s = read("sliderunner", &file, &plain()).unwrap();
@@ -133,7 +208,7 @@ fn atypical_tables() {
     };
     let s = read("midog25-csv", &file, &plain()).unwrap();
     assert_eq!((s.figures, s.typical, s.atypical), (11_937, Some(10_189), Some(1_748)));
-    assert_eq!(s.images, 475);
+    assert_eq!((s.images, &s.unread_columns), (475, &None));
 }
 
 #[test]

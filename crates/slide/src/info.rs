@@ -241,6 +241,9 @@ pub struct TissueInfo {
     pub area_mm2: f64,
     /// Whether the slide has no tissue.
     pub empty: bool,
+    /// Area of the part of it that could not be read, if any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unread_mm2: Option<f64>,
     /// How it was found.
     pub rule: TissueRule,
     /// Otsu's threshold on saturation, if it was asked.
@@ -307,6 +310,8 @@ pub fn write_tissue(slide: &Slide, out: &Path) -> Result<TissueInfo, TissueError
         file: slide.path().to_owned(),
         area_mm2: mask.area_mm2(),
         empty: mask.is_empty(),
+        unread_mm2: (mask.unread > 0)
+            .then(|| mask.unread as f64 * mask.mpp.get() * mask.mpp.get() * 1e-6),
         rule: mask.rule,
         otsu_threshold: mask.threshold,
         mask_um_per_px: mask.mpp,
@@ -326,6 +331,9 @@ impl fmt::Display for TissueInfo {
             writeln!(f, "{}: no tissue found", Shown(&self.file))?;
         } else {
             writeln!(f, "{}: {:.3} mm2 of tissue", Shown(&self.file), self.area_mm2)?;
+        }
+        if let Some(mm2) = self.unread_mm2 {
+            writeln!(f, "note: {mm2:.3} mm2 could not be read, and count as tissue")?;
         }
         let threshold = self.otsu_threshold.map_or("none".into(), |t| t.to_string());
         let (rule, mpp) = (self.rule, self.mask_um_per_px);

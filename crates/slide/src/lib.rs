@@ -15,6 +15,7 @@
 mod agree;
 mod blank;
 mod cache;
+mod code_words;
 pub mod deidentify;
 mod error;
 mod exif;

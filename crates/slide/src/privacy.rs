@@ -7,6 +7,7 @@
 //! is also judged by its kind in the standard (names, dates, free text, bytes), and a private one counts as
 //! free text: nobody but its maker knows what it states.
 
+use crate::code_words::{CODES, SCHEMES};
 use dicom_core::VR;
 use dicom_core::dictionary::{DataDictionary, DataDictionaryEntry};
 use dicom_dictionary_std::StandardDataDictionary;
@@ -279,13 +280,7 @@ const DICOM_PRODUCTS: [&str; 4] =
     ["Manufacturer", "ManufacturerModelName", "OpticalPathDescription", "SoftwareVersions"];
 
 /// Ends of the names of DICOM's attributes of bytes that are tables of numbers.
-const DICOM_TABLES: [&str; 5] = [
-    "iccprofile",
-    "lookuptabledata",
-    "lutdata",
-    "extendedoffsettable",
-    "extendedoffsettablelengths",
-];
+const DICOM_TABLES: [&str; 3] = ["iccprofile", "extendedoffsettable", "extendedoffsettablelengths"];
 
 /// What a property of this name states about people; `None` for a technical one.
 #[must_use]
@@ -600,8 +595,26 @@ fn is_out_of_place(keyword: &str, value: &str) -> bool {
             let known = StandardDataDictionary.by_name(value).is_some();
             !known && !is_of_known_words(value, DIMENSIONS)
         }
-        _ => false,
+        "CodingSchemeRegistry" | "CodingSchemeName" | "CodingSchemeResponsibleOrganization" => {
+            !is_of_known_words(value, SCHEMES)
+        }
+        _ => {
+            let kind = StandardDataDictionary.by_name(keyword).map(|e| e.vr().relaxed());
+            kind == Some(VR::CS) && !value.split('\\').all(is_code)
+        }
     }
+}
+
+/// Whether a code string is one of the standard's, or too short for a name.
+fn is_code(part: &str) -> bool {
+    let part = part.trim_matches(['\0', ' ']);
+    part.len() <= SHORT || is_of_known_words(part, CODES)
+}
+
+/// Of code strings those of the standard, each in its place.
+pub(crate) fn known_codes(value: &str) -> String {
+    let kept = value.split('\\').map(|part| if is_code(part) { part } else { "" });
+    kept.collect::<Vec<_>>().join("\\")
 }
 
 /// Whether codes of this scheme are of a public list.

@@ -81,6 +81,8 @@ pub struct TissueMask {
     pub rule: TissueRule,
     /// Mask pixels that are black or of a dark frame, with those next to them.
     pub not_scanned: usize,
+    /// Mask pixels of tiles that cannot be decoded; they count as tissue.
+    pub unread: usize,
     /// Level-0 pixels per mask pixel.
     scale: (f64, f64),
     /// Level-0 size.
@@ -201,8 +203,9 @@ impl TissueMask {
             *tissue |= unseen;
         }
         let sums = summed(&mask, width, height);
-        let not_scanned = empty.iter().filter(|e| **e).count();
-        Self { mpp, width, height, mask, threshold, rule, not_scanned, scale, extent, sums }
+        let count = |all: &[bool]| all.iter().filter(|is| **is).count();
+        let (not_scanned, unread) = (count(&empty), count(unseen));
+        Self { mpp, width, height, mask, threshold, rule, not_scanned, unread, scale, extent, sums }
     }
 
     /// Why versions 1 and 2 of the numbers may have found other tissue; none where they found the same.

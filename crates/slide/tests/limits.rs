@@ -5,7 +5,6 @@ use base::remedy::{Remedied as _, Remedy};
 use mitosis::Mpp;
 use slide::{Limits, MppRule, OpenOptions, Rect, Slide, SlideError, TissueMask};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 fn options(settings: &str) -> OpenOptions {
     let mut limits = Limits::default();
@@ -144,14 +143,12 @@ fn opacity_is_over_white_and_other_extra_samples_are_not_opacity() {
 fn every_limit_is_an_error_with_its_number() {
     let refused = |name: &str, settings: &str, limit: &str| {
         let Some(path) = hostile(name) else { return };
-        let start = Instant::now();
         let e = open(&path, settings)
             .and_then(|s| s.read_level(0, Rect::new(5, 5, 64, 64)))
             .unwrap_err();
         assert!(matches!(e, SlideError::Limit { limit: l, .. } if l == limit), "{name}: {e}");
         let text = e.to_string();
         assert!(text.contains(name) && text.contains(limit) && text.contains("raise"), "{text}");
-        assert!(start.elapsed() < Duration::from_secs(30), "{name}: {:?}", start.elapsed());
     };
     refused("amp_4000x100k.tif", "", "fields");
     refused("amp_300x1M.tif", "", "fields");
@@ -182,16 +179,19 @@ fn one_strip_is_decoded_once_whatever_the_memory() {
         return;
     };
     let tiled = open(&tiled, "").unwrap();
+    let (dir, bytes) = (tempfile::tempdir().unwrap(), std::fs::read(strip).unwrap());
     // 48 MB of pixels: within a quarter of 400 MB; in a file where there are 64 MB.
     for settings in ["memory=400M,decoded=48000000", "memory=64M,decoded=48000000"] {
-        let slide = open(&strip, settings).unwrap();
-        let start = Instant::now();
+        let copy = dir.path().join("strip.tif");
+        std::fs::write(&copy, &bytes).unwrap();
+        let slide = open(&copy, settings).unwrap();
         for i in 0..64i64 {
             let (x, y) = (i % 8 * 500 - 7, i / 8 * 500 - 3);
             let at = |s: &Slide| s.read_level(0, Rect::new(x, y, 300, 200)).unwrap().data;
             assert!(at(&slide) == at(&tiled), "{settings}: {x}, {y}");
+            // The strip was decoded; to decode it again is an error.
+            std::fs::OpenOptions::new().write(true).open(&copy).unwrap().set_len(8).unwrap();
         }
-        assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
     }
     let Some(path) = hostile("defl_strip3000.tif") else { return };
     let (memory, file) = (open(&path, "memory=1G").unwrap(), open(&path, "memory=64M").unwrap());

@@ -256,7 +256,9 @@ impl Table {
             Self { path, names, keys, text, ends, lines, delimiter, two_points, comments, lookups };
         // Where commas part the cells, one within a number is refused as it is.
         if table.delimiter != b',' {
-            table.two_points = (0..table.names.len()).map(|c| table.finds_two_points(c)).collect();
+            let has_comma = (0..table.names.len()).any(|c| table.has_decimal_comma(c));
+            let is_two = |c| table.finds_two_points(c) || has_comma && table.may_part_by_points(c);
+            table.two_points = (0..table.names.len()).map(is_two).collect();
         }
         Ok(table)
     }
@@ -265,22 +267,30 @@ impl Table {
     /// behind it, and the others are whole ones below 1,000: the commas or points may part thousands.
     fn finds_two_points(&self, column: usize) -> bool {
         let cells = || (0..self.len()).map(|row| self.cell(row, column));
-        let point = |c: &str| c.contains('.') && c.parse::<f64>().is_ok();
-        let is_short = |c: &str| c.len() <= 3 && digits(c);
         let parts_thousands = |mark: char| {
-            let is_parted = |c: &str| {
-                let parts = c.trim_start_matches('-').split_once(mark);
-                parts.is_some_and(|(a, b)| {
-                    is_short(a) && !a.starts_with('0') && b.len() == 3 && digits(b)
-                })
-            };
+            let is_parted = |c: &str| is_parted(c, mark);
             let numbers = || cells().filter(|c| !is_missing(c));
             numbers().all(|c| is_parted(c) || is_short(c.trim_start_matches('-')))
                 && numbers().filter(|c| is_parted(c)).count() > 1
                 && numbers().any(|c| !is_parted(c))
         };
-        let both = cells().any(decimal_comma) && cells().any(point);
+        let both = cells().any(decimal_comma) && cells().any(has_point);
         both || parts_thousands('.') || parts_thousands(',')
+    }
+
+    /// Whether a column has a number whose comma is a decimal point for certain.
+    fn has_decimal_comma(&self, column: usize) -> bool {
+        let cells = (0..self.len()).map(|row| self.cell(row, column));
+        let mut commas = cells.filter(|c| decimal_comma(c));
+        commas.any(|c| !is_parted(c, ','))
+    }
+
+    /// Whether every point in the numbers of a column has three digits behind it: in a table with decimal commas it
+    /// parts thousands.
+    fn may_part_by_points(&self, column: usize) -> bool {
+        let cells = (0..self.len()).map(|row| self.cell(row, column));
+        let mut points = cells.filter(|c| has_point(c)).peekable();
+        points.peek().is_some() && points.all(|c| is_parted(c, '.'))
     }
 
     /// Path of the table, as it was opened.
@@ -710,6 +720,22 @@ pub const TWO_POINTS: &str = "is in a column whose commas or points may part tho
 pub const COMMA: &str = "; its comma may part thousands or be a decimal point: write it without, or with a \
                      point";
 
+/// Whether text is a number with a point in it.
+fn has_point(text: &str) -> bool {
+    text.contains('.') && text.parse::<f64>().is_ok()
+}
+
+/// Whether text is a whole number of at most three digits.
+fn is_short(text: &str) -> bool {
+    text.len() <= 3 && digits(text)
+}
+
+/// Whether text is a number in which a mark may part thousands.
+fn is_parted(text: &str, mark: char) -> bool {
+    let parts = text.trim_start_matches('-').split_once(mark);
+    parts.is_some_and(|(a, b)| is_short(a) && !a.starts_with('0') && b.len() == 3 && digits(b))
+}
+
 /// Whether text is a number with one comma in it.
 #[must_use]
 pub fn decimal_comma(text: &str) -> bool {
@@ -775,6 +801,21 @@ mod tests {
         ] {
             let t = parse(text, Format::default()).unwrap();
             assert!((0..3).all(|row| t.number(row, 0).is_ok()), "{text}");
+        }
+    }
+
+    #[test]
+    fn points_next_to_decimal_commas_of_another_column_part_thousands() {
+        for text in ["days;um\n1.200;0,5\n2.500;1,5\n", "days;um\n1.200;0,5\n2500;3\n"] {
+            let t = parse(text, Format::default()).unwrap();
+            let error = t.number(0, 0).unwrap_err().to_string();
+            assert!(error.contains("part thousands") && error.contains("'1.200'"), "{error}");
+            assert_eq!(t.number(0, 1).unwrap(), 0.5);
+        }
+        // A point that parts no thousands, and a comma that may do so.
+        for text in ["a;b\n0.250;0,5\n1.250;1,5\n", "a;b\n1.200;2,500\n2.500;3,500\n"] {
+            let t = parse(text, Format::default()).unwrap();
+            assert!(t.number(1, 0).is_ok(), "{text}");
         }
     }
 

@@ -25,7 +25,8 @@ pub(crate) const INSTALL_OPENVINO_RUNTIME: &str =
 /// Names OpenVINO's C library.
 pub(crate) const OPENVINO_VARIABLE: &str = "OPENVINO_C_PATH";
 /// What installs ONNX Runtime for NVIDIA GPUs.
-pub(crate) const INSTALL_CUDA: &str = "pip install onnxruntime-gpu";
+pub(crate) const INSTALL_CUDA: &str =
+    "pip install onnxruntime-gpu if this machine has an NVIDIA GPU";
 
 /// Below `site-packages`.
 const RUNTIME_FOLDER: &str = "onnxruntime/capi";

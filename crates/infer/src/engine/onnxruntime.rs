@@ -139,7 +139,8 @@ impl Runtime {
     }
 
     fn openvino(&self) -> Result<PathBuf, EngineError> {
-        let fail = |reason: String| unavailable("onnxruntime/openvino", reason, INSTALL_OPENVINO);
+        let fail =
+            |reason: String, remedy: &str| Err(unavailable("onnxruntime/openvino", reason, remedy));
         let found = find_openvino_plugin(Some(&self.library));
         let mut refused = Vec::new();
         for plugin in found {
@@ -152,11 +153,13 @@ impl Runtime {
                 Err(e) => refused.push(format!("{}: {e}", plugin.path.display())),
             }
         }
-        Err(fail(if refused.is_empty() {
-            "no OpenVINO provider plug-in in the Python environments or the system folders".into()
-        } else {
-            refused.join("; ")
-        }))
+        if refused.is_empty() {
+            let reason =
+                "no OpenVINO provider plug-in in the Python environments or the system folders";
+            return fail(reason.into(), INSTALL_OPENVINO);
+        }
+        // To install what is here already does not help.
+        fail(refused.join("; "), "take the engine openvino, which may run it")
     }
 
     fn openvino_cpu(&self) -> impl Iterator<Item = ort::device::Device<'_>> {

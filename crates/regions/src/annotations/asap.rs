@@ -12,6 +12,7 @@ use std::path::Path;
 
 pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, ImportError> {
     let mut c = Collector::new("asap", path, options);
+    c.ignore_below(path, &["xml"])?;
     for file in list_files(path, &["xml"])? {
         let text = read_text(&file)?;
         let doc = roxmltree::Document::parse(&text)

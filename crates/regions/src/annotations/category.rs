@@ -259,7 +259,7 @@ fn known(name: &str) -> Option<Meaning> {
     let words: Vec<&str> =
         lower.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).collect();
     let meaning = |class, subtype| Some(Meaning { class, subtype });
-    if words.is_empty() {
+    if words.is_empty() || has_mark(lower.trim()) {
         return None;
     }
     let has = |set: &[&str]| words.iter().any(|w| set.contains(w));
@@ -301,9 +301,31 @@ fn known(name: &str) -> Option<Meaning> {
     None
 }
 
+/// Whether a name has a mark of doubt or of the opposite (`mf?`, `MF-`, `!mitosis`), or QuPath's of a class to be
+/// ignored (`Mitosis*`).
+fn has_mark(name: &str) -> bool {
+    name.contains(['?', '!', '~', '*', '+', '\u{ac}', '\u{bf}', '\u{2260}'])
+        || name.starts_with(['-', '\u{2212}'])
+        || name.ends_with(['-', '\u{2212}'])
+        || name.contains("(-)")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn marks_of_doubt_and_of_the_opposite_are_no_words() {
+        for marked in ["mf?", "Mitosis?", "mitotic figure (?)", "MF-", "MF (-)", "!mitosis", "MF+"]
+        {
+            assert_eq!(known(marked), None, "{marked}");
+        }
+        for marked in ["Mitosis*", "-mf", "~mitosis", "imposter?", "mitotic figure -"] {
+            assert_eq!(known(marked), None, "{marked}");
+        }
+        let named = known("Mitotic figure - atypical").map(|m| m.class);
+        assert_eq!(named, Some(Class::MitoticFigure));
+    }
 
     #[test]
     fn words_in_use_are_known() {

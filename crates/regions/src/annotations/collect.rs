@@ -2,7 +2,7 @@
 
 use super::category::Meaning;
 use super::error::{ImportError, Problem};
-use super::files::broken;
+use super::files::{broken, count_below};
 use super::{Annotation, Annotations, Class, ImageEntry, ImportOptions, LabelSource};
 use crate::units::Units;
 use base::table::Unread;
@@ -198,6 +198,13 @@ impl<'a> Collector<'a> {
     /// Leaves a record out by its kind, and counts it.
     pub fn ignore(&mut self, name: impl Into<String>) {
         *self.out.ignored.entry(name.into()).or_default() += 1;
+    }
+
+    /// Counts the files of a format in the folders below one, which are not read.
+    pub fn ignore_below(&mut self, folder: &Path, extensions: &[&str]) -> Result<(), ImportError> {
+        let below = count_below(folder, extensions)?;
+        (0..below).for_each(|_| self.ignore("files in folders below"));
+        Ok(())
     }
 
     /// What a name means to the user and to the field, if anything.

@@ -91,14 +91,8 @@ pub(super) fn list_files(path: &Path, extensions: &[&str]) -> Result<Vec<PathBuf
     }
     let entries = base::walk::entries(path)
         .map_err(|e| ImportError::Io { file: e.path, reason: e.source })?;
-    let mut files = Vec::new();
-    for p in entries {
-        let name = p.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-        let name = name.strip_suffix(".gz").unwrap_or(&name);
-        if extensions.iter().any(|e| name.ends_with(&format!(".{e}"))) {
-            files.push(p);
-        }
-    }
+    let files = entries.into_iter().filter(|p| has_extension(p, extensions));
+    let files: Vec<PathBuf> = files.collect();
     if files.is_empty() {
         return Err(broken(
             path,
@@ -106,6 +100,32 @@ pub(super) fn list_files(path: &Path, extensions: &[&str]) -> Result<Vec<PathBuf
         ));
     }
     Ok(files)
+}
+
+/// How many files of one extension the folders below a folder have, which are not read; results of a slide, which
+/// `detect` wrote, are not annotations.
+///
+/// # Errors
+/// When a folder cannot be listed.
+pub(super) fn count_below(path: &Path, extensions: &[&str]) -> Result<usize, ImportError> {
+    if !path.is_dir() {
+        return Ok(0);
+    }
+    let is_wanted = |p: &Path| {
+        let is_hidden = p.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
+        !is_hidden && !p.join("qupath.geojson").is_file()
+    };
+    let all = base::walk::files(path, &is_wanted)
+        .map_err(|e| ImportError::Io { file: e.path, reason: e.source })?;
+    let is_below = |p: &&PathBuf| p.parent() != Some(path) && has_extension(p, extensions);
+    Ok(all.iter().filter(is_below).count())
+}
+
+/// Whether a file has one of these extensions, `.gz` behind it aside.
+fn has_extension(file: &Path, extensions: &[&str]) -> bool {
+    let name = file.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    extensions.iter().any(|e| name.ends_with(&format!(".{e}")))
 }
 
 /// The image that an annotation file belongs to: its name without the last extension (and without

@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, ImportError> {
     let mut c = Collector::new("geojson", path, options);
     let files = files(path)?;
+    c.ignore_below(path, &["geojson"])?;
     let several = path.is_dir();
     let mut read = 0;
     for file in &files {

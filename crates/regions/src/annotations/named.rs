@@ -13,6 +13,10 @@ use std::path::Path;
 
 const X: &[&str] = &["coordinateX", "x", "center_x", "cx"];
 const Y: &[&str] = &["coordinateY", "y", "center_y", "cy"];
+/// Columns of experts in the published tables, of which other tables may have fewer or more.
+const EXPERTS: &[&str] = &["expert1", "expert2", "expert3"];
+const AMI_EXPERTS: &[&str] =
+    &["expert1_label", "expert2_label", "expert1_atypical", "expert2_atypical", "expert3_atypical"];
 
 /// `NMF` is a normal (typical), `AMF` an atypical mitotic figure in these tables.
 fn typical(word: &str) -> Option<&'static str> {
@@ -49,7 +53,7 @@ pub(super) fn midog25(file: &Path, options: &ImportOptions) -> Result<Annotation
         ("the horizontal position", X),
         ("the vertical position", Y),
     ])?;
-    let experts = sheet.family("expert", "");
+    let experts = sheet.experts(EXPERTS);
     let verdict = sheet.find(&["majority", "majority_vote", "label", "final_label"]);
     if verdict.is_none() && experts.is_empty() {
         sheet.need([("the verdict", &["majority", "expert1"])])?;
@@ -59,6 +63,7 @@ pub(super) fn midog25(file: &Path, options: &ImportOptions) -> Result<Annotation
     let cohort = sheet.find(&["Tumor", "tumor_type", "tumour", "dataset"]);
     let mut c = Collector::new("midog25-csv", file, options);
     let twice = Twice::find(sheet.table(), &[x, y]);
+    c.unread_columns(sheet.table().misspelt());
     for (number, (line, row)) in sheet.rows.iter().enumerate() {
         let record = format!("line {line}");
         let name = cell(row, image).to_owned();
@@ -137,9 +142,10 @@ pub(super) fn ami_br(file: &Path, options: &ImportOptions) -> Result<Annotations
         sheet
             .need([("the verdict", &["majority_atypical", "expert1_atypical", "expert1_label"])])?;
     }
-    let experts: Vec<usize> = sheet.family("expert", "");
+    let experts = sheet.experts(AMI_EXPERTS);
     let mut c = Collector::new("ami-br", file, options);
     let twice = Twice::find(sheet.table(), &[x, y]);
+    c.unread_columns(sheet.table().misspelt());
     for (number, (line, row)) in sheet.rows.iter().enumerate() {
         let record = format!("line {line}");
         let slide = cell(row, image);

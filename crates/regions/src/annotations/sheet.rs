@@ -131,6 +131,14 @@ impl Sheet {
     pub fn family(&self, starts: &str, ends: &str) -> Vec<usize> {
         self.table.family(starts, ends)
     }
+
+    /// The columns of single experts; of those that are usual one that is missing may be misspelt.
+    pub fn experts(&self, usual: &[&str]) -> Vec<usize> {
+        for name in usual {
+            self.find(&[name]);
+        }
+        self.family("expert", "")
+    }
 }
 
 /// The cell, or "" when the row is too short.

@@ -267,6 +267,41 @@ fn an_image_has_one_name() {
     }
 }
 
+#[test]
+fn a_misspelt_column_of_ami_br_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let d = dir.path();
+    fs::create_dir(d.join("Normal")).unwrap();
+    image::RgbImage::new(128, 128).save(d.join("Normal/MIDOG21_6.png")).unwrap();
+    let head =
+        ",slide,dataset,uid,x,y,expert1_label,expert2_label,expert1_atypical,majority_atypical";
+    let import = |head: &str| {
+        let row = "0,002.tiff,MIDOG21,6,44,21,NMF ring shape,NMF metaphase,False,False";
+        fs::write(d.join("labels.csv"), format!("{head}\n{row}\n")).unwrap();
+        let found = (folder_importer("ami-br").unwrap().read)(d, &options()).unwrap();
+        let votes = found.dataset.images()[0].labels[0].votes.len();
+        (votes, found.unread_columns.map(|unread| unread.to_string()))
+    };
+    assert_eq!(import(head), (2, None));
+    let (votes, unread) = import(&head.replace("expert2_label", "expert2_lable"));
+    let unread = unread.unwrap();
+    assert!(
+        votes == 1 && unread.contains("`expert2_lable` (is `expert2_label` meant?)"),
+        "{unread}"
+    );
+    let plan = import::RegionsPlan {
+        format: "ami-br",
+        file: d,
+        images: None,
+        annotations: &ImportOptions::default(),
+        options: &options(),
+        out: &d.join("set"),
+    };
+    let printed = plan.run().unwrap().to_string();
+    let json = fs::read_to_string(d.join("set/import.json")).unwrap();
+    assert!(printed.contains(&unread) && json.contains("\"expert2_lable\""), "{printed}{json}");
+}
+
 fn cut_options() -> CutOptions {
     CutOptions {
         mpp: Mpp::new(0.5).unwrap(),
@@ -606,6 +641,7 @@ fn real_collections() {
     }
     if let Some(dir) = testkit::data("ami_br") {
         let found = (folder_importer("ami-br").unwrap().read)(&dir, &options()).unwrap();
+        assert_eq!(found.unread_columns, None);
         let images = found.dataset.images();
         let of = |part| images.iter().filter(|i| i.part == part).count();
         assert_eq!((of(Part::Train), of(Part::Test)), (1721, 1999));

@@ -5,7 +5,7 @@ use super::error::disk;
 use super::written::Written;
 use crate::format::{Layout, tiff_layout};
 use crate::icc;
-use crate::inventory::tags::{is_bytes, is_text};
+use crate::inventory::tags::{hides_words, is_bytes, is_text, most_numbers};
 use crate::inventory::{JPEG_2000, jp2k_comments, jp2k_texts, without_texts};
 use crate::limits::Fault;
 use crate::privacy;
@@ -20,9 +20,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Fields that are copied as they are: those that decode pixels and place them.
-const KEPT: [u16; 35] = [
-    254, 255, 256, 257, 258, 259, 262, 266, 274, 277, 278, 280, 281, 282, 283, 284, 296, 301, 317,
-    318, 319, 320, 322, 323, 332, 334, 336, 338, 339, 529, 530, 531, 532, 32996, 32997,
+const KEPT: [u16; 34] = [
+    254, 255, 256, 257, 258, 259, 262, 266, 274, 277, 278, 280, 281, 282, 283, 284, 296, 317, 318,
+    319, 320, 322, 323, 332, 334, 336, 338, 339, 529, 530, 531, 532, 32996, 32997,
 ];
 /// TIFF's numbers of types.
 const SHORT: u16 = 3;
@@ -181,14 +181,20 @@ fn places(ifd: &Ifd) -> Result<(Vec<u64>, Vec<u64>), Fault> {
 fn fields(ifd: &Ifd, aperio: bool) -> Result<Vec<NewField>, Fault> {
     let mut all = Vec::new();
     let is_jpeg = ifd.uint(tag::COMPRESSION)? == Some(JPEG);
+    let samples = ifd.uint_or(tag::SAMPLES, 1).unwrap_or(1);
     // The first field of a tag is the one that is read.
     for field in ifd.entries().filter(|field| ifd.is_first(field)) {
         let Field { tag: t, kind, count, .. } = *field;
         let value = match t {
             _ if KEPT.contains(&t) && !is_text(kind) => {
-                let value = ifd.value(field)?;
-                // Numbers in bytes, unless somebody wrote in them.
-                if is_bytes(kind) && privacy::holds_words(&value) {
+                let mut value = ifd.value(field)?;
+                let size = value.len() as u64 / count.max(1);
+                // Numbers, unless somebody wrote in them.
+                let own = most_numbers(t, samples).unwrap_or(count).min(count);
+                value.truncate(usize::try_from(own * size).unwrap_or(value.len()));
+                if hides_words(t, &value, size, samples)
+                    || is_bytes(kind) && privacy::holds_words(&value)
+                {
                     continue;
                 }
                 value
@@ -203,7 +209,7 @@ fn fields(ifd: &Ifd, aperio: bool) -> Result<Vec<NewField>, Fault> {
         };
         let count = match t {
             tag::JPEG_TABLES | tag::ICC | tag::DESCRIPTION => value.len() as u64,
-            _ => count,
+            _ => most_numbers(t, samples).unwrap_or(count).min(count),
         };
         let kind = if t == tag::ICC { UNDEFINED } else { kind };
         all.push(NewField { tag: t, kind, count, value });

@@ -17,6 +17,37 @@ const JFIF: usize = 12;
 /// Bytes of Adobe's segment.
 const ADOBE: usize = 12;
 
+/// Bytes of a header or of tables by what they state themselves; decoders read no further. `None` where they break off.
+fn coding_length(marker: u8, body: &[u8]) -> Option<usize> {
+    let count = |at: usize| body.get(at).map(|n| usize::from(*n));
+    let tables = |length: &dyn Fn(usize) -> Option<usize>| {
+        let mut at = 0;
+        while let Some(next) = (at < body.len()).then(|| length(at)).flatten() {
+            match at + next <= body.len() {
+                true => at += next,
+                false => break,
+            }
+        }
+        (at > 0).then_some(at)
+    };
+    match marker {
+        // Huffman tables: a class and number, how many codes of each of 16 lengths there are, and the codes.
+        0xC4 => tables(&|at| {
+            let counts = body.get(at + 1..at + 17)?;
+            (body[at] & 0xEE == 0)
+                .then(|| 17 + counts.iter().map(|n| usize::from(*n)).sum::<usize>())
+        }),
+        // Quantisation tables of one or two bytes a number.
+        0xDB => {
+            tables(&|at| (body[at] & 0xEC == 0).then(|| 1 + 64 * (1 + usize::from(body[at] >> 4))))
+        }
+        0xDA => Some(4 + 2 * count(0)?),
+        0xDC | 0xDD => Some(2),
+        0xDF => Some(1),
+        _ => Some(6 + 3 * count(5)?),
+    }
+}
+
 /// What of a segment is needed for the pixels or describes their coding; empty for texts. Behind the fixed part of
 /// JFIF's and Adobe's anybody may have written anything.
 fn needed(marker: u8, body: &[u8]) -> Cow<'_, [u8]> {
@@ -27,7 +58,10 @@ fn needed(marker: u8, body: &[u8]) -> Cow<'_, [u8]> {
         },
         0xEE if body.starts_with(b"Adobe") => Cow::Borrowed(body.get(..ADOBE).unwrap_or(b"Adobe")),
         // Headers and tables of ITU-T T.81, B.1.1.3.
-        0xC0..=0xC7 | 0xC9..=0xCB | 0xCD..=0xCF | 0xDA..=0xDF => Cow::Borrowed(body),
+        0xC0..=0xC7 | 0xC9..=0xCB | 0xCD..=0xCF | 0xDA..=0xDF => {
+            let own = coding_length(marker, body).filter(|own| *own <= body.len());
+            Cow::Borrowed(own.map_or(body, |own| &body[..own]))
+        }
         // Numbers for arithmetic coding, and headers of JPEG-LS.
         0xCC | 0xF7 | 0xF8 if !holds_words(body) => Cow::Borrowed(body),
         // Comments, application data, and markers that are reserved: no decoder reads them.
@@ -104,10 +138,13 @@ pub(crate) fn texts(prefix: &str, b: &[u8]) -> Vec<FileText> {
                     texts_found.push(FileText::text(format!("{prefix}.APP{}", marker & 15), rest));
                 }
             }
-            marker if needed(marker, body).is_empty() && holds_words(body) => {
-                texts_found.push(FileText::text(format!("{prefix}.segment {marker:02X}"), body));
+            marker => {
+                let rest = body.get(needed(marker, body).len()..).unwrap_or_default();
+                if holds_words(rest) {
+                    let name = format!("{prefix}.segment {marker:02X}");
+                    texts_found.push(FileText::text(name, rest));
+                }
             }
-            _ => {}
         }
     }
     texts_found.extend(FileText::of_profile(&format!("{prefix}.ICCProfile"), &profile));
@@ -171,4 +208,43 @@ pub(super) fn search(file: &SlideFile) -> Result<Search, Fault> {
     ];
     let not_looked_at = vec![CODED.into()];
     Ok(Search { texts_found: all_texts("jpeg", &bytes), looked_at, not_looked_at })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(marker: u8, body: &[u8]) -> Vec<u8> {
+        [&[0xFF, marker][..], &(body.len() as u16 + 2).to_be_bytes(), body].concat()
+    }
+
+    /// Headers and tables state how long they are: what is behind that in their segment is not theirs.
+    #[test]
+    fn words_behind_headers_and_tables_are_found_and_cut_off() {
+        let frame = [&[8, 0, 16, 0, 16, 3][..], &[1, 0x22, 0, 2, 0x11, 1, 3, 0x11, 1]].concat();
+        let huffman = [&[0x10, 0, 2, 1][..], &[0; 13], &[7, 8, 9]].concat();
+        let numbers = [vec![0], vec![16; 64]].concat();
+        let parts: [(u8, &[u8]); 7] = [
+            (0xC0, &frame),
+            (0xC4, &[&huffman[..], &huffman].concat()),
+            (0xDB, &[&numbers[..], &numbers].concat()),
+            (0xDC, &[0, 16]),
+            (0xDD, &[0, 4]),
+            (0xDF, &[0x11]),
+            (0xDA, &[3, 1, 0, 2, 0x11, 3, 0x11, 0, 63, 0]),
+        ];
+        let stream = |jane: &[u8]| {
+            let all = parts.map(|(marker, body)| segment(marker, &[body, jane].concat()));
+            [&[0xFF, 0xD8][..], &all.concat(), &[1, 2, 3, 0xFF, 0xD9]].concat()
+        };
+        let (plain, written) = (stream(b""), stream(b"Jane Doe"));
+        assert!(texts("j", &plain).is_empty());
+        assert_eq!(texts("j", &written).len(), parts.len());
+        assert_eq!(without_texts(&written), plain);
+        assert!(matches!(without_texts(&plain), Cow::Borrowed(_)));
+        assert_eq!(blankable(&written).len(), parts.len());
+        // Tables that break off stay as they are.
+        let broken = [&[0xFF, 0xD8][..], &segment(0xC4, &huffman[..18])].concat();
+        assert!(matches!(without_texts(&broken), Cow::Borrowed(_)));
+    }
 }

@@ -4,7 +4,7 @@
 //! Adobe's XMP and Photoshop notes, IPTC-NAA record 2, DNG 1.6, libtiff's `tiff.h` for private tags of
 //! GDAL, ImageJ, Micro-Manager, FEI and Hamamatsu.
 
-use crate::privacy::Personal;
+use crate::privacy::{Personal, holds_words};
 
 /// What a tag's value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,6 +132,31 @@ pub(crate) const TAGS: &[(u16, &str, Holds)] = &[
 /// Name of a tag, and what it holds.
 pub(crate) fn known(tag: u16) -> Option<(&'static str, Holds)> {
     TAGS.iter().find(|(t, ..)| *t == tag).map(|(_, name, holds)| (*name, *holds))
+}
+
+/// Tags that state colours by few numbers, of which none is letters.
+const COLOURS: [u16; 5] = [318, 319, 336, 529, 532];
+
+/// How many numbers a tag that a copy keeps has at most, for pixels of so many samples (TIFF 6.0). `None`: as many as
+/// there are colours, or the tag is left out.
+pub(crate) fn most_numbers(tag: u16, samples: u64) -> Option<u64> {
+    Some(match tag {
+        254..=257 | 259 | 262 | 266 | 274 | 277 | 278 | 282..=284 | 296 => 1,
+        317 | 322 | 323 | 332 | 334 | 531 | 32996 | 32997 => 1,
+        258 | 280 | 281 | 338 | 339 => samples,
+        318 | 530 => 2,
+        529 => 3,
+        319 => 6,
+        336 | 532 => samples.max(3) * 2,
+        _ => return None,
+    })
+}
+
+/// Whether somebody wrote words in the numbers of a tag that a copy keeps: behind those that it has, or as colours.
+pub(crate) fn hides_words(tag: u16, numbers: &[u8], size: u64, samples: u64) -> bool {
+    let own = most_numbers(tag, samples).unwrap_or(u64::MAX).saturating_mul(size);
+    let behind = usize::try_from(own).ok().and_then(|own| numbers.get(own..));
+    behind.is_some_and(holds_words) || COLOURS.contains(&tag) && holds_words(numbers)
 }
 
 /// The text of a `UserComment` without the code of its characters, where it begins with one (Exif 2.32, table 9).

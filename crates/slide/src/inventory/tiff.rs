@@ -1,6 +1,6 @@
 //! Texts of a TIFF: every directory, those that directories point to, and what JPEG data carry.
 
-use super::tags::{Holds, is_bytes, is_text, known, without_code};
+use super::tags::{Holds, hides_words, is_bytes, is_text, known, most_numbers, without_code};
 use super::{FileText, Search, jp2k, jpeg};
 use crate::file::SlideFile;
 use crate::jpeg::has_scan;
@@ -81,7 +81,9 @@ pub(super) fn search(
         search.not_looked_at.push(more);
     }
     search.not_looked_at.push("what follows the header of a tile".into());
-    search.not_looked_at.push("numbers in private tags, and bytes no directory points to".into());
+    search
+        .not_looked_at
+        .push("numbers in tags that a copy leaves out, and bytes no directory points to".into());
     Ok(search)
 }
 
@@ -121,6 +123,7 @@ fn picture(ifd: &Ifd, prefix: &str, read: &[u64]) -> Option<FileText> {
 /// Adds the texts of one directory; gives how many fields were looked at.
 fn directory(ifd: &Ifd, prefix: &str, search: &mut Search) -> Result<usize, Fault> {
     let mut fields = 0;
+    let samples = ifd.uint_or(tag::SAMPLES, 1).unwrap_or(1);
     for field in ifd.entries() {
         let Field { tag: t, kind, count, .. } = *field;
         let (name, holds) = match known(t) {
@@ -128,11 +131,12 @@ fn directory(ifd: &Ifd, prefix: &str, search: &mut Search) -> Result<usize, Faul
             None => (format!("{prefix}.({t})"), None),
         };
         let gps = prefix.ends_with(".gps");
+        let is_letters = is_text(kind) || is_bytes(kind);
         let wanted = match holds {
-            Some(Holds::Technical) => is_text(kind) || is_bytes(kind),
+            Some(Holds::Technical) => is_letters || most_numbers(t, samples).is_some(),
             Some(Holds::Directory(_)) => false,
             Some(_) => true,
-            None => gps || is_text(kind) || is_bytes(kind),
+            None => gps || is_letters,
         };
         if !wanted {
             continue;
@@ -159,7 +163,11 @@ fn directory(ifd: &Ifd, prefix: &str, search: &mut Search) -> Result<usize, Faul
             search.texts_found.push(FileText { name, value, kind: Some(Personal::Picture) });
             continue;
         }
-        let bytes = ifd.value(field)?;
+        let bytes = match ifd.value(field) {
+            // Damaged numbers that nothing else reads.
+            Err(Fault::Damaged(_)) if !is_letters && holds == Some(Holds::Technical) => continue,
+            value => value?,
+        };
         match holds {
             _ if t == tag::JPEG_TABLES && bytes.starts_with(&JPEG_START) => {
                 search.texts_found.extend(jpeg::all_texts(&name, &bytes));
@@ -170,8 +178,15 @@ fn directory(ifd: &Ifd, prefix: &str, search: &mut Search) -> Result<usize, Faul
                     .texts_found
                     .push(FileText { kind: Some(kind), ..FileText::text(name, &plain(t, &bytes)) });
             }
-            Some(Holds::Technical) => {
+            Some(Holds::Technical) if is_letters => {
                 search.texts_found.extend(FileText::of_product(name, kind, &bytes));
+            }
+            Some(Holds::Technical) => {
+                let size = bytes.len() as u64 / count.max(1);
+                if hides_words(t, &bytes, size, samples) {
+                    let kind = Some(Personal::Text);
+                    search.texts_found.push(FileText { kind, ..FileText::text(name, &bytes) });
+                }
             }
             _ if is_text(kind) || holds_words(&bytes) => {
                 search.texts_found.push(FileText::text(name, &bytes))

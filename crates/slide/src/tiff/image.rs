@@ -85,7 +85,9 @@ impl TiffImage {
             Some(v) => v,
             None => ifd.uints(tag::STRIP_COUNTS)?.ok_or("no tile byte counts")?,
         };
-        if (offsets.len() as u64) < tiles || (counts.len() as u64) < tiles {
+        // Data of more tiles than the sizes have: another width would move every row.
+        let more = || counts.iter().skip(tiles as usize).any(|n| *n > 0);
+        if (offsets.len() as u64) < tiles || (counts.len() as u64) < tiles || tiled && more() {
             return Err(format!(
                 "{tiles} tiles are needed, {} offsets and {} sizes are there",
                 offsets.len(),

@@ -22,11 +22,13 @@ struct Row {
     x: f64,
     y: f64,
     majority_atypical: String,
-    #[serde(default)]
-    expert1_label: String,
-    #[serde(default)]
-    expert2_label: String,
+    /// Words of single experts, by the names of their columns.
+    #[serde(skip)]
+    votes: BTreeMap<String, String>,
 }
+
+/// Who says which kind of figure it is, and the column of it.
+const EXPERTS: [(&str, &str); 2] = [("expert1", "expert1_label"), ("expert2", "expert2_label")];
 
 impl Row {
     fn atypical(&self) -> bool {
@@ -50,12 +52,10 @@ impl Row {
     }
 
     fn label(&self, class: &str, x: f64, y: f64) -> Label {
-        let votes = [("expert1", &self.expert1_label), ("expert2", &self.expert2_label)];
-        let votes = votes.into_iter().filter(|(_, v)| !v.is_empty());
         Label {
             bbox: Some(Area::around(x, y, BOX)),
             subtype: Some(if self.atypical() { "atypical" } else { "typical" }.into()),
-            votes: votes.map(|(k, v)| (k.to_owned(), v.clone())).collect(),
+            votes: self.votes.clone(),
             ..Label::at(class, x, y)
         }
     }
@@ -73,7 +73,14 @@ pub fn ami_br(path: &Path, o: &Options) -> Result<Imported> {
     let table = dir.join("labels.csv");
     let fail = |e: TableError| RegionsError::file(&table, e);
     let read = Table::read(&table, &Format::default()).map_err(fail)?;
-    let rows: Vec<Row> = read.rows().map_err(fail)?;
+    let mut rows: Vec<Row> = read.rows().map_err(fail)?;
+    for (who, column) in EXPERTS {
+        let column = read.find(&[column]);
+        for (i, row) in rows.iter_mut().enumerate() {
+            let word = column.map(|column| read.cell(i, column)).filter(|word| !word.is_empty());
+            row.votes.extend(word.map(|word| (who.to_owned(), word.to_owned())));
+        }
+    }
     let mut slides: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
     for (i, row) in rows.iter().enumerate() {
         slides.entry((&row.dataset, &row.slide)).or_default().push(i);
@@ -118,5 +125,5 @@ pub fn ami_br(path: &Path, o: &Options) -> Result<Imported> {
     }
     some(dataset.images(), dir)?;
     dataset.note("format", "ami-br");
-    Ok(Imported { dataset, left_out })
+    Ok(Imported { dataset, left_out, unread_columns: read.misspelt() })
 }

@@ -91,7 +91,7 @@ pub fn annotated(all: &Annotations, images: &Path, o: &Options) -> Result<Import
     if let Some(name) = all.file.file_name() {
         dataset.note("annotations", name.to_string_lossy());
     }
-    Ok(Imported { dataset, left_out })
+    Ok(Imported { dataset, left_out, unread_columns: None })
 }
 
 /// Compares the size and um/px that the annotations state with those of the image.

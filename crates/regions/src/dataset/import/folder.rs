@@ -62,7 +62,7 @@ pub fn he_folder(dir: &Path, o: &Options) -> Result<Imported> {
         return Err(RegionsError::file(dir, "holds no image of a name that is for calibration"));
     }
     dataset.note("format", "he-folder");
-    Ok(Imported { dataset, left_out })
+    Ok(Imported { dataset, left_out, unread_columns: None })
 }
 
 /// Patient (`TCGA-XX-XXXX`) and slide of a file named by a TCGA barcode.

@@ -141,7 +141,7 @@ pub fn icpr(dir: &Path, o: &Options) -> Result<Imported> {
     }
     some(dataset.images(), dir)?;
     dataset.note("format", "icpr");
-    Ok(Imported { dataset, left_out })
+    Ok(Imported { dataset, left_out, unread_columns: None })
 }
 
 /// Marks by frame; `true` for those still under paint.
@@ -151,9 +151,9 @@ fn marks(dir: &Path) -> Result<BTreeMap<String, Vec<(Mark, bool)>>> {
         let path = dir.join(file);
         for row in rows::<Mark>(&path)? {
             let hidden = match (partial, row.status.as_deref()) {
-                (false, _) | (true, Some("recovered")) => false,
-                (true, Some("ignore")) => true,
-                (true, other) => {
+                (false, None) | (_, Some("recovered")) => false,
+                (_, Some("ignore")) => true,
+                (_, other) => {
                     let reason = format!("unknown status {other:?} of {}", row.file);
                     return Err(RegionsError::file(&path, reason));
                 }

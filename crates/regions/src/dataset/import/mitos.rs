@@ -72,7 +72,7 @@ pub fn mitos(dir: &Path, o: &Options) -> Result<Imported> {
     }
     some(dataset.images(), dir)?;
     dataset.note("format", "mitos");
-    Ok(Imported { dataset, left_out })
+    Ok(Imported { dataset, left_out, unread_columns: None })
 }
 
 fn read(path: &Path) -> Result<Rows> {

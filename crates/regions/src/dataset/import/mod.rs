@@ -18,6 +18,7 @@ pub use report::{ImportedRegions, RegionsPlan};
 
 use super::{Builder, Given, Image, Part, Probe, RegionsError, Result, probe};
 use crate::annotations::Problem;
+use base::table::Unread;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -118,6 +119,8 @@ pub struct Imported {
     pub dataset: Builder,
     /// Images and records that were left out, each with its reason.
     pub left_out: Vec<Problem>,
+    /// Columns of the source's own table that are not read and may be misspelt.
+    pub unread_columns: Option<Unread>,
 }
 
 impl Options {

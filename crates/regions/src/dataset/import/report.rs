@@ -63,7 +63,7 @@ impl RegionsPlan<'_> {
     pub fn run(&self) -> Result<ImportedRegions> {
         let mut summary = None;
         let close;
-        let Imported { dataset, left_out } = match folder_importer(self.format) {
+        let Imported { dataset, left_out, unread_columns } = match folder_importer(self.format) {
             Some(_) if !self.annotations.is_whole() => {
                 return Err(RegionsError::Invalid(format!(
                     "`{}` is a folder that is taken whole; types, lists of images, tables of splits, meanings of \
@@ -94,6 +94,7 @@ impl RegionsPlan<'_> {
         };
         let set = dataset.write(self.out)?;
         let mut done = ImportedRegions::new(&set, left_out);
+        done.unread_columns = unread_columns;
         if let Some(Summary { ignored, contradictions, unread_columns, .. }) = summary {
             (done.ignored, done.contradictions) = (ignored, contradictions);
             done.unread_columns = unread_columns;

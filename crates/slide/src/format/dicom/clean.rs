@@ -184,10 +184,16 @@ impl<'a> Cleaner<'a> {
         let text = String::from_utf8_lossy(value);
         let text = text.trim_matches(['\0', ' ']);
         let holds_none = privacy::is_of_bytes(&name) && !may_hold_words(value, len.into());
-        let is_own_code = self.own_codes && CODE.contains(&tag) && !privacy::is_blank(text);
+        // Outside of a sequence the standard has no codes.
+        let may_be_own = self.own_codes || depth == 0;
+        let is_own_code = may_be_own && CODE.contains(&tag) && !privacy::is_blank(text);
         if holds_none || !is_own_code && privacy::personal_parts(&name, text).is_empty() {
             return Ok(Some(written(tag, vr, value, implicit)));
         }
+        let codes = match privacy::personal(&name) {
+            None => privacy::known_codes(text),
+            Some(_) => String::new(),
+        };
         self.removed.push(name);
         let dummy: Option<&str> = match vr {
             VR::PN => Some("Anonymous"),
@@ -195,7 +201,8 @@ impl<'a> Cleaner<'a> {
             VR::TM => Some("000000"),
             VR::DT => Some("19000101000000"),
             VR::LO | VR::SH | VR::UC | VR::AE => Some("removed"),
-            VR::CS | VR::AS | VR::DS | VR::IS => Some(""),
+            VR::CS => Some(&codes),
+            VR::AS | VR::DS | VR::IS => Some(""),
             VR::US | VR::SS | VR::UL | VR::SL | VR::FL | VR::FD | VR::UV | VR::SV => Some(""),
             _ => None,
         };
