@@ -30,6 +30,35 @@ pub(crate) struct TiffImage {
     coding: Coding,
 }
 
+/// Where each tile or strip is, and its bytes: at least `tiles` of each.
+fn tables(ifd: &Ifd, tiled: bool, tiles: u64) -> Result<(Vec<u64>, Vec<u64>), Fault> {
+    let (to, tc) = if tiled {
+        (tag::TILE_OFFSETS, tag::TILE_COUNTS)
+    } else {
+        (tag::STRIP_OFFSETS, tag::STRIP_COUNTS)
+    };
+    // Some writers put tiles into the strip tags.
+    let offsets = match ifd.uints(to)? {
+        Some(v) => v,
+        None => ifd.uints(tag::STRIP_OFFSETS)?.ok_or("no tile offsets")?,
+    };
+    let counts = match ifd.uints(tc)? {
+        Some(v) => v,
+        None => ifd.uints(tag::STRIP_COUNTS)?.ok_or("no tile byte counts")?,
+    };
+    // Data of more tiles than the sizes have: another width would move every row.
+    let more = || counts.iter().skip(tiles as usize).any(|n| *n > 0);
+    if (offsets.len() as u64) < tiles || (counts.len() as u64) < tiles || tiled && more() {
+        return Err(format!(
+            "{tiles} tiles are needed, {} offsets and {} sizes are there",
+            offsets.len(),
+            counts.len()
+        )
+        .into());
+    }
+    Ok((offsets, counts))
+}
+
 impl TiffImage {
     /// Reads and checks the fields that describe the image.
     pub(crate) fn new(ifd: &Ifd, limits: &Limits) -> Result<Self, Fault> {
@@ -71,30 +100,7 @@ impl TiffImage {
         let planes = if coding.planar { coding.samples as u64 } else { 1 };
         let tiles = columns.checked_mul(rows).and_then(|n| n.checked_mul(planes));
         let tiles = tiles.ok_or("more tiles than can be counted")?;
-        let (to, tc) = if tiled {
-            (tag::TILE_OFFSETS, tag::TILE_COUNTS)
-        } else {
-            (tag::STRIP_OFFSETS, tag::STRIP_COUNTS)
-        };
-        // Some writers put tiles into the strip tags.
-        let offsets = match ifd.uints(to)? {
-            Some(v) => v,
-            None => ifd.uints(tag::STRIP_OFFSETS)?.ok_or("no tile offsets")?,
-        };
-        let counts = match ifd.uints(tc)? {
-            Some(v) => v,
-            None => ifd.uints(tag::STRIP_COUNTS)?.ok_or("no tile byte counts")?,
-        };
-        // Data of more tiles than the sizes have: another width would move every row.
-        let more = || counts.iter().skip(tiles as usize).any(|n| *n > 0);
-        if (offsets.len() as u64) < tiles || (counts.len() as u64) < tiles || tiled && more() {
-            return Err(format!(
-                "{tiles} tiles are needed, {} offsets and {} sizes are there",
-                offsets.len(),
-                counts.len()
-            )
-            .into());
-        }
+        let (offsets, counts) = tables(ifd, tiled, tiles)?;
         let stored = counts[..(columns * rows) as usize].iter().filter(|n| **n > 0).count();
         let decoded = bytes.saturating_mul(stored as u128);
         if decoded > u128::from(SMALL) {
