@@ -85,8 +85,11 @@ impl TiffImage {
             Some(v) => v,
             None => ifd.uints(tag::STRIP_COUNTS)?.ok_or("no tile byte counts")?,
         };
-        // Data of more tiles than the sizes have: another width would move every row.
-        let more = || counts.iter().skip(tiles as usize).any(|n| *n > 0);
+        // Data of more columns of tiles than the sizes have: every row would be moved.
+        let more = || {
+            let is_columns = (counts.len() as u64).is_multiple_of(rows * planes);
+            is_columns && counts.iter().skip(tiles as usize).any(|n| *n > 0)
+        };
         if (offsets.len() as u64) < tiles || (counts.len() as u64) < tiles || tiled && more() {
             return Err(format!(
                 "{tiles} tiles are needed, {} offsets and {} sizes are there",
