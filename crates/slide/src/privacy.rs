@@ -280,7 +280,13 @@ const DICOM_PRODUCTS: [&str; 4] =
     ["Manufacturer", "ManufacturerModelName", "OpticalPathDescription", "SoftwareVersions"];
 
 /// Ends of the names of DICOM's attributes of bytes that are tables of numbers.
-const DICOM_TABLES: [&str; 3] = ["iccprofile", "extendedoffsettable", "extendedoffsettablelengths"];
+const DICOM_TABLES: [&str; 5] = [
+    "iccprofile",
+    "lookuptabledata",
+    "lutdata",
+    "extendedoffsettable",
+    "extendedoffsettablelengths",
+];
 
 /// What a property of this name states about people; `None` for a technical one.
 #[must_use]

@@ -259,13 +259,16 @@ fn known(name: &str) -> Option<Meaning> {
     let words: Vec<&str> =
         lower.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).collect();
     let meaning = |class, subtype| Some(Meaning { class, subtype });
-    if words.is_empty() || has_mark(lower.trim()) {
+    if words.is_empty() {
         return None;
     }
     let has = |set: &[&str]| words.iter().any(|w| set.contains(w));
     let only = |sets: &[&[&str]]| words.iter().all(|w| sets.iter().any(|s| s.contains(w)));
     if REGIONS.contains(&words.join(" ").as_str()) {
         return meaning(Class::Ignored, None);
+    }
+    if has_mark(lower.trim()) {
+        return None;
     }
     if words[0] == "hotspot" {
         return meaning(Class::Ignored, None);

@@ -141,7 +141,7 @@ fn directory(ifd: &Ifd, prefix: &str, search: &mut Search) -> Result<usize, Faul
         if !wanted {
             continue;
         }
-        fields += 1;
+        fields += usize::from(is_letters || holds != Some(Holds::Technical));
         if count > LONGEST {
             search.texts_found.push(FileText {
                 name,

@@ -30,8 +30,9 @@ pub(crate) struct TiffImage {
     coding: Coding,
 }
 
-/// Where each tile or strip is, and its bytes: at least `tiles` of each.
-fn tables(ifd: &Ifd, tiled: bool, tiles: u64) -> Result<(Vec<u64>, Vec<u64>), Fault> {
+/// Where each tile or strip is, and its bytes: those of `lines` lines of `columns` at least; their product fits.
+fn tables(ifd: &Ifd, tiled: bool, columns: u64, lines: u64) -> Result<(Vec<u64>, Vec<u64>), Fault> {
+    let tiles = columns * lines;
     let (to, tc) = if tiled {
         (tag::TILE_OFFSETS, tag::TILE_COUNTS)
     } else {
@@ -46,8 +47,11 @@ fn tables(ifd: &Ifd, tiled: bool, tiles: u64) -> Result<(Vec<u64>, Vec<u64>), Fa
         Some(v) => v,
         None => ifd.uints(tag::STRIP_COUNTS)?.ok_or("no tile byte counts")?,
     };
-    // Data of more tiles than the sizes have: another width would move every row.
-    let more = || counts.iter().skip(tiles as usize).any(|n| *n > 0);
+    // Data of more columns of tiles than the sizes have: every row would be moved.
+    let more = || {
+        let is_columns = (counts.len() as u64).is_multiple_of(lines);
+        is_columns && counts.iter().skip(tiles as usize).any(|n| *n > 0)
+    };
     if (offsets.len() as u64) < tiles || (counts.len() as u64) < tiles || tiled && more() {
         return Err(format!(
             "{tiles} tiles are needed, {} offsets and {} sizes are there",
@@ -99,8 +103,8 @@ impl TiffImage {
         }
         let planes = if coding.planar { coding.samples as u64 } else { 1 };
         let tiles = columns.checked_mul(rows).and_then(|n| n.checked_mul(planes));
-        let tiles = tiles.ok_or("more tiles than can be counted")?;
-        let (offsets, counts) = tables(ifd, tiled, tiles)?;
+        tiles.ok_or("more tiles than can be counted")?;
+        let (offsets, counts) = tables(ifd, tiled, columns, rows * planes)?;
         let stored = counts[..(columns * rows) as usize].iter().filter(|n| **n > 0).count();
         let decoded = bytes.saturating_mul(stored as u128);
         if decoded > u128::from(SMALL) {
