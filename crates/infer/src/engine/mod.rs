@@ -94,7 +94,13 @@ pub fn open(package: &ModelPackage, options: &EngineOptions) -> Result<Models, E
     for backend in order(options)? {
         // `native` refused one of the networks; it still runs the others.
         let beside_native = failures.iter().any(|f| f.backend == Backend::Native);
-        match networks::open(package, options, backend, beside_native) {
+        let open = |beside_native| networks::open(package, options, backend, beside_native);
+        let opened = match open(beside_native) {
+            // What `native` loads it may still fail to run.
+            Err(_) if beside_native => open(false),
+            opened => opened,
+        };
+        match opened {
             Ok(mut models) => {
                 if !failures.is_empty() {
                     models.report.fallback_reason = Some(reasons(&failures));
