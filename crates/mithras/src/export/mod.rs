@@ -25,7 +25,9 @@ pub use restore::restored;
 
 use crate::file;
 use crate::record::SlideRecord;
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::thread::{self, ScopedJoinHandle};
 
 /// Every export. A new one is a file in this folder and a line here.
 pub static EXPORTS: &[Export] =
@@ -44,8 +46,13 @@ pub fn grand_challenge(record: &SlideRecord) -> Result<Vec<u8>, ExportError> {
 /// # Errors
 /// [`ExportError`]; files already written stay.
 pub fn write_all(record: &SlideRecord, folder: &Path) -> Result<(), ExportError> {
-    for export in EXPORTS {
-        file::write(&folder.join(export.file), &(export.bytes)(record)?)?;
-    }
-    Ok(())
+    let write = |export: &Export| {
+        Ok::<_, ExportError>(file::write(&folder.join(export.file), &(export.bytes)(record)?)?)
+    };
+    // Each waits for the disk; at once they wait once.
+    let written: Vec<_> = thread::scope(|scope| {
+        let started: Vec<_> = EXPORTS.iter().map(|e| scope.spawn(move || write(e))).collect();
+        started.into_iter().map(ScopedJoinHandle::join).collect()
+    });
+    written.into_iter().try_for_each(|w| w.unwrap_or_else(|panic| resume_unwind(panic)))
 }

@@ -8,7 +8,9 @@ use image::codecs::jpeg::JpegEncoder;
 use mitosis::{Mpp, RgbTile};
 use slide::outline::Layer;
 use slide::{Outlines, Rect, Slide, TissueMask};
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::thread;
 
 /// The slide, longer side at most 1200 px.
 pub const THUMBNAIL: &str = "thumbnail.jpg";
@@ -52,6 +54,20 @@ pub fn write(
     thumbnail: &[u8],
     folder: &Path,
 ) -> Result<(), ExportError> {
+    // The others wait for the disk meanwhile.
+    thread::scope(|scope| {
+        let figures = scope.spawn(|| write_figures(slide, record, folder));
+        write_outlines(record, tissue, folder)?;
+        crate::file::write(&folder.join(THUMBNAIL), thumbnail)?;
+        figures.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })
+}
+
+fn write_outlines(
+    record: &SlideRecord,
+    tissue: &TissueMask,
+    folder: &Path,
+) -> Result<(), ExportError> {
     let offset = record.slide.bounds_offset;
     base::json::write(&folder.join(TISSUE), &tissue.geojson((offset[0], offset[1])))?;
     base::json::write(&folder.join(FLAWS), &flaws(record))?;
@@ -59,8 +75,7 @@ pub fn write(
         let file = searched.geojson(&record.slide.digest, offset);
         base::json::write(&folder.join(regions::FILE), &file)?;
     }
-    crate::file::write(&folder.join(THUMBNAIL), thumbnail)?;
-    write_figures(slide, record, folder)
+    Ok(())
 }
 
 /// A JPEG of the slide, its longer side at most 1200 px; tiles that cannot be decoded are white.
