@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 
 
 def contestants(a, slide, out):
-    ours = [a.mithras, "detect", slide, "--out", out, "--model", a.model, "--overwrite", "--quiet",
+    ours = [a.mithras, "detect", slide, "--out", out, "--model", a.bundled or a.model, "--quiet",
             "--threads", str(a.threads)]
     peer = [sys.executable, str(HERE / "peer/detect.py"), slide, "--model", a.model, "--out", out,
             "--threads", str(a.threads)]
@@ -96,6 +96,7 @@ def main():
     p.add_argument("--count", type=int, default=4)
     p.add_argument("--repeats", type=int, default=3)
     p.add_argument("--threads", type=int, default=os.cpu_count())
+    p.add_argument("--bundled", help="mithras runs this package of its own, and the peer --model")
     p.add_argument("--only", nargs="*")
     p.add_argument("--yolo", help="ONNX file of a YOLO, for a detector of boxes by OpenVINO (peer/boxes.py)")
     p.add_argument("--json")
@@ -110,7 +111,8 @@ def main():
             for name in contestants(a, slide, tmp):
                 if name in failed:
                     continue
-                out = str(Path(tmp) / name.replace(" ", "-").replace("/", "-").replace(":", "").replace(",", ""))
+                slug = name.replace(" ", "-").replace("/", "-").replace(":", "").replace(",", "")
+                out = str(Path(tmp) / f"{slug}-{repeat}")
                 took, error = timed(contestants(a, slide, out)[name])
                 if error:
                     failed[name] = " ".join(error)
