@@ -72,8 +72,10 @@ in_background attack scripts/attack.sh --minutes 1 --binary "$MITHRAS_TEST_PROGR
 in_background "odd files" "$venv/bin/python" scripts/oddities.py check --binary "$MITHRAS_TEST_PROGRAM"
 
 # While the tests run, which wait for browsers and files, too; cargo is free then.
-doctests() {
-    sleep 30 && cargo test --workspace --doc --features mithras-cli/train --locked
+doctests_and_wheel() {
+    sleep 30
+    cargo test --workspace --doc --features mithras-cli/train --locked
+    [ $wheel = no ] || MITHRAS_PAGES='' scripts/wheel.sh --profile dev --out "$target/wheels"
 }
 # `--quick` leaves out training a detector.
 site() {
@@ -84,6 +86,8 @@ step "lints, pages, and tests are built"
 cargo build --workspace --all-targets --features mithras-cli/train --locked
 mkdir -p "$target/trains"
 cp "$target/debug/mithras" "$target/trains/mithras"
+MITHRAS_TEST_TRAINS=$(realpath "$target/trains/mithras")
+export MITHRAS_TEST_TRAINS
 
 step "tests"
 # Tests write thousands of small files that are synced to disk, and delete them: in memory where that has room.
@@ -93,21 +97,16 @@ if [ -z "${TMPDIR:-}" ] && [ "$free" -ge 16 ] && [ "$room" -ge $((8 << 20)) ]; t
     in_memory=$(mktemp -d /dev/shm/mithras-tests.XXXXXX)
     export TMPDIR=$in_memory
 fi
+in_background site site
 if cargo nextest --version >/dev/null 2>&1; then
-    in_background doctests doctests
-    in_background site site
+    in_background "doctests, wheel" doctests_and_wheel
     # One more than cores: many wait for a browser or a disk.
     cargo nextest run --workspace --features mithras-cli/train --locked --no-fail-fast --test-threads $((cores + 1))
 else
     cargo test --workspace --lib --bins --tests --features mithras-cli/train --locked --no-fail-fast
-    in_background doctests doctests
-    in_background site site
+    in_background "doctests, wheel" doctests_and_wheel
 fi
-ended doctests
 ended "odd files"
 ended attack
-
-# It writes over the program that the tests run.
-[ $wheel = no ] || in_background wheel env MITHRAS_PAGES= scripts/wheel.sh --profile dev --out "$target/wheels"
 ended site
-[ $wheel = no ] || ended wheel
+ended "doctests, wheel"

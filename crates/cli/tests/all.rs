@@ -49,10 +49,18 @@ mod upgrading;
 mod view;
 
 /// The program. scripts/test.sh names in `MITHRAS_TEST_PROGRAM` the one that most users have: it was built without
-/// training, and starts without libtorch, which takes 0.3 s. Tests of training take `CARGO_BIN_EXE_mithras`.
+/// training, and starts without libtorch, which takes 0.3 s.
 fn program() -> &'static str {
     static NAMED: LazyLock<Option<String>> =
         LazyLock::new(|| std::env::var("MITHRAS_TEST_PROGRAM").ok());
+    NAMED.as_deref().unwrap_or(env!("CARGO_BIN_EXE_mithras"))
+}
+
+/// The program that trains, too. scripts/test.sh names in `MITHRAS_TEST_TRAINS` a copy of it, because the wheel is made
+/// meanwhile, whose program takes its place for a while.
+fn training_program() -> &'static str {
+    static NAMED: LazyLock<Option<String>> =
+        LazyLock::new(|| std::env::var("MITHRAS_TEST_TRAINS").ok());
     NAMED.as_deref().unwrap_or(env!("CARGO_BIN_EXE_mithras"))
 }
 

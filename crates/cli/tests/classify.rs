@@ -218,7 +218,7 @@ fn what_detection_costs_is_held_against_the_peak() {
 
 #[test]
 fn timing_encoders_names_the_build_it_needs() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
+    let mut command = Command::new(crate::training_program());
     let output = command.args(["bench", "encoders", "--device", "abacus"]).output().unwrap();
     let printed = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success());
@@ -234,7 +234,7 @@ fn times_of_encoders_go_into_a_new_folder() {
     let rows = ["vit_tiny_patch16_224,0.9,0.8,0.7", "efficientnet_lite0,0.6,,0.5", "uni_v1,1,1,1"];
     fs::write(&scores, format!("encoder,crop,region,slide\n{}\n", rows.join("\n"))).unwrap();
     let bench = |out: &Path| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
+        let mut command = Command::new(crate::training_program());
         command.args(["bench", "encoders", "vit_tiny_patch16_224", "efficientnet_lite0"]);
         command.args(["--image", "32", "--runs", "1", "--batch", "1", "--scores"]).arg(&scores);
         let output = command.arg("--out").arg(out).output().unwrap();

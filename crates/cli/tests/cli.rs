@@ -16,7 +16,7 @@ fn tiny() -> PathBuf {
 
 fn detect(inputs: &[&Path], out: &Path, more: &[&str]) -> (bool, String, String) {
     let mut command = match more.contains(&"torch") {
-        true => Command::new(env!("CARGO_BIN_EXE_mithras")),
+        true => Command::new(crate::training_program()),
         false => mithras(),
     };
     command.arg("detect").args(inputs).arg("--out").arg(out).arg("--model").arg(tiny());
@@ -35,7 +35,7 @@ fn white(path: &Path) {
 fn snapshot(args: &[&str]) -> String {
     // Of the training build, which has all verbs, wrapped to one width; the other starts in a tenth of the time.
     let mut command = Command::new(match args {
-        [] | ["train" | "detect" | "demo" | "evaluate", ..] => env!("CARGO_BIN_EXE_mithras"),
+        [] | ["train" | "detect" | "demo" | "evaluate", ..] => crate::training_program(),
         _ => crate::program(),
     });
     let output = command.env("COLUMNS", "100").args(args).arg("--help").output().unwrap();

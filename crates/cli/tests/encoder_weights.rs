@@ -14,12 +14,17 @@ use testkit::conch;
 use train::headed::Headed;
 
 fn mithras(args: &[&str]) -> (Option<i32>, String, String) {
-    run(env!("CARGO_BIN_EXE_mithras"), args)
+    run(&training(), args)
+}
+
+/// The program with libtorch, as in `all.rs`.
+fn training() -> String {
+    std::env::var("MITHRAS_TEST_TRAINS").unwrap_or(env!("CARGO_BIN_EXE_mithras").into())
 }
 
 /// The program as most users have it, without libtorch.
 fn plain() -> String {
-    std::env::var("MITHRAS_TEST_PROGRAM").unwrap_or(env!("CARGO_BIN_EXE_mithras").into())
+    std::env::var("MITHRAS_TEST_PROGRAM").unwrap_or_else(|_| training())
 }
 
 fn run(program: &str, args: &[&str]) -> (Option<i32>, String, String) {
@@ -95,7 +100,7 @@ fn convert(
     out: &Path,
     more: &[&str],
 ) -> (Option<i32>, String, String) {
-    convert_by(env!("CARGO_BIN_EXE_mithras"), weights, encoder, out, more)
+    convert_by(&training(), weights, encoder, out, more)
 }
 
 fn convert_by(
@@ -365,7 +370,7 @@ fn encoders_with_a_head_become_classifiers() {
     let advice = "name --positive, or --text with --tokenizer";
     assert!(code == Some(1) && err.contains(advice) && !bare.exists(), "{err}");
     // With libtorch the package is compared with it, without it with other engines and the weights in f32.
-    let (torch, plain) = (env!("CARGO_BIN_EXE_mithras").to_owned(), plain());
+    let (torch, plain) = (training(), plain());
     let mut files = vec![];
     for (program, precision, allowed) in
         [(&torch, "f32", 1e-4), (&plain, "f32", 1e-4), (&torch, "f16", 1e-2), (&plain, "f16", 1e-2)]

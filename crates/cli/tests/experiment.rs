@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 fn mithras(args: &[&str]) -> Output {
     let trains = args.contains(&"--shrink") && !args.contains(&"--dry-run");
-    let program = if trains { env!("CARGO_BIN_EXE_mithras") } else { crate::program() };
+    let program = if trains { crate::training_program() } else { crate::program() };
     // Engines of an environment would check each of a hundred packages once more; tests of `infer` and `training` do.
     Command::new(program)
         .args(args)

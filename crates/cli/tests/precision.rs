@@ -41,8 +41,7 @@ fn compare(frames: &Path, engine: &str, names: &[&str]) {
     let mut found = Vec::new();
     for precision in ["f32", "bf16"] {
         let out = dir.path().join(precision);
-        let program =
-            if engine == "torch" { env!("CARGO_BIN_EXE_mithras") } else { crate::program() };
+        let program = if engine == "torch" { crate::training_program() } else { crate::program() };
         let run = Command::new(program)
             .args(["detect", "--mpp", "0.2456", "--engine", engine, "--quiet"])
             .args(["--precision", precision, "--out"])

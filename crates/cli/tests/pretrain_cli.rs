@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 fn mithras(args: &[&str]) -> (bool, String, String) {
-    let out = Command::new(env!("CARGO_BIN_EXE_mithras")).args(args).output().unwrap();
+    let out = Command::new(crate::training_program()).args(args).output().unwrap();
     let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
     (out.status.success(), text(&out.stdout), text(&out.stderr))
 }

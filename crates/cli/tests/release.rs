@@ -10,7 +10,7 @@ use std::process::Command as Process;
 fn man_pages_and_completions_are_made_of_the_help() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("share/all");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
+    let mut command = Command::new(crate::training_program());
     command.arg("manual").arg("--out").arg(&out).assert().success();
     for file in ["mithras.bash", "_mithras", "mithras.fish"] {
         let text = fs::read_to_string(out.join(file)).unwrap();
@@ -19,7 +19,7 @@ fn man_pages_and_completions_are_made_of_the_help() {
     let page = fs::read_to_string(out.join("mithras-detect.1")).unwrap();
     assert!(page.contains("operating\\-point") && page.contains("slides/"), "with its examples");
     assert!(out.join("mithras.1").is_file() && out.join("mithras-slide-info.1").is_file());
-    let help = Command::new(env!("CARGO_BIN_EXE_mithras")).arg("--help").output().unwrap();
+    let help = Command::new(crate::training_program()).arg("--help").output().unwrap();
     assert!(!String::from_utf8(help.stdout).unwrap().contains("manual"), "a verb for packages");
 }
 
@@ -113,7 +113,7 @@ fn is_whole(code: i32, printed: &str, out: &Path) {
 #[test]
 fn a_release_of_this_program_is_whole_or_refused_for_libtorch() {
     let dir = tempfile::tempdir().unwrap();
-    let (code, printed) = release(Path::new(env!("CARGO_BIN_EXE_mithras")), dir.path());
+    let (code, printed) = release(Path::new(crate::training_program()), dir.path());
     if cfg!(feature = "train") {
         // The training build needs what is not on every Linux, wherever it was built.
         let named = ["libtorch", "libstdc++", "libc10"].iter().any(|l| printed.contains(l));

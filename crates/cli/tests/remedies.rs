@@ -540,7 +540,7 @@ fn run(at: &Path, line: &str) -> Output {
         }
     }
     let trains = words.iter().any(|w| ["train", "experiment"].contains(&w.as_str()));
-    let program = if trains { env!("CARGO_BIN_EXE_mithras") } else { crate::program() };
+    let program = if trains { crate::training_program() } else { crate::program() };
     Command::new(program).current_dir(at).args(words).output().unwrap()
 }
 

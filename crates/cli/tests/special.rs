@@ -338,7 +338,7 @@ fn leaves(dir: &Path, above: &str) -> Vec<String> {
     let line = format!("{above} --help");
     // The training build takes ten times as long to start.
     let program = match above.trim_start().split(' ').next() {
-        Some("train") => env!("CARGO_BIN_EXE_mithras"),
+        Some("train") => crate::training_program(),
         _ => crate::program(),
     };
     let out = ended_in(program, dir, &words(line.trim_start()), None);
@@ -384,7 +384,7 @@ fn a_full_standard_output_is_an_error_where_encoders_are_timed() {
     let dir = tempfile::tempdir().unwrap();
     let line = "bench encoders vit_tiny_patch16_224 --image 32 --batch 1 --runs 1 --threads 1 --device cpu -q";
     for line in [line.to_owned(), format!("{line} --json")] {
-        assert_eq!(full_in(env!("CARGO_BIN_EXE_mithras"), dir.path(), &words(&line)), None);
+        assert_eq!(full_in(crate::training_program(), dir.path(), &words(&line)), None);
     }
 }
 

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 fn mithras(args: &[&str]) -> (bool, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_mithras")).args(args).output().unwrap();
+    let output = Command::new(crate::training_program()).args(args).output().unwrap();
     let printed = [output.stdout, output.stderr].concat();
     (output.status.success(), String::from_utf8_lossy(&printed).into_owned())
 }
@@ -187,7 +187,7 @@ fn folders_to_folds_to_test_to_package() {
         .into(),
     ] {
         let line: Vec<std::ffi::OsString> = line.into_iter().map(Into::into).collect();
-        let program = env!("CARGO_BIN_EXE_mithras");
+        let program = crate::training_program();
         assert_eq!(crate::special::full_in(program, dir.path(), &line), None);
     }
     // Weights to start from, where the preset asks for some.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 pub fn mithras(args: &[&str]) -> Result<String, String> {
-    let program = if args[0] == "train" { env!("CARGO_BIN_EXE_mithras") } else { crate::program() };
+    let program = if args[0] == "train" { crate::training_program() } else { crate::program() };
     let out = Command::new(program).args(args).output().unwrap();
     match out.status.success() {
         true => Ok(String::from_utf8(out.stdout).unwrap()),
@@ -468,7 +468,7 @@ fn trained_on(dir: &Path, set: &Path) {
     {
         let full = |words: &[&str]| {
             let words: Vec<std::ffi::OsString> = words.iter().map(Into::into).collect();
-            let program = env!("CARGO_BIN_EXE_mithras");
+            let program = crate::training_program();
             assert_eq!(crate::special::full_in(program, dir, &words), None);
         };
         full(&train);
