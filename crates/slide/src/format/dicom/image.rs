@@ -80,13 +80,31 @@ impl Image {
             let within = |fault: Fault| named(m, fault);
             single(&m.header).map_err(within)?;
             if (m.header.size, m.header.frame) != (size, frame) {
-                let what = "its files disagree about the sizes of image and frames";
+                let shown = |h: &Header| {
+                    let ((w, height), (fw, fh)) = (h.size, h.frame);
+                    format!("{w} x {height} px in frames of {fw} x {fh} px")
+                };
+                let what = format!(
+                    "its files disagree about the sizes of image and frames: {} and {}",
+                    shown(first),
+                    shown(&m.header)
+                );
+                return Err(within(what.into()));
+            }
+            if m.header.photometric != first.photometric {
+                let (one, other) = (&first.photometric, &m.header.photometric);
+                let what = format!(
+                    "its files disagree about PhotometricInterpretation: {one} and {other}"
+                );
                 return Err(within(what.into()));
             }
             if let Some((own, other)) = m.header.spacing.zip(first.spacing)
                 && (differ(own.0, other.0) || differ(own.1, other.1))
             {
-                return Err(within("its files disagree about the spacing of pixels".into()));
+                let (one, other) = (&first.spacing_written, &m.header.spacing_written);
+                let what =
+                    format!("its files disagree about the spacing of pixels: {one} and {other} mm");
+                return Err(within(what.into()));
             }
         }
         let mut parts = Vec::new();
@@ -115,10 +133,12 @@ impl Image {
         connected(members)?;
         let places = if full {
             in_order(members, tiles)?;
+            counted(members)?;
             agreed(members, grid, frame)?;
             None
         } else {
             complete(members)?;
+            counted(members)?;
             Some(sparse(members, grid, frame)?)
         };
         Ok(Self { size, frame, grid, parts, places })
@@ -274,6 +294,23 @@ fn complete(members: &[&Member]) -> Result<(), Fault> {
     Err(format!("{name} is of an image in {all} files; {what}").into())
 }
 
+/// Whether the files of a concatenation are as many as each of them states. Of a slide on a server one file is read.
+fn counted(members: &[&Member]) -> Result<(), Fault> {
+    let here = members.len() as u64;
+    for m in members.iter().filter(|m| m.header.concatenation.is_some()) {
+        let is_remote = m.file.is_remote();
+        if let Some(all) = m.header.concatenated.filter(|all| *all != here && !is_remote) {
+            let what = "InConcatenationTotalNumber";
+            return Err(format!(
+                "{}: {what} is {all}, and {here} files of the image are there",
+                m.name()
+            )
+            .into());
+        }
+    }
+    Ok(())
+}
+
 /// Whether there are as many frames as the grid has places.
 fn in_order(members: &[&Member], tiles: u128) -> Result<(), Fault> {
     let frames: u128 = members.iter().map(|m| u128::from(m.header.frames)).sum();
@@ -293,6 +330,10 @@ fn in_order(members: &[&Member], tiles: u128) -> Result<(), Fault> {
 fn agreed(members: &[&Member], grid: (u64, u64), frame: (u64, u64)) -> Result<(), Fault> {
     let mut before = 0;
     for m in members {
+        let (stated, frames) = (m.header.positions.len() as u64, m.header.frames);
+        if stated > 0 && stated != frames {
+            return Err(format!("{}: places of {stated} frames, {frames} frames", m.name()).into());
+        }
         for (i, position) in m.header.positions.iter().enumerate() {
             let number = before + i as u64;
             let (column, row) = (number % grid.0, number / grid.0);
