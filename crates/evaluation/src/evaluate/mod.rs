@@ -5,6 +5,7 @@ mod boxes;
 pub mod classification;
 pub mod curve;
 mod display;
+mod doubt;
 mod error;
 mod label;
 mod position;
@@ -19,6 +20,7 @@ pub use truth::{Truth, TruthCase, TruthOptions, read_truth};
 use base::table::Unmatched;
 use base::text::{Many, Shown};
 use curve::CurvePoint;
+use doubt::Marks;
 use mithras::export::{CaveatKind, CountsFile};
 use mithras::record::DetectionRow;
 use mithras::regions::{outlines, rounded};
@@ -189,6 +191,15 @@ struct Case {
     truth: Vec<Point<Physical>>,
     rows: Vec<DetectionRow>,
     seg: f32,
+    /// um/px.
+    mpp: f64,
+}
+
+impl Case {
+    fn marks(&self) -> Marks<'_> {
+        let found = physical(self.rows.iter().copied().filter(|r| r.accepted));
+        Marks { name: &self.name, truth: &self.truth, found, mpp: self.mpp }
+    }
 }
 
 fn physical(rows: impl Iterator<Item = DetectionRow>) -> Vec<Point<Physical>> {
@@ -282,6 +293,7 @@ pub fn evaluate(
             rows: counted_rows(rows, &truth, &ignored, radius),
             truth,
             seg: counts.thresholds.seg.get(),
+            mpp: resolution.mean().get(),
         });
     }
     if made_by.len() > 1 {
@@ -291,6 +303,9 @@ pub fn evaluate(
             all.join("; ")
         ));
     }
+    let marks: Vec<Marks<'_>> = cases.iter().map(Case::marks).collect();
+    notes.extend(doubt::misread(&marks, radius));
+    notes.extend(doubt::doubled(&marks));
     let rules: Vec<RuleResult> = rules
         .iter()
         .map(|&rule| one_rule(&cases, radius, rule, analysed_mm2))
@@ -493,7 +508,7 @@ mod tests {
             }
         });
         let rows = counted_rows(rows.collect(), &truth, &[Point::new(100.0, 5.0)], Microns(7.5));
-        Case { name: seed.to_string(), tumour: None, truth, rows, seg: point[0] }
+        Case { name: seed.to_string(), tumour: None, truth, rows, seg: point[0], mpp: 0.25 }
     }
 
     #[test]
