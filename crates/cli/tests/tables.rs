@@ -229,7 +229,7 @@ fn a_table_without_rows_is_refused_by_every_verb() {
     assert!(!dir.path().join("c/manifest.json").exists());
 }
 
-/// What a program cannot know for certain, it says.
+/// What a program cannot know for certain is noted.
 #[test]
 fn times_and_events_that_may_be_meant_otherwise_are_noted() {
     let dir = tempfile::tempdir().unwrap();

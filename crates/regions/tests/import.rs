@@ -487,7 +487,7 @@ fn areas_and_ids_of_coco_that_contradict_are_refused() {
     assert!(e.contains("two images have the id 1: `a` and `b`"), "{e}");
 }
 
-/// What a program found is no truth; some programs give every label a score of 1.
+/// What a program found is not the truth; some programs give every label a score of 1.
 #[test]
 fn predictions_in_coco_are_not_labels() {
     let file = |scores: [&str; 2]| {

@@ -183,7 +183,7 @@ fn children_of_qupath_objects_count() {
     assert_eq!(kinds(&all.unwrap()), [2, 0, 0]);
 }
 
-/// One plane of an image is read; -1 stands for all channels.
+/// One plane of an image is read; -1 means all channels.
 #[test]
 fn qupath_objects_of_several_planes_are_refused() {
     let dir = tempfile::tempdir().unwrap();

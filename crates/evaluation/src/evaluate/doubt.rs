@@ -45,7 +45,7 @@ impl Reading {
         }
     }
 
-    fn words(self) -> String {
+    fn describe(self) -> String {
         match self {
             Self::AsWritten => "as they are written".into(),
             Self::Exchanged => "with x and y exchanged".into(),
@@ -86,7 +86,7 @@ pub(super) fn misread(all: &[Marks<'_>], radius: Microns) -> Option<String> {
     is_better.then(|| {
         format!(
             "{own} of {n} figures of the truth are hit, and {hits} would be {}: its places may be read wrongly",
-            reading.words()
+            reading.describe()
         )
     })
 }
@@ -161,7 +161,8 @@ mod tests {
         let of = |truth: &[Point<Physical>]| {
             doubled(&[Marks { name: "a", truth, found: Vec::new(), mpp: MPP }])
         };
-        let words = "a: 1 pair of figures is closer than 6.25 um in the truth, the first at 10.0, 10.0 and 13.0, 14.0 um";
+        let words = "a: 1 pair of figures is closer than 6.25 um in the truth, the first at 10.0, 10.0 and 13.0, \
+                     14.0 um";
         let notes = of(&truth);
         assert!(notes.len() == 1 && notes[0].starts_with(words), "{notes:?}");
         assert!(of(&truth[..2]).is_empty());

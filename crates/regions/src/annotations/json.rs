@@ -146,7 +146,9 @@ fn no_scores(file: &Path, annotations: &[Value]) -> Result<(), ImportError> {
         Some((i, score))
     });
     scored.map_or(Ok(()), |(i, score)| {
-        let why = format!("annotations[{i}] has a score of {score}, as predictions have: labels are read, without scores");
+        let why = format!(
+            "annotations[{i}] has a score of {score}, as predictions have: labels are read, without scores"
+        );
         Err(broken(file, why))
     })
 }

@@ -172,7 +172,7 @@ fn starts(file: &SlideFile, header: &Header, at: u64, limits: &Limits) -> Result
     walk(file, base, count, limits)
 }
 
-/// A file that has more frames than it states: nothing tells which are meant.
+/// A file that has more frames than it states: which are meant, nobody here can know.
 fn more_frames(stated: u64, held: u128) -> Fault {
     format!("NumberOfFrames is {stated}, and the pixels are those of {held} frames").into()
 }

@@ -241,7 +241,7 @@ impl Header {
         match self.spacing {
             None => (self.spacing, self.spacing_written) = (Some(spacing), written),
             Some(first) if self.other_spacing.is_none() && first != spacing => {
-                // Two that are no numbers are alike where they read alike.
+                // Two that are not numbers are compared as text.
                 if written != self.spacing_written {
                     self.other_spacing = Some((place, written));
                 }

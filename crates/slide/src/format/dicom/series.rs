@@ -143,7 +143,7 @@ fn is_copy(one: &Member, other: &Member) -> bool {
         })
 }
 
-/// What is said of two files with one SOP instance UID and other pixels. The named one is read where they are of one
+/// What is noted of two files with one SOP instance UID and other pixels. The named one is read where they are of one
 /// size; else one of them is a level that nobody would miss.
 fn claimed_twice(one: &Member, other: &Member) -> Result<String, Fault> {
     let shown = |m: &Member| {
