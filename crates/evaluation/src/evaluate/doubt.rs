@@ -50,7 +50,7 @@ impl Reading {
             Self::AsWritten => "as they are written".into(),
             Self::Exchanged => "with x and y exchanged".into(),
             Self::Times(factor) => format!("if they were px of a level {factor} times coarser"),
-            Self::Microns => "if they were in um, and not in px".into(),
+            Self::Microns => "if they were in um, or in px of a coarser level".into(),
             Self::Pixels => "if they were in px, and not in um".into(),
         }
     }
@@ -59,7 +59,7 @@ impl Reading {
         let of = |m: &Marks<'_>| {
             let truth: Vec<_> = m.truth.iter().map(|p| self.place(p, m.mpp)).collect();
             let matched = match_points(&truth, &m.found, radius, Rule::Midog);
-            matched.map_or(0, |found| found.tally.tp as usize)
+            matched.map_or(0, |found| found.tally.tp)
         };
         all.iter().map(of).sum()
     }
@@ -140,7 +140,10 @@ mod tests {
     fn a_truth_in_other_units_or_axes_is_noted() {
         for (note, words) in [
             (note(|p| Point::new(p.y, p.x)), "with x and y exchanged"),
-            (note(|p| Point::new(p.x * MPP, p.y * MPP)), "if they were in um, and not in px"),
+            (
+                note(|p| Point::new(p.x * MPP, p.y * MPP)),
+                "if they were in um, or in px of a coarser",
+            ),
             (note(|p| Point::new(p.x / MPP, p.y / MPP)), "if they were in px, and not in um"),
             (note(|p| Point::new(p.x / 16.0, p.y / 16.0)), "of a level 16 times coarser"),
         ] {

@@ -296,16 +296,8 @@ pub fn evaluate(
             mpp: resolution.mean().get(),
         });
     }
-    if made_by.len() > 1 {
-        let all: Vec<&str> = made_by.iter().map(String::as_str).collect();
-        notes.push(format!(
-            "the slides were not all made alike, and are pooled: {}",
-            all.join("; ")
-        ));
-    }
-    let marks: Vec<Marks<'_>> = cases.iter().map(Case::marks).collect();
-    notes.extend(doubt::misread(&marks, radius));
-    notes.extend(doubt::doubled(&marks));
+    notes.extend(made_differently(&made_by));
+    notes.extend(doubts(&cases, radius));
     let rules: Vec<RuleResult> = rules
         .iter()
         .map(|&rule| one_rule(&cases, radius, rule, analysed_mm2))
@@ -323,6 +315,19 @@ pub fn evaluate(
         model,
         rules,
     })
+}
+
+/// What to know of slides whose predictions were not all made alike.
+fn made_differently(made_by: &BTreeSet<String>) -> Option<String> {
+    let all: Vec<&str> = made_by.iter().map(String::as_str).collect();
+    (all.len() > 1)
+        .then(|| format!("the slides were not all made alike, and are pooled: {}", all.join("; ")))
+}
+
+/// Why the truth may be read wrongly.
+fn doubts(cases: &[Case], radius: Microns) -> Vec<String> {
+    let marks: Vec<Marks<'_>> = cases.iter().map(Case::marks).collect();
+    doubt::misread(&marks, radius).into_iter().chain(doubt::doubled(&marks)).collect()
 }
 
 /// What made the predictions of a slide.

@@ -69,48 +69,11 @@ impl Image {
         let tiles = u128::from(grid.0) * u128::from(grid.1);
         // What is left out is listed by its place.
         check("fields", limits.fields, 64 * tiles, || format!("the places of {tiles} frames"))?;
-        // Which of several files is at fault.
-        let named = |m: &Member, fault: Fault| match members.len() {
-            1 => fault,
-            _ => fault.within(&m.name()),
-        };
-        // What is not a spacing is refused where it is needed.
-        let differ = |a: f64, b: f64| a > 0.0 && b > 0.0 && !agree(a, b);
-        for m in members {
-            let within = |fault: Fault| named(m, fault);
-            single(&m.header).map_err(within)?;
-            if (m.header.size, m.header.frame) != (size, frame) {
-                let shown = |h: &Header| {
-                    let ((w, height), (fw, fh)) = (h.size, h.frame);
-                    format!("{w} x {height} px in frames of {fw} x {fh} px")
-                };
-                let what = format!(
-                    "its files disagree about the sizes of image and frames: {} and {}",
-                    shown(first),
-                    shown(&m.header)
-                );
-                return Err(within(what.into()));
-            }
-            if m.header.photometric != first.photometric {
-                let (one, other) = (&first.photometric, &m.header.photometric);
-                let what = format!(
-                    "its files disagree about PhotometricInterpretation: {one} and {other}"
-                );
-                return Err(within(what.into()));
-            }
-            if let Some((own, other)) = m.header.spacing.zip(first.spacing)
-                && (differ(own.0, other.0) || differ(own.1, other.1))
-            {
-                let (one, other) = (&first.spacing_written, &m.header.spacing_written);
-                let what =
-                    format!("its files disagree about the spacing of pixels: {one} and {other} mm");
-                return Err(within(what.into()));
-            }
-        }
+        alike(members)?;
         let mut parts = Vec::new();
         let (mut stored, mut len) = (0, 0);
         for m in members {
-            let within = |fault: Fault| named(m, fault);
+            let within = |fault: Fault| named(m, members, fault);
             let coding = Coding::from_header(&m.header).map_err(within)?;
             let what = || format!("decoding {} x {} pixels in one piece", frame.0, frame.1);
             limits.working(what, bytes / 3 * u128::from(coding.bytes_per_pixel()))?;
@@ -242,6 +205,52 @@ impl Image {
         }
         Ok(out)
     }
+}
+
+/// The fault of a file of an image; of several files it names the one at fault.
+fn named(m: &Member, members: &[&Member], fault: Fault) -> Fault {
+    match members.len() {
+        1 => fault,
+        _ => fault.within(&m.name()),
+    }
+}
+
+/// Whether the files of an image agree about what they state of it, and each is of one depth and one light.
+fn alike(members: &[&Member]) -> Result<(), Fault> {
+    let Some(first) = members.first().map(|m| &m.header) else { return Ok(()) };
+    // What is not a spacing is refused where it is needed.
+    let differ = |a: f64, b: f64| a > 0.0 && b > 0.0 && !agree(a, b);
+    for m in members {
+        let within = |fault: Fault| named(m, members, fault);
+        single(&m.header).map_err(within)?;
+        if (m.header.size, m.header.frame) != (first.size, first.frame) {
+            let shown = |h: &Header| {
+                let ((w, height), (fw, fh)) = (h.size, h.frame);
+                format!("{w} x {height} px in frames of {fw} x {fh} px")
+            };
+            let what = format!(
+                "its files disagree about the sizes of image and frames: {} and {}",
+                shown(first),
+                shown(&m.header)
+            );
+            return Err(within(what.into()));
+        }
+        if m.header.photometric != first.photometric {
+            let (one, other) = (&first.photometric, &m.header.photometric);
+            let what =
+                format!("its files disagree about PhotometricInterpretation: {one} and {other}");
+            return Err(within(what.into()));
+        }
+        if let Some((own, other)) = m.header.spacing.zip(first.spacing)
+            && (differ(own.0, other.0) || differ(own.1, other.1))
+        {
+            let (one, other) = (&first.spacing_written, &m.header.spacing_written);
+            let what =
+                format!("its files disagree about the spacing of pixels: {one} and {other} mm");
+            return Err(within(what.into()));
+        }
+    }
+    Ok(())
 }
 
 /// One depth and one light: which of several is meant, nobody here can know.
