@@ -247,7 +247,7 @@ fn times_and_events_that_may_be_meant_otherwise_are_noted() {
     for (event, rows, words) in [
         (
             "died",
-            &(|i| format!("201105{:02},x", i + 1)) as &dyn Fn(usize) -> String,
+            &(|i: usize| format!("201105{:02},x", i + 1)) as &dyn Fn(usize) -> String,
             "times of 'months' look like dates (20110501 to 20110520)",
         ),
         (
