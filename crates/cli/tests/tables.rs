@@ -229,6 +229,44 @@ fn a_table_without_rows_is_refused_by_every_verb() {
     assert!(!dir.path().join("c/manifest.json").exists());
 }
 
+/// What a program cannot know for certain is noted.
+#[test]
+fn times_and_events_that_may_be_meant_otherwise_are_noted() {
+    let dir = tempfile::tempdir().unwrap();
+    let table = dir.path().join("t.csv");
+    let km = |event: &str, rows: &dyn Fn(usize) -> String| {
+        let rows: String = (0..20).map(|i| format!("{},{}\n", rows(i), i % 2)).collect();
+        fs::write(&table, format!("months,unit,{event}\n{rows}")).unwrap();
+        let words = ["survival", "km", "--time", "months", "--event", event, "--table"];
+        let out = Command::new(crate::program()).args(words).arg(&table).output().unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned()
+    };
+    let printed = km("died", &|i| format!("{},months", i + 1));
+    assert!(!printed.contains("note:"), "{printed}");
+    for (event, rows, words) in [
+        (
+            "died",
+            &(|i: usize| format!("201105{:02},x", i + 1)) as &dyn Fn(usize) -> String,
+            "times of 'months' look like dates (20110501 to 20110520)",
+        ),
+        (
+            "died",
+            &|i| format!("{},{}", i + 1, ["days", "months"][i % 2]),
+            "column 'unit' holds 'days' (10), 'months' (10), and times of 'months' are compared as they are",
+        ),
+        (
+            "Censored",
+            &|i| format!("{},x", i + 1),
+            "column 'Censored': 1 and true are read as the event; by its name they may mean censored",
+        ),
+    ] {
+        let printed = km(event, rows);
+        assert!(printed.contains(words), "{words}: {printed}");
+    }
+    assert!(!km("uncensored", &|i| format!("{},x", i + 1)).contains("note:"));
+}
+
 #[test]
 fn numbers_that_may_be_codes_for_missing_are_noted() {
     let dir = tempfile::tempdir().unwrap();

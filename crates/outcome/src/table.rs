@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use base::panics::{Stopped, catch_panic};
 use base::table::{
     COMMA, Format, LARGEST, Lookups, TWO_POINTS, Table as Text, TableError, Unread, decimal_comma,
-    is_missing,
+    is_missing, readings,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -353,7 +353,8 @@ impl Table {
         let cell = &self.columns[column][row];
         let number = decimal_comma(cell) || cell.contains('.') && cell.parse::<f64>().is_ok();
         if number && !self.is_computed(column) && self.two_points.contains(&self.names[column]) {
-            return Err(self.wrong(row, column, format!("'{cell}' {TWO_POINTS}")));
+            let readings = readings(cell);
+            return Err(self.wrong(row, column, format!("'{cell}'{readings} {TWO_POINTS}")));
         }
         Ok(())
     }
@@ -465,7 +466,8 @@ mod tests {
             let t = parse(text).unwrap();
             let error = t.number(1, 0).unwrap_err().to_string();
             assert!(
-                error.contains("column 'a', row 2 (line 3): '1.200' is in a column"),
+                error
+                    .contains("column 'a', row 2 (line 3): '1.200' (1200 or 1.200) is in a column"),
                 "{error}"
             );
             assert_eq!((t.number(2, 0).unwrap(), t.number(1, 1).unwrap()), (7.0, 2.0));

@@ -487,6 +487,30 @@ fn areas_and_ids_of_coco_that_contradict_are_refused() {
     assert!(e.contains("two images have the id 1: `a` and `b`"), "{e}");
 }
 
+/// What a program found is not the truth; some programs give every label a score of 1.
+#[test]
+fn predictions_in_coco_are_not_labels() {
+    let file = |scores: [&str; 2]| {
+        let of = |i: usize| {
+            format!(
+                r#"{{"id": {i}, "image_id": 1, "category_id": 1, "bbox": [{i}00, 9, 40, 40]{}}}"#,
+                scores[i - 1]
+            )
+        };
+        format!(
+            r#"{{"images": [{{"id": 1, "file_name": "a"}}], "categories": [{{"id": 1, "name": "mf"}}],
+            "annotations": [{}, {}]}}"#,
+            of(1),
+            of(2)
+        )
+    };
+    for scores in [["", ""], [r#", "score": 1"#, r#", "score": 1.0"#], [r#", "score": null"#, ""]] {
+        assert_eq!(text("coco", "a.json", &file(scores), &plain()).unwrap().figures, 2);
+    }
+    let e = refused("coco", &file([r#", "score": 1"#, r#", "score": 0.25"#]));
+    assert!(e.contains("annotations[1] has a score of 0.25, as predictions have"), "{e}");
+}
+
 #[test]
 fn objects_with_a_key_twice_are_refused_by_every_reader_of_json() {
     let list = |name: &str| format!("\"{name}\": []");

@@ -275,7 +275,10 @@ fn tables_as_spreadsheets_write_them() {
         ("image,x,y,label\na,b.svs,1,2,mf\n", "line 2: 5 cells, where the header has 4"),
         ("image,x,y,label\na,\"1,5\",2,mf\n", "`1,5`; its comma may part thousands"),
         ("image;x;y;label\na;3,5;2;mf\nb;1.200;2;mf\n", "x is `3.5`, which is in a column whose"),
-        ("image;x;y;label\na;860;2;mf\nb;1.058;2;mf\nc;1.774;2;mf\n", "x is `1.058`, which is"),
+        (
+            "image;x;y;label\na;860;2;mf\nb;1.058;2;mf\nc;1.774;2;mf\n",
+            "x is `1.058` (1058 or 1.058), which is",
+        ),
         (
             "image,x,y,label,class\na,1,2,mf,mimicker\n",
             "column `label` has `mf` and column `class`",

@@ -183,6 +183,29 @@ fn children_of_qupath_objects_count() {
     assert_eq!(kinds(&all.unwrap()), [2, 0, 0]);
 }
 
+/// One plane of an image is read; -1 means all channels.
+#[test]
+fn qupath_objects_of_several_planes_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.geojson");
+    let run = |planes: [Value; 2]| {
+        let [mut a, mut b] = [figure(90.0, 90.0), figure(300.0, 90.0)];
+        let [first, second] = planes;
+        (a["geometry"]["plane"], b["geometry"]["plane"]) = (first, second);
+        fs::write(&path, json!([a, b]).to_string()).unwrap();
+        read("geojson", &path, &[]).map(|all| kinds(&all)).map_err(|e| e.to_string())
+    };
+    let plane = |z: i64, t: i64, c: i64| json!({"c": c, "z": z, "t": t});
+    for planes in [[plane(3, 0, -1), plane(3, 0, 1)], [plane(0, 0, -1), Value::Null]] {
+        assert_eq!(run(planes), Ok([2, 0, 0]));
+    }
+    for (other, axis) in [(plane(2, 0, 0), 'z'), (plane(0, 2, 0), 't'), (plane(0, 0, 2), 'c')] {
+        let e = run([plane(0, 0, 0), other]).unwrap_err();
+        let words = format!("feature 0 has {axis} = 0 and feature 1 has {axis} = 2");
+        assert!(e.contains("several planes") && e.contains(&words), "{e}");
+    }
+}
+
 #[test]
 fn frames_of_every_qupath_release_are_not_areas_to_be_ignored() {
     let frame = |properties: Value, id: Value| json!({"type": "Feature", "id": id, "geometry": square(50.0, 50.0, 900.0), "properties": properties});

@@ -349,8 +349,185 @@ fn a_size_in_millimetres_that_contradicts_the_spacing_is_refused() {
     for sound in [(0.025, 0.0175), (0.0175, 0.025), (0.0255, 0.0175), (0.0, 0.0), (-1.0, 2.0)] {
         assert_eq!(resolution(sound.0, sound.1).unwrap(), 0.25, "{sound:?}");
     }
-    let e = resolution(0.05, 0.035).unwrap_err();
-    for words in ["contradicting", "PixelSpacing = 0.25", "ImagedVolumeWidth = 0.5"] {
+    for alone in [(0.025, 0.0), (0.0, 0.0175), (0.0, 0.025)] {
+        assert_eq!(resolution(alone.0, alone.1).unwrap(), 0.25, "{alone:?}");
+    }
+    // Of the second the area is right; the last states one side.
+    for ((width, height), um) in
+        [((0.05, 0.035), "0.5"), ((0.05, 0.00875), "0.5 x 0.125"), ((0.05, 0.0), "0.5")]
+    {
+        let e = resolution(width, height).unwrap_err();
+        for words in
+            ["contradicting", "PixelSpacing = 0.25", &format!("ImagedVolumeWidth = {um} um/px")]
+        {
+            assert!(e.contains(words), "{words}: {e}");
+        }
+    }
+}
+
+/// A sequence of one item, and in it what it is given.
+fn sequence(tag: [u8; 4], inner: &[u8]) -> Vec<u8> {
+    let item = [&[0xFE, 0xFF, 0x00, 0xE0][..], &(inner.len() as u32).to_le_bytes(), inner].concat();
+    [&tag[..], b"SQ", &[0, 0], &(item.len() as u32).to_le_bytes(), &item].concat()
+}
+
+/// um/px that the data set, all frames, and each frame state are compared.
+#[test]
+fn two_spacings_of_one_image_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let measured = |um: &[u8]| {
+        let spacing = attribute([0x28, 0, 0x30, 0], b"DS", um);
+        let measures = sequence([0x28, 0, 0x10, 0x91], &spacing);
+        (spacing, sequence([0x00, 0x52, 0x30, 0x92], &measures))
+    };
+    let resolution = |attributes: &[u8]| {
+        let path = put(dir.path(), "a.dcm", "rle/a.dcm", &[attributes]);
+        open(&path).unwrap().resolution().map(|r| r.x.get()).map_err(|e| e.to_string())
+    };
+    let (alike, of_frame) = measured(b"0.00025\\.00025 ");
+    assert_eq!((resolution(&alike), resolution(&of_frame)), (Ok(0.25), Ok(0.25)));
+    let (other, of_frame) = measured(b"0.0005\\0.0005 ");
+    for e in [resolution(&other), resolution(&of_frame)] {
+        let e = e.unwrap_err();
+        for words in ["contradicting", "= 0.5 um/px", "= 0.25 um/px", "PixelSpacing of all frames"]
+        {
+            assert!(e.contains(words), "{words}: {e}");
+        }
+    }
+}
+
+/// Levels of one series are of one place, and turned alike.
+#[test]
+fn levels_that_are_turned_or_elsewhere_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    // The drawn files state how they are turned.
+    let opened = |fine: &[u8], coarse: &[u8], is_turned: bool| {
+        let path = put(dir.path(), "b.dcm", "series/b.dcm", &[fine]);
+        let other = put(dir.path(), "a.dcm", "series/a.dcm", &[coarse]);
+        let mut bytes = std::fs::read(&other).unwrap();
+        let at = bytes.windows(6).position(|w| w == b"\x48\0\x02\x01DS").unwrap() + 8;
+        let len = usize::from(bytes[at - 2]);
+        for sign in bytes[at..at + len].iter_mut().filter(|b| is_turned && **b == b'-') {
+            *sign = b'+';
+        }
+        std::fs::write(other, bytes).unwrap();
+        open(&path).map(|s| s.levels().len()).map_err(|e| e.to_string())
+    };
+    let at = |x: &[u8], y: &[u8]| {
+        let x = attribute([0x40, 0, 0x2A, 7], b"DS", x);
+        let y = attribute([0x40, 0, 0x3A, 7], b"DS", y);
+        sequence([0x48, 0, 8, 0], &[x, y].concat())
+    };
+    // The image covers 0.025 x 0.0175 mm; the first pixel of a coarse level begins elsewhere.
+    let (here, near, far) = (at(b"10", b"20"), at(b"10.001 ", b"20"), at(b"10", b"23"));
+    assert_eq!((opened(&here, &near, false), opened(&here, &[], false)), (Ok(2), Ok(2)));
+    for (e, words) in [
+        (opened(&[], &[], true), "ImageOrientationSlide: 0\\-1\\0\\-1\\0\\0 and 0\\1\\0\\1\\0\\0"),
+        (opened(&here, &far, false), "YOffsetInSlideCoordinateSystem: 20 and 23"),
+    ] {
+        let e = e.unwrap_err();
+        assert!(e.contains("b.dcm and a.dcm") && e.contains(words), "{words}: {e}");
+    }
+}
+
+/// Frames that nothing counts are frames that nobody looked at.
+#[test]
+fn more_frames_than_are_stated_are_refused() {
+    let frames = |n: &[u8; 2]| [&[0x28, 0, 8, 0][..], b"IS", &[2, 0], n].concat();
+    let words = "NumberOfFrames is 11, and the pixels are those of 12 frames";
+    for name in ["planar", "rle", "jpeg_422"] {
+        let (_dir, path) = changed(&format!("{name}/a.dcm"), &frames(b"12"), &frames(b"11"));
+        let mut bytes = std::fs::read(&path).unwrap();
+        let table = [0xFE, 0xFF, 0x00, 0xE0, 48, 0, 0, 0];
+        if let Some(at) = bytes.windows(8).position(|w| w == table) {
+            // The table of frames as well.
+            bytes[at + 4] = 44;
+            bytes.drain(at + 8 + 44..at + 8 + 48);
+            std::fs::write(&path, bytes).unwrap();
+        } else {
+            assert_eq!(name, "planar");
+        }
+        let e = open(&path).unwrap_err().to_string();
+        assert!(e.contains(words), "{name}: {e}");
+    }
+    let place = |tag: u8| attribute([0x48, 0, tag, 2], b"SL", &1i32.to_le_bytes());
+    let position = sequence([0x48, 0, 0x1A, 2], &[place(0x1E), place(0x1F)].concat());
+    let dir = tempfile::tempdir().unwrap();
+    let of_one = sequence([0x00, 0x52, 0x30, 0x92], &position);
+    let path = put(dir.path(), "a.dcm", "rle/a.dcm", &[&of_one]);
+    let e = open(&path).unwrap_err().to_string();
+    assert!(e.contains("places of 1 frames, 12 frames"), "{e}");
+}
+
+/// What the files of one image state of it is compared.
+#[test]
+fn files_of_one_image_that_contradict_each_other_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let opened = |attributes: &[u8], colour: &[u8; 4]| {
+        let path = put(dir.path(), "a.dcm", "parts/a.dcm", &[]);
+        let other = put(dir.path(), "b.dcm", "parts/b.dcm", &[attributes]);
+        let mut bytes = std::fs::read(&other).unwrap();
+        let at = bytes.windows(6).position(|w| w == b"CS\x04\0RG").unwrap();
+        bytes[at + 4..at + 8].copy_from_slice(colour);
+        std::fs::write(&other, bytes).unwrap();
+        open(&path).map(|s| s.levels().len()).map_err(|e| e.to_string())
+    };
+    assert_eq!(opened(&[], b"RGB "), Ok(1));
+    let e = opened(&[], b"HSV ").unwrap_err();
+    assert!(
+        e.contains("PhotometricInterpretation: ") && e.contains("RGB") && e.contains("HSV"),
+        "{e}"
+    );
+    let dir = tempfile::tempdir().unwrap();
+    let name = "parts/a.dcm";
+    let path = put(dir.path(), "a.dcm", name, &[]);
+    std::fs::copy(drawn("parts/b.dcm"), dir.path().join("b.dcm")).unwrap();
+    let two = attribute([0x20, 0, 0x63, 0x91], b"US", &[2, 0]);
+    for part in ["a.dcm", "b.dcm"] {
+        let path = dir.path().join(part);
+        let mut bytes = std::fs::read(&path).unwrap();
+        let at = bytes.windows(two.len()).position(|w| w == two).unwrap();
+        bytes[at + two.len() - 2] = 3;
+        std::fs::write(&path, bytes).unwrap();
+    }
+    let e = open(&path).unwrap_err().to_string();
+    assert!(
+        e.contains("InConcatenationTotalNumber is 3, and 2 files of the image are there"),
+        "{e}"
+    );
+}
+
+/// A copy of a file is the file; another image under its identifier is not.
+#[test]
+fn two_images_that_claim_one_instance_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = put(dir.path(), "b.dcm", "series/b.dcm", &[]);
+    let copy = put(dir.path(), "copy.dcm", "series/b.dcm", &[&volume(0.0, 0.0)]);
+    assert_eq!(open(&path).unwrap().levels().len(), 1);
+    let mut bytes = std::fs::read(&copy).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&copy, bytes).unwrap();
+    let notes = open(&path).unwrap().level_notes();
+    let both =
+        "b.dcm (100 x 70 px) and copy.dcm (100 x 70 px) have one SOPInstanceUID and other pixels";
+    assert!(notes.iter().any(|n| n.contains(both) && n.ends_with("b.dcm is read")), "{notes:?}");
+    // A level under the identifier of another one.
+    let [own, of_fine] = ["a", "b"].map(|name| {
+        let bytes = std::fs::read(drawn(&format!("series/{name}.dcm"))).unwrap();
+        let at = bytes.windows(6).position(|w| w == [8, 0, 0x18, 0, b'U', b'I']).unwrap();
+        let len = usize::from(bytes[at + 6]);
+        bytes[at + 8..at + 8 + len].to_vec()
+    });
+    let mut bytes = std::fs::read(drawn("series/a.dcm")).unwrap();
+    assert_eq!(own.len(), of_fine.len());
+    for at in 0..bytes.len() - own.len() {
+        if bytes[at..].starts_with(&own) {
+            bytes[at..at + own.len()].copy_from_slice(&of_fine);
+        }
+    }
+    std::fs::write(&copy, bytes).unwrap();
+    let e = open(&path).unwrap_err().to_string();
+    for words in ["b.dcm (100 x 70 px) and copy.dcm (50 x 35 px)", "one SOPInstanceUID"] {
         assert!(e.contains(words), "{words}: {e}");
     }
 }

@@ -257,7 +257,14 @@ impl Table {
         // Where commas part the cells, one within a number is refused as it is.
         if table.delimiter != b',' {
             let has_comma = (0..table.names.len()).any(|c| table.has_decimal_comma(c));
-            let is_two = |c| table.finds_two_points(c) || has_comma && table.may_part_by_points(c);
+            // A point that parts no thousands, in any column, is a decimal point, and so are the others.
+            let is_settled = table.delimiter != b';'
+                || (0..table.names.len()).any(|c| table.has_decimal_point(c));
+            let is_two = |c| {
+                table.finds_two_points(c)
+                    || has_comma && table.may_part_by_points(c)
+                    || !is_settled && table.parts_every_number(c)
+            };
             table.two_points = (0..table.names.len()).map(is_two).collect();
         }
         Ok(table)
@@ -283,6 +290,19 @@ impl Table {
         let cells = (0..self.len()).map(|row| self.cell(row, column));
         let mut commas = cells.filter(|c| decimal_comma(c));
         commas.any(|c| !is_parted(c, ','))
+    }
+
+    /// Whether a column has a number whose point is a decimal point for certain.
+    fn has_decimal_point(&self, column: usize) -> bool {
+        let cells = (0..self.len()).map(|row| self.cell(row, column));
+        cells.into_iter().any(|c| has_point(c) && !is_parted(c, '.'))
+    }
+
+    /// Whether all that a column has are numbers with one point and three digits behind it.
+    fn parts_every_number(&self, column: usize) -> bool {
+        let cells = (0..self.len()).map(|row| self.cell(row, column));
+        let mut numbers = cells.filter(|c| !is_missing(c)).peekable();
+        numbers.peek().is_some() && numbers.all(|c| is_parted(c, '.'))
     }
 
     /// Whether every point in the numbers of a column has three digits behind it: in a table with decimal commas it
@@ -486,7 +506,8 @@ impl Table {
     pub fn number(&self, row: usize, column: usize) -> Result<f64, TableError> {
         let cell = self.cell(row, column);
         if self.has_two_points(column) && cell.contains(['.', ',']) {
-            return Err(self.wrong(row, column, format!("'{cell}' {TWO_POINTS}")));
+            let readings = readings(cell);
+            return Err(self.wrong(row, column, format!("'{cell}'{readings} {TWO_POINTS}")));
         }
         let parsed = match cell.split_once(',') {
             Some((whole, part)) if self.decimal_commas() && decimal_comma(cell) => {
@@ -720,6 +741,15 @@ pub const TWO_POINTS: &str = "is in a column whose commas or points may part tho
 pub const COMMA: &str = "; its comma may part thousands or be a decimal point: write it without, or with a \
                      point";
 
+/// What a number may mean whose point or comma may part thousands, as an insertion; nothing for others.
+#[must_use]
+pub fn readings(text: &str) -> String {
+    let mark = ['.', ','].into_iter().find(|mark| is_parted(text, *mark));
+    mark.map_or_else(String::new, |mark| {
+        format!(" ({} or {})", text.replace(mark, ""), text.replace(mark, "."))
+    })
+}
+
 /// Whether text is a number with a point in it.
 fn has_point(text: &str) -> bool {
     text.contains('.') && text.parse::<f64>().is_ok()
@@ -796,11 +826,29 @@ mod tests {
             "x;n\n8.5;1\n1.058;2\n1.774;3\n7;1\n",
             "x;n\n7;1\n0.058;2\n1.774;3\n1.058;3\n",
             "x;n\n1058;1\n1.058;2\n1.774;3\n",
-            "x;n\n1.058;1\n2.000;2\n1.774;3\n",
+            "x;n\n1.058;1\n2.000;2.5\n1.774;3\n",
+            "x\tn\n1.058\t1\n2.000\t2\n1.774\t3\n",
             "x,n\n7,1\n1.058,2\n1.774,3\n",
         ] {
             let t = parse(text, Format::default()).unwrap();
             assert!((0..3).all(|row| t.number(row, 0).is_ok()), "{text}");
+        }
+    }
+
+    /// Where semicolons part the cells, a language with decimal commas may have written them.
+    #[test]
+    fn points_that_all_have_three_digits_behind_them_are_not_guessed() {
+        for text in ["x;n\n1.058;1\n2.000;2\n1.774;3\n", "x;n\n1.058;a\n;b\n"] {
+            let t = parse(text, Format::default()).unwrap();
+            let error = t.number(0, 0).unwrap_err().to_string();
+            assert!(error.contains("'1.058' (1058 or 1.058) is in a column whose"), "{error}");
+        }
+        // Another column, or another number, has a point that parts no thousands.
+        for text in
+            ["x;n\n1.058;0.5\n2.000;2\n", "x;n\n1.058;1\n12.25;2\n", "x;n\n0.058;1\n2.000;2\n"]
+        {
+            let t = parse(text, Format::default()).unwrap();
+            assert!((0..2).all(|row| t.number(row, 0).is_ok()), "{text}");
         }
     }
 
@@ -812,11 +860,11 @@ mod tests {
             assert!(error.contains("part thousands") && error.contains("'1.200'"), "{error}");
             assert_eq!(t.number(0, 1).unwrap(), 0.5);
         }
-        // A point that parts no thousands, and a comma that may do so.
-        for text in ["a;b\n0.250;0,5\n1.250;1,5\n", "a;b\n1.200;2,500\n2.500;3,500\n"] {
-            let t = parse(text, Format::default()).unwrap();
-            assert!(t.number(1, 0).is_ok(), "{text}");
-        }
+        // A point that parts no thousands; and one that may, next to a comma that may do so.
+        let t = parse("a;b\n0.250;0,5\n1.250;1,5\n", Format::default()).unwrap();
+        assert!(t.number(1, 0).is_ok());
+        let t = parse("a;b\n1.200;2,500\n2.500;3,500\n", Format::default()).unwrap();
+        assert!(t.number(1, 0).is_err());
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod boxes;
 pub mod classification;
 pub mod curve;
 mod display;
+mod doubt;
 mod error;
 mod label;
 mod position;
@@ -19,6 +20,7 @@ pub use truth::{Truth, TruthCase, TruthOptions, read_truth};
 use base::table::Unmatched;
 use base::text::{Many, Shown};
 use curve::CurvePoint;
+use doubt::Marks;
 use mithras::export::{CaveatKind, CountsFile};
 use mithras::record::DetectionRow;
 use mithras::regions::{outlines, rounded};
@@ -189,6 +191,15 @@ struct Case {
     truth: Vec<Point<Physical>>,
     rows: Vec<DetectionRow>,
     seg: f32,
+    /// um/px.
+    mpp: f64,
+}
+
+impl Case {
+    fn marks(&self) -> Marks<'_> {
+        let found = physical(self.rows.iter().copied().filter(|r| r.accepted));
+        Marks { name: &self.name, truth: &self.truth, found, mpp: self.mpp }
+    }
 }
 
 fn physical(rows: impl Iterator<Item = DetectionRow>) -> Vec<Point<Physical>> {
@@ -282,15 +293,11 @@ pub fn evaluate(
             rows: counted_rows(rows, &truth, &ignored, radius),
             truth,
             seg: counts.thresholds.seg.get(),
+            mpp: resolution.mean().get(),
         });
     }
-    if made_by.len() > 1 {
-        let all: Vec<&str> = made_by.iter().map(String::as_str).collect();
-        notes.push(format!(
-            "the slides were not all made alike, and are pooled: {}",
-            all.join("; ")
-        ));
-    }
+    notes.extend(made_differently(&made_by));
+    notes.extend(doubts(&cases, radius));
     let rules: Vec<RuleResult> = rules
         .iter()
         .map(|&rule| one_rule(&cases, radius, rule, analysed_mm2))
@@ -308,6 +315,19 @@ pub fn evaluate(
         model,
         rules,
     })
+}
+
+/// What to know of slides whose predictions were not all made alike.
+fn made_differently(made_by: &BTreeSet<String>) -> Option<String> {
+    let all: Vec<&str> = made_by.iter().map(String::as_str).collect();
+    (all.len() > 1)
+        .then(|| format!("the slides were not all made alike, and are pooled: {}", all.join("; ")))
+}
+
+/// Why the truth may be read wrongly.
+fn doubts(cases: &[Case], radius: Microns) -> Vec<String> {
+    let marks: Vec<Marks<'_>> = cases.iter().map(Case::marks).collect();
+    doubt::misread(&marks, radius).into_iter().chain(doubt::doubled(&marks)).collect()
 }
 
 /// What made the predictions of a slide.
@@ -493,7 +513,7 @@ mod tests {
             }
         });
         let rows = counted_rows(rows.collect(), &truth, &[Point::new(100.0, 5.0)], Microns(7.5));
-        Case { name: seed.to_string(), tumour: None, truth, rows, seg: point[0] }
+        Case { name: seed.to_string(), tumour: None, truth, rows, seg: point[0], mpp: 0.25 }
     }
 
     #[test]

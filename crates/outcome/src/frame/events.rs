@@ -40,6 +40,7 @@ impl Events {
             }
         }
         let name = &table.names()[column];
+        notes.extend(value.is_none().then(|| named_after_censoring(name, &counts)).flatten());
         let coding = if let Some(value) = value {
             check_spelling(table, column, value)?;
             check_synonyms(table, column, value)?;
@@ -123,6 +124,23 @@ impl Events {
             }),
         }
     }
+}
+
+/// A note on a column of 0 and 1, or of false and true, whose name states what a 1 may mean: that a row is censored.
+fn named_after_censoring(name: &str, counts: &BTreeMap<&str, usize>) -> Option<String> {
+    let bare: String = name.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect();
+    let is_opposite =
+        ["un", "non", "not", "no"].iter().any(|no| bare.contains(&format!("{no}censor")));
+    let is_plain = |cell: &&str| {
+        let word = cell.to_ascii_lowercase();
+        matches!(word.as_str(), "true" | "false") || matches!(cell.parse(), Ok(0.0 | 1.0))
+    };
+    let is_doubtful = bare.contains("censor") && !is_opposite && counts.keys().all(is_plain);
+    is_doubtful.then(|| {
+        format!(
+            "column '{name}': 1 and true are read as the event; by its name they may mean censored"
+        )
+    })
 }
 
 /// Refuses a cell that is the event value but for its spelling: whether it means the event, too, nobody can know.

@@ -8,6 +8,7 @@ mod events;
 mod levels;
 mod patients;
 mod roles;
+mod times;
 
 pub use roles::Roles;
 
@@ -440,6 +441,8 @@ fn outcomes(
     notes: &mut Vec<String>,
 ) -> Result<Survival> {
     notes.extend(levels::coded(table, time, times));
+    notes.extend(times::dates(table, time, times));
+    notes.extend(times::units(table, time));
     let zero = times.iter().filter(|&&t| t == 0.0).count();
     if zero > 0 {
         notes.push(format!("time 0 in {}, which are kept", Many(zero, "row")));

@@ -13,7 +13,7 @@ use super::collect::{Category, Collector, LARGEST_CELL_PX, Place, Raw};
 use super::files::{annotated_image, broken, list_files, read_json};
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions};
 use base::file::ReadError;
-use roi::read::qupath::{is_frame, object_type, objects};
+use roi::read::qupath::{Object, is_frame, object_type, objects};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -41,6 +41,9 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
             });
         }
         let all = objects(features, |i, reason| c.problem(format!("feature {i}"), reason));
+        if let Some(why) = several_planes(&all) {
+            return Err(broken(file, why));
+        }
         for object in all {
             let (i, f) = (object.feature, object.value);
             let record = match f["id"].as_str() {
@@ -85,6 +88,24 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
         return Err(broken(path, "the folder holds no GeoJSON features"));
     }
     Ok(Annotations { from_bounds: true, ..c.finish()? })
+}
+
+/// Why the labels of a file are not of one picture: they are on two focal planes, time points or channels.
+fn several_planes(all: &[Object<'_>]) -> Option<String> {
+    let stated = |o: &Object<'_>, axis: &str| {
+        let plane = &o.value["geometry"]["plane"];
+        // Of all channels.
+        plane[axis].as_i64().filter(|n| *n >= 0)
+    };
+    ["z", "t", "c"].iter().find_map(|axis| {
+        let mut known = all.iter().filter_map(|o| Some((o.feature, stated(o, axis)?)));
+        let (first, n) = known.next()?;
+        let (other, m) = known.find(|(_, m)| *m != n)?;
+        Some(format!(
+            "the objects are of several planes of an image: feature {first} has {axis} = {n} and feature {other} has \
+             {axis} = {m}, and one plane is read"
+        ))
+    })
 }
 
 /// The features of a file.

@@ -139,6 +139,20 @@ fn ids_once(file: &Path, annotations: &[Value]) -> Result<(), ImportError> {
     Ok(())
 }
 
+/// Refuses scores: what has them was found by a program. Some programs give labels a score of 1.
+fn no_scores(file: &Path, annotations: &[Value]) -> Result<(), ImportError> {
+    let scored = annotations.iter().enumerate().find_map(|(i, v)| {
+        let score = v["score"].as_f64().filter(|score| *score != 1.0)?;
+        Some((i, score))
+    });
+    scored.map_or(Ok(()), |(i, score)| {
+        let why = format!(
+            "annotations[{i}] has a score of {score}, as predictions have: labels are read, without scores"
+        );
+        Err(broken(file, why))
+    })
+}
+
 fn read(
     format: &'static str,
     order: BoxOrder,
@@ -154,6 +168,7 @@ fn read(
     let mut raws = Vec::new();
     let annotations = list(file, &root, "annotations")?;
     ids_once(file, annotations)?;
+    no_scores(file, annotations)?;
     for (i, v) in annotations.iter().enumerate() {
         let record = match key(&v["id"]) {
             Some(id) => format!("annotation {id}"),

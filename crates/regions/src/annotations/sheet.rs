@@ -3,7 +3,7 @@
 use super::columns::SLIDE;
 use super::error::ImportError;
 use super::files::{broken, read_bytes};
-use base::table::{Format, TWO_POINTS, Table, TableError, decimal_comma, is_missing};
+use base::table::{Format, TWO_POINTS, Table, TableError, decimal_comma, is_missing, readings};
 use std::path::{Path, PathBuf};
 
 pub(super) struct Sheet {
@@ -113,7 +113,8 @@ impl Sheet {
     pub(crate) fn number(&self, row: &[String], column: usize, what: &str) -> Result<f64, String> {
         let text = cell(row, column);
         if self.table.has_two_points(column) && text.contains(['.', ',']) {
-            return Err(format!("{what} is `{text}`, which {TWO_POINTS}"));
+            let readings = readings(text);
+            return Err(format!("{what} is `{text}`{readings}, which {TWO_POINTS}"));
         }
         match text.parse::<f64>() {
             Ok(v) if v.is_finite() => Ok(v),

@@ -448,6 +448,73 @@ fn labels_of_a_dataset_that_may_be_of_one_cell_are_named() {
     assert!(!printed.contains("closer") && !json.contains("close_labels"), "{printed}");
 }
 
+/// A box over the edge is kept with its middle outside, and that is printed.
+#[test]
+fn labels_whose_middle_is_outside_the_image_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let d = dir.path();
+    png(&d.join("a.png"), 200);
+    let table = |x0: u32| {
+        format!(
+            "image,xmin,ymin,xmax,ymax,label\na.png,{x0},50,{},90,mf\na.png,20,50,60,90,mf\n",
+            x0 + 40
+        )
+    };
+    let run = |x0: u32| {
+        fs::write(d.join("t.csv"), table(x0)).unwrap();
+        let given = Given { all: Some(Mpp::PAPER), ..Given::default() };
+        let plan = import::RegionsPlan {
+            format: "csv",
+            file: &d.join("t.csv"),
+            images: Some(d),
+            annotations: &ImportOptions::default(),
+            options: &Options { given, ..options() },
+            out: &d.join(format!("set-{x0}")),
+        };
+        let printed = plan.run().unwrap().to_string();
+        (printed, fs::read_to_string(plan.out.join("import.json")).unwrap())
+    };
+    let (printed, json) = run(190);
+    let words = "1 label has its middle outside the image (kept): first at a.png, (210, 70) px\n";
+    assert!(printed.contains(words), "{printed}");
+    assert!(json.contains("\"outside\""), "{json}");
+    let (printed, json) = run(170);
+    assert!(!printed.contains("outside") && !json.contains("outside"), "{printed}{json}");
+}
+
+/// Two names of one file are two images of two slides, which may be in two folds.
+#[test]
+fn one_file_under_two_names_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let d = dir.path();
+    png(&d.join("a.png"), 200);
+    png(&d.join("c.png"), 199);
+    fs::copy(d.join("a.png"), d.join("b.png")).unwrap();
+    let run = |second: &str| {
+        fs::write(
+            d.join("t.csv"),
+            format!("image,x,y,label\na.png,50,50,mf\n{second}.png,90,90,mf\n"),
+        )
+        .unwrap();
+        let given = Given { all: Some(Mpp::PAPER), ..Given::default() };
+        let plan = import::RegionsPlan {
+            format: "csv",
+            file: &d.join("t.csv"),
+            images: Some(d),
+            annotations: &ImportOptions::default(),
+            options: &Options { given, ..options() },
+            out: &d.join(format!("set-{second}")),
+        };
+        plan.run().unwrap().to_string()
+    };
+    let printed = run("b");
+    assert!(
+        printed.contains("1 image is the same file as another (kept): first b.png and a.png\n"),
+        "{printed}"
+    );
+    assert!(!run("c").contains("same file"));
+}
+
 #[test]
 fn folders_that_are_taken_whole_take_no_meanings() {
     let dir = tempfile::tempdir().unwrap();

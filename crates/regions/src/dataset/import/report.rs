@@ -3,7 +3,7 @@
 use super::close::close_labels;
 use super::{Imported, Options, annotated, folder_importer};
 use crate::annotations::{CloseLabels, Contradiction, ImportOptions, Problem, Summary, importer};
-use crate::dataset::{Counts, Dataset, RegionsError, Result};
+use crate::dataset::{Counts, Dataset, Image, RegionsError, Result};
 use base::file::FileError;
 use base::table::Unread;
 use serde::Serialize;
@@ -48,6 +48,12 @@ pub struct ImportedRegions {
     /// Labels that may be of one cell, all of which are kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     close_labels: Option<CloseLabels>,
+    /// Labels whose box reaches into the image and whose middle is outside; they are kept.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    outside: Vec<String>,
+    /// Images that are the same file as another one under another name; they are kept, and folds take them for two.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    same_files: Vec<String>,
     /// Columns of a table of any form that are not read.
     #[serde(skip_serializing_if = "Option::is_none")]
     unread_columns: Option<Unread>,
@@ -118,10 +124,32 @@ impl ImportedRegions {
             ignored: BTreeMap::new(),
             contradictions: Vec::new(),
             close_labels: None,
+            outside: outside(set.images()),
+            same_files: same_files(set.images()),
             unread_columns: None,
             words: set.to_string(),
         }
     }
+}
+
+/// Labels whose middle is outside their image, named by their places.
+fn outside(images: &[Image]) -> Vec<String> {
+    let labels = images.iter().flat_map(|image| image.labels.iter().map(move |l| (image, l)));
+    let is_inside = |v: f64, side: u32| (0.0..f64::from(side)).contains(&v);
+    labels
+        .filter(|(image, l)| !is_inside(l.x, image.width) || !is_inside(l.y, image.height))
+        .map(|(image, l)| format!("{}, ({}, {}) px", image.name, l.x, l.y))
+        .collect()
+}
+
+/// Images whose bytes are those of an earlier one, with its name.
+fn same_files(images: &[Image]) -> Vec<String> {
+    let mut known: HashMap<&str, &str> = HashMap::new();
+    let again = images.iter().filter_map(|image| {
+        let first = *known.entry(&image.sha256).or_insert(&image.name);
+        (first != image.name).then(|| format!("{} and {first}", image.name))
+    });
+    again.collect()
 }
 
 impl fmt::Display for ImportedRegions {
@@ -135,6 +163,16 @@ impl fmt::Display for ImportedRegions {
         }
         self.contradictions.iter().take(10).try_for_each(|c| writeln!(f, "          {c}"))?;
         self.close_labels.iter().try_for_each(|close| write!(f, "{close}"))?;
+        if let Some(first) = self.outside.first() {
+            let n = self.outside.len();
+            let labels = if n == 1 { "label has its" } else { "labels have their" };
+            writeln!(f, "{n:>9} {labels} middle outside the image (kept): first at {first}")?;
+        }
+        if let Some(first) = self.same_files.first() {
+            let n = self.same_files.len();
+            let images = if n == 1 { "image is" } else { "images are" };
+            writeln!(f, "{n:>9} {images} the same file as another (kept): first {first}")?;
+        }
         self.unread_columns.iter().try_for_each(|unread| writeln!(f, "note: {unread}"))?;
         self.left_out.iter().take(20).try_for_each(|p| writeln!(f, "          left out: {p}"))?;
         match self.left_out.len() {

@@ -46,6 +46,10 @@ impl Frames {
                         format!("{count} frames need {needed} bytes, {len} are there").into()
                     );
                 }
+                let held = u128::from(len) / u128::from(plain.max(1));
+                if held > u128::from(count) {
+                    return Err(more_frames(count, held));
+                }
                 Places::Native(at)
             }
             (false, None) => Places::Fragments(starts(file, header, at, limits)?),
@@ -154,7 +158,7 @@ fn starts(file: &SlideFile, header: &Header, at: u64, limits: &Limits) -> Result
         let offsets = part(file, at, len)?;
         let offsets = offsets.as_chunks::<8>().0.iter().map(|b| u64::from_le_bytes(*b));
         if let Some(starts) = sound(offsets.collect()) {
-            return Ok(starts);
+            return ended(file, header, starts);
         }
     }
     if table > 0 && table == 4 * count {
@@ -162,10 +166,33 @@ fn starts(file: &SlideFile, header: &Header, at: u64, limits: &Limits) -> Result
         let offsets = offsets.as_chunks::<4>().0.iter().map(|b| u32::from_le_bytes(*b).into());
         // In a file of more than 4 GiB they may have turned over.
         if let Some(starts) = sound(offsets.collect()) {
-            return Ok(starts);
+            return ended(file, header, starts);
         }
     }
     walk(file, base, count, limits)
+}
+
+/// A file that has more frames than it states: which are meant, nobody here can know.
+fn more_frames(stated: u64, held: u128) -> Fault {
+    format!("NumberOfFrames is {stated}, and the pixels are those of {held} frames").into()
+}
+
+/// Whether the last frame of a table is the last image. On a server that would take requests of their own.
+fn ended(file: &SlideFile, header: &Header, starts: Vec<u64>) -> Result<Vec<u64>, Fault> {
+    let Some(&last) = starts.last().filter(|_| !file.is_remote()) else { return Ok(starts) };
+    // A frame of RLE is one fragment.
+    let is_rle = header.syntax == syntax::RLE;
+    let (mut at, mut images) = (last, 0);
+    while let Some(n) = fragment(file, at)? {
+        if is_rle || starts_image(&part(file, at + 8, n.min(4))?) {
+            images += 1;
+        }
+        at += 8 + n;
+    }
+    match images {
+        0 | 1 => Ok(starts),
+        _ => Err(more_frames(header.frames, starts.len() as u128 + images - 1)),
+    }
 }
 
 /// Goes from fragment to fragment.
@@ -189,6 +216,9 @@ fn walk(file: &SlideFile, base: u64, count: u64, limits: &Limits) -> Result<Vec<
         return Ok(all);
     }
     if count == 1 && !all.is_empty() {
+        if first.len() > 1 {
+            return Err(more_frames(count, first.len() as u128));
+        }
         return Ok(vec![base]);
     }
     if first.len() as u64 == count && first.first() == Some(&base) {

@@ -48,6 +48,8 @@ pub(super) struct Header {
     pub(super) spacing: Option<(f64, f64)>,
     /// The same as the file has it: down, then across.
     pub(super) spacing_written: String,
+    /// A spacing that another place of the file states, where it differs: which place, and as the file has it.
+    pub(super) other_spacing: Option<(&'static str, String)>,
     /// Millimetres that the whole covers, across and down; 0 where that is not stated.
     pub(super) volume: (f64, f64),
     pub(super) power: Option<String>,
@@ -198,6 +200,11 @@ impl Header {
                 *(if column { &mut place.0 } else { &mut place.1 }) = Some(value);
                 return Ok(());
             }
+            [(t, _), (tags::PIXEL_MEASURES_SEQUENCE, 0)]
+                if *t == frames && tag == tags::PIXEL_SPACING =>
+            {
+                return self.compare_spacing(walker, element);
+            }
             // What the first frame states represents all, but for persons.
             [(t, frame), ..] if *t == frames && *frame > 0 => return self.watch(walker, element),
             _ => {}
@@ -211,6 +218,36 @@ impl Header {
             }
         }
         self.note(walker, tag, &values)
+    }
+
+    /// Reads the spacing that one frame states, which is that of all frames.
+    fn compare_spacing(&mut self, walker: &mut Walker, element: Element) -> Result<(), Fault> {
+        let is_first = matches!(walker.place(), [(_, 0), ..]);
+        let Some((values, are_whole)) = stated(walker, element)? else { return Ok(()) };
+        if are_whole {
+            self.space("PixelSpacing of a frame", &values);
+        }
+        let own = name(walker.place(), element.tag);
+        let is_personal = |v: &String| !privacy::personal_parts(&own, v).is_empty();
+        match is_first || values.iter().any(is_personal) {
+            true => self.note(walker, element.tag, &values),
+            false => Ok(()),
+        }
+    }
+
+    /// Keeps the first spacing, and of the others one that differs.
+    fn space(&mut self, place: &'static str, values: &[String]) {
+        let (spacing, written) = (spacing(values), values.join("\\"));
+        match self.spacing {
+            None => (self.spacing, self.spacing_written) = (Some(spacing), written),
+            Some(first) if self.other_spacing.is_none() && first != spacing => {
+                // Two that are not numbers are compared as text.
+                if written != self.spacing_written {
+                    self.other_spacing = Some((place, written));
+                }
+            }
+            Some(_) => {}
+        }
     }
 
     /// Notes what an attribute of a frame states about people: of all frames one value, as there may be 100,000.
@@ -247,6 +284,7 @@ impl Header {
         match tag {
             tags::IMAGED_VOLUME_WIDTH => self.volume.0 = length(),
             tags::IMAGED_VOLUME_HEIGHT => self.volume.1 = length(),
+            tags::PIXEL_SPACING => self.space("PixelSpacing of the data set", values),
             tags::TRANSFER_SYNTAX_UID => self.syntax = first(),
             tags::SOP_CLASS_UID => self.class = first(),
             tags::SERIES_INSTANCE_UID => self.series = first(),
@@ -285,19 +323,11 @@ impl Header {
     }
 
     fn nested(&mut self, place: &Place, tag: Tag, values: &[String]) {
-        // Those of all frames, or of the first one.
-        let groups = |t: Tag| {
-            t == tags::SHARED_FUNCTIONAL_GROUPS_SEQUENCE
-                || t == tags::PER_FRAME_FUNCTIONAL_GROUPS_SEQUENCE
-        };
         match (place, tag) {
-            ([(s, 0), (tags::PIXEL_MEASURES_SEQUENCE, 0)], tags::PIXEL_SPACING) if groups(*s) => {
-                // Down, then across. What is not a number is not a resolution.
-                let number =
-                    |i: usize| values.get(i).map_or(f64::NAN, |v| v.parse().unwrap_or(f64::NAN));
-                self.spacing = Some((number(1), number(0)));
-                self.spacing_written = values.join("\\");
-            }
+            (
+                [(tags::SHARED_FUNCTIONAL_GROUPS_SEQUENCE, _), (tags::PIXEL_MEASURES_SEQUENCE, 0)],
+                tags::PIXEL_SPACING,
+            ) => self.space("PixelSpacing of all frames", values),
             ([(tags::OPTICAL_PATH_SEQUENCE, 0)], tags::OBJECTIVE_LENS_POWER) => {
                 self.power = values.first().cloned();
             }
@@ -315,6 +345,14 @@ impl Header {
         }
         Ok(())
     }
+}
+
+/// Millimetres per pixel, across and down, of values that state them down, then across. What is not a number is not a
+/// resolution.
+pub(super) fn spacing<S: AsRef<str>>(values: &[S]) -> (f64, f64) {
+    let number =
+        |i: usize| values.get(i).map_or(f64::NAN, |v| v.as_ref().parse().unwrap_or(f64::NAN));
+    (number(1), number(0))
 }
 
 /// The name of an attribute with its place.

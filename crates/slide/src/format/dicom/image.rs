@@ -69,30 +69,11 @@ impl Image {
         let tiles = u128::from(grid.0) * u128::from(grid.1);
         // What is left out is listed by its place.
         check("fields", limits.fields, 64 * tiles, || format!("the places of {tiles} frames"))?;
-        // Which of several files is at fault.
-        let named = |m: &Member, fault: Fault| match members.len() {
-            1 => fault,
-            _ => fault.within(&m.name()),
-        };
-        // What is not a spacing is refused where it is needed.
-        let differ = |a: f64, b: f64| a > 0.0 && b > 0.0 && !agree(a, b);
-        for m in members {
-            let within = |fault: Fault| named(m, fault);
-            single(&m.header).map_err(within)?;
-            if (m.header.size, m.header.frame) != (size, frame) {
-                let what = "its files disagree about the sizes of image and frames";
-                return Err(within(what.into()));
-            }
-            if let Some((own, other)) = m.header.spacing.zip(first.spacing)
-                && (differ(own.0, other.0) || differ(own.1, other.1))
-            {
-                return Err(within("its files disagree about the spacing of pixels".into()));
-            }
-        }
+        alike(members)?;
         let mut parts = Vec::new();
         let (mut stored, mut len) = (0, 0);
         for m in members {
-            let within = |fault: Fault| named(m, fault);
+            let within = |fault: Fault| named(m, members, fault);
             let coding = Coding::from_header(&m.header).map_err(within)?;
             let what = || format!("decoding {} x {} pixels in one piece", frame.0, frame.1);
             limits.working(what, bytes / 3 * u128::from(coding.bytes_per_pixel()))?;
@@ -115,10 +96,12 @@ impl Image {
         connected(members)?;
         let places = if full {
             in_order(members, tiles)?;
+            counted(members)?;
             agreed(members, grid, frame)?;
             None
         } else {
             complete(members)?;
+            counted(members)?;
             Some(sparse(members, grid, frame)?)
         };
         Ok(Self { size, frame, grid, parts, places })
@@ -224,6 +207,52 @@ impl Image {
     }
 }
 
+/// The fault of a file of an image; of several files it names the one at fault.
+fn named(m: &Member, members: &[&Member], fault: Fault) -> Fault {
+    match members.len() {
+        1 => fault,
+        _ => fault.within(&m.name()),
+    }
+}
+
+/// Whether the files of an image agree about what they state of it, and each is of one depth and one light.
+fn alike(members: &[&Member]) -> Result<(), Fault> {
+    let Some(first) = members.first().map(|m| &m.header) else { return Ok(()) };
+    // What is not a spacing is refused where it is needed.
+    let differ = |a: f64, b: f64| a > 0.0 && b > 0.0 && !agree(a, b);
+    for m in members {
+        let within = |fault: Fault| named(m, members, fault);
+        single(&m.header).map_err(within)?;
+        if (m.header.size, m.header.frame) != (first.size, first.frame) {
+            let shown = |h: &Header| {
+                let ((w, height), (fw, fh)) = (h.size, h.frame);
+                format!("{w} x {height} px in frames of {fw} x {fh} px")
+            };
+            let what = format!(
+                "its files disagree about the sizes of image and frames: {} and {}",
+                shown(first),
+                shown(&m.header)
+            );
+            return Err(within(what.into()));
+        }
+        if m.header.photometric != first.photometric {
+            let (one, other) = (&first.photometric, &m.header.photometric);
+            let what =
+                format!("its files disagree about PhotometricInterpretation: {one} and {other}");
+            return Err(within(what.into()));
+        }
+        if let Some((own, other)) = m.header.spacing.zip(first.spacing)
+            && (differ(own.0, other.0) || differ(own.1, other.1))
+        {
+            let (one, other) = (&first.spacing_written, &m.header.spacing_written);
+            let what =
+                format!("its files disagree about the spacing of pixels: {one} and {other} mm");
+            return Err(within(what.into()));
+        }
+    }
+    Ok(())
+}
+
 /// One depth and one light: which of several is meant, nobody here can know.
 fn single(header: &Header) -> Result<(), Fault> {
     for (n, what) in
@@ -274,6 +303,23 @@ fn complete(members: &[&Member]) -> Result<(), Fault> {
     Err(format!("{name} is of an image in {all} files; {what}").into())
 }
 
+/// Whether the files of a concatenation are as many as each of them states. Of a slide on a server one file is read.
+fn counted(members: &[&Member]) -> Result<(), Fault> {
+    let here = members.len() as u64;
+    for m in members.iter().filter(|m| m.header.concatenation.is_some()) {
+        let is_remote = m.file.is_remote();
+        if let Some(all) = m.header.concatenated.filter(|all| *all != here && !is_remote) {
+            let what = "InConcatenationTotalNumber";
+            return Err(format!(
+                "{}: {what} is {all}, and {here} files of the image are there",
+                m.name()
+            )
+            .into());
+        }
+    }
+    Ok(())
+}
+
 /// Whether there are as many frames as the grid has places.
 fn in_order(members: &[&Member], tiles: u128) -> Result<(), Fault> {
     let frames: u128 = members.iter().map(|m| u128::from(m.header.frames)).sum();
@@ -293,6 +339,10 @@ fn in_order(members: &[&Member], tiles: u128) -> Result<(), Fault> {
 fn agreed(members: &[&Member], grid: (u64, u64), frame: (u64, u64)) -> Result<(), Fault> {
     let mut before = 0;
     for m in members {
+        let (stated, frames) = (m.header.positions.len() as u64, m.header.frames);
+        if stated > 0 && stated != frames {
+            return Err(format!("{}: places of {stated} frames, {frames} frames", m.name()).into());
+        }
         for (i, position) in m.header.positions.iter().enumerate() {
             let number = before + i as u64;
             let (column, row) = (number % grid.0, number / grid.0);

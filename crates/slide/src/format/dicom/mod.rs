@@ -37,6 +37,9 @@ pub(super) const FORMAT: Format = Format {
 
 const REMEDY: &str = "convert it to one 8-bit RGB picture in JPEG, JPEG 2000 or without compression if you have a converter";
 
+/// Cosines of two images that are turned alike differ by less.
+const TURNED: f64 = 0.1;
+
 struct Series {
     levels: Vec<Image>,
     associated: Vec<(AssociatedImage, Result<Image, Fault>)>,
@@ -88,10 +91,12 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
     if let Some((x, y)) = first.header.spacing {
         let claim = Claim::vendor("dicom.PixelSpacing", 1000.0 * x, 1000.0 * y);
         claims.push(claim.written(&first.header.spacing_written));
-        // Of both sides, because some writers exchange them where the slide is turned.
-        let area = first.header.volume.0 * first.header.volume.1;
-        let um = 1000.0 * (area / (size.0 as f64 * size.1 as f64)).sqrt();
-        claims.push(Claim::density("dicom.ImagedVolumeWidth", um, um));
+        if let Some((place, written)) = &first.header.other_spacing {
+            let (x, y) = header::spacing(&written.split('\\').collect::<Vec<_>>());
+            let claim = Claim::vendor(&format!("dicom.{place}"), 1000.0 * x, 1000.0 * y);
+            claims.push(claim.written(written));
+        }
+        claims.extend(covered(first.header.volume, size, (1000.0 * x, 1000.0 * y)));
     }
     let properties = properties(first, &members);
     agreeing(probe, &levels)?;
@@ -106,6 +111,61 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
         bounds: None,
         associated: source.associated.iter().map(|(about, _)| about.clone()).collect(),
         source: Box::new(source),
+    })
+}
+
+/// um/px of the millimetres that an image covers, across and down. Some writers exchange the two where the slide is
+/// turned: that is how they are read where it makes the pixels that are stated.
+fn covered(mm: (f64, f64), size: (u64, u64), um: (f64, f64)) -> Option<Claim> {
+    let (wide, high) = mm;
+    if !(wide >= 0.0 && high >= 0.0) {
+        return None;
+    }
+    let per = |mm: f64, px: u64| 1000.0 * mm / px as f64;
+    // A side that is not stated is 0, and nothing to compare with.
+    let read = |wide: f64, high: f64| match (per(wide, size.0), per(high, size.1)) {
+        (x, 0.0) => (x, x),
+        (0.0, y) => (y, y),
+        both => both,
+    };
+    let ways = [read(wide, high), read(high, wide)];
+    let fits = |(x, y): &&(f64, f64)| agree(*x, um.0) && agree(*y, um.1);
+    let (x, y) = *ways.iter().find(fits).unwrap_or(&ways[0]);
+    let short = |um: f64| (um * 1e6).round() / 1e6;
+    Some(Claim::density("dicom.ImagedVolumeWidth", short(x), short(y)))
+}
+
+/// The numbers of an attribute, by its name without `dicom.`; none where it is not stated as numbers.
+fn numbers(m: &Member, attribute: &str) -> Vec<f64> {
+    let get = |name: String| m.header.properties.get(&name)?.parse().ok();
+    let several = (0..).map_while(|i| get(format!("dicom.{attribute}[{i}]")));
+    let alone = get(format!("dicom.{attribute}"));
+    alone.map_or_else(|| several.collect(), |n| vec![n])
+}
+
+/// Refuses levels that are turned against each other or are of other places on the glass.
+fn same_place(probe: &Probe, finest: &Member, level: &Member) -> Result<(), SlideError> {
+    let differing = |attribute: &str, allowed: f64| {
+        let (a, b) = (numbers(finest, attribute), numbers(level, attribute));
+        let is_far = a.len() == b.len() && a.iter().zip(&b).any(|(a, b)| (a - b).abs() > allowed);
+        is_far.then(|| {
+            let shown = |n: &[f64]| n.iter().map(f64::to_string).collect::<Vec<_>>().join("\\");
+            let own = attribute.rsplit('.').next().unwrap_or(attribute);
+            let (one, other) = (finest.name(), level.name());
+            let (a, b) = (shown(&a), shown(&b));
+            format!("{one} and {other} are of one series, but differ in {own}: {a} and {b}")
+        })
+    };
+    // Of half of the image's shorter side; an origin may be that of the first pixel's middle.
+    let ((w, h), spacing) = (finest.header.size, finest.header.spacing);
+    let far = spacing.map_or(f64::NAN, |(x, y)| (x * w as f64).min(y * h as f64) / 2.0);
+    let origin =
+        |axis| format!("TotalPixelMatrixOriginSequence[0].{axis}OffsetInSlideCoordinateSystem");
+    let found = differing("ImageOrientationSlide", TURNED)
+        .or_else(|| differing(&origin("X"), far))
+        .or_else(|| differing(&origin("Y"), far));
+    found.map_or(Ok(()), |what| {
+        Err(probe.unsupported(what, "leave the files of one scene in the folder"))
     })
 }
 
@@ -137,6 +197,7 @@ fn agreeing(probe: &Probe, levels: &[(&Member, Image)]) -> Result<(), SlideError
     let Some((finest, others)) = levels.split_first() else { return Ok(()) };
     for level in others {
         same_slide(probe, finest.0, level.0)?;
+        same_place(probe, finest.0, level.0)?;
         let both = scaled(finest).zip(scaled(level));
         let is_declared = level.0.header.reduced && !finest.0.header.reduced;
         let is_of_one_um = match &both {

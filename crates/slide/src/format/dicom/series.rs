@@ -5,9 +5,12 @@ use super::image::Member;
 use crate::Limits;
 use crate::file::SlideFile;
 use crate::limits::Fault;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Bytes of pixel data that are compared at the beginning, in the middle and at the end.
+const PIECE: u64 = 1 << 16;
 
 /// What a DICOM file is a part of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +61,8 @@ pub fn dicom_series_files(path: &Path) -> Vec<PathBuf> {
 pub(super) struct Members {
     /// The named one first; each instance once.
     pub(super) files: Vec<Member>,
-    /// Files that are damaged before they name their series, where they may belong to another slide.
+    /// Files that are damaged before they name their series, where they may belong to another slide, and files that are
+    /// left out because another one has their identifier.
     pub(super) notes: Vec<String>,
 }
 
@@ -77,7 +81,6 @@ pub(super) fn members(
         )));
     }
     let series = header.series.clone();
-    let mut seen = BTreeSet::from([header.instance.clone()]);
     let mut files = vec![Member { path: path.to_owned(), file: Arc::clone(file), header }];
     if file.is_remote() || series.is_empty() {
         return Ok(Members { files, notes: Vec::new() });
@@ -88,12 +91,14 @@ pub(super) fn members(
     let others = entries.filter(|e| Some(e.file_name().as_os_str()) != path.file_name());
     let mut others: Vec<_> = others.map(|e| e.path()).collect();
     others.sort();
-    let mut doubtful = Vec::new();
+    let (mut doubtful, mut notes) = (Vec::new(), Vec::new());
     for path in &others {
         match member(path, limits, &series) {
             Part::Member(m) if m.header.is_slide() => {
-                if seen.insert(m.header.instance.clone()) {
-                    files.push(*m);
+                match files.iter().find(|k| k.header.instance == m.header.instance) {
+                    None => files.push(*m),
+                    Some(k) if is_copy(k, &m) => {}
+                    Some(k) => notes.push(claimed_twice(k, &m)?),
                 }
             }
             Part::Member(_) | Part::Other => {}
@@ -109,8 +114,47 @@ pub(super) fn members(
         Some(fault) if !others.iter().any(is_of_another) => Err(fault.clone()),
         _ => {
             let note = |f: &Fault| format!("{}; a level may be missing", f.reason());
-            Ok(Members { files, notes: doubtful.iter().map(note).collect() })
+            notes.extend(doubtful.iter().map(note));
+            Ok(Members { files, notes })
         }
+    }
+}
+
+/// Whether two files of one instance have the same pixels: copies may differ in what they state about persons.
+fn is_copy(one: &Member, other: &Member) -> bool {
+    let (a, b) = (&one.header, &other.header);
+    let pixels = |m: &Member| {
+        let pixels = m.header.pixels.as_ref()?;
+        let len = pixels.len.unwrap_or(m.file.len.saturating_sub(pixels.at));
+        Some((pixels.at, len))
+    };
+    let (Some((at, len)), Some((other_at, other_len))) = (pixels(one), pixels(other)) else {
+        return false;
+    };
+    let piece = |m: &Member, at: u64| {
+        let mut bytes = vec![0; PIECE.min(len) as usize];
+        m.file.read_at(&mut bytes, at).is_ok().then_some(bytes)
+    };
+    let last = len.saturating_sub(PIECE);
+    (a.size, a.frame, a.frames, len) == (b.size, b.frame, b.frames, other_len)
+        && [0, last / 2, last].iter().all(|n| {
+            let own = piece(one, at + n);
+            own.is_some() && own == piece(other, other_at + n)
+        })
+}
+
+/// What is noted of two files with one SOP instance UID and other pixels. The named one is read where they are of one
+/// size; else one of them is a level that nobody would miss.
+fn claimed_twice(one: &Member, other: &Member) -> Result<String, Fault> {
+    let shown = |m: &Member| {
+        let (w, h) = m.header.size;
+        format!("{} ({w} x {h} px)", m.name())
+    };
+    let (a, b) = (shown(one), shown(other));
+    let what = format!("{a} and {b} have one SOPInstanceUID and other pixels");
+    match one.header.size == other.header.size {
+        true => Ok(format!("{what}; {} is read", one.name())),
+        false => Err(what.into()),
     }
 }
 
