@@ -46,13 +46,11 @@ pub fn grand_challenge(record: &SlideRecord) -> Result<Vec<u8>, ExportError> {
 /// # Errors
 /// [`ExportError`]; files already written stay.
 pub fn write_all(record: &SlideRecord, folder: &Path) -> Result<(), ExportError> {
-    let write = |export: &Export| {
-        Ok::<_, ExportError>(file::write(&folder.join(export.file), &(export.bytes)(record)?)?)
-    };
     // Each waits for the disk; at once they wait once.
-    let written: Vec<_> = thread::scope(|scope| {
+    thread::scope(|scope| {
+        let write = |e: &Export| Ok(file::write(&folder.join(e.file), &(e.bytes)(record)?)?);
         let started: Vec<_> = EXPORTS.iter().map(|e| scope.spawn(move || write(e))).collect();
-        started.into_iter().map(ScopedJoinHandle::join).collect()
-    });
-    written.into_iter().try_for_each(|w| w.unwrap_or_else(|panic| resume_unwind(panic)))
+        let mut written = started.into_iter().map(ScopedJoinHandle::join);
+        written.try_for_each(|w| w.unwrap_or_else(|panic| resume_unwind(panic)))
+    })
 }

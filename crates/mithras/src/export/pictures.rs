@@ -54,28 +54,19 @@ pub fn write(
     thumbnail: &[u8],
     folder: &Path,
 ) -> Result<(), ExportError> {
-    // The others wait for the disk meanwhile.
     thread::scope(|scope| {
+        // The others wait for the disk meanwhile.
         let figures = scope.spawn(|| write_figures(slide, record, folder));
-        write_outlines(record, tissue, folder)?;
+        let offset = record.slide.bounds_offset;
+        base::json::write(&folder.join(TISSUE), &tissue.geojson((offset[0], offset[1])))?;
+        base::json::write(&folder.join(FLAWS), &flaws(record))?;
+        if let Some(searched) = &record.regions {
+            let file = searched.geojson(&record.slide.digest, offset);
+            base::json::write(&folder.join(regions::FILE), &file)?;
+        }
         crate::file::write(&folder.join(THUMBNAIL), thumbnail)?;
         figures.join().unwrap_or_else(|panic| resume_unwind(panic))
     })
-}
-
-fn write_outlines(
-    record: &SlideRecord,
-    tissue: &TissueMask,
-    folder: &Path,
-) -> Result<(), ExportError> {
-    let offset = record.slide.bounds_offset;
-    base::json::write(&folder.join(TISSUE), &tissue.geojson((offset[0], offset[1])))?;
-    base::json::write(&folder.join(FLAWS), &flaws(record))?;
-    if let Some(searched) = &record.regions {
-        let file = searched.geojson(&record.slide.digest, offset);
-        base::json::write(&folder.join(regions::FILE), &file)?;
-    }
-    Ok(())
 }
 
 /// A JPEG of the slide, its longer side at most 1200 px; tiles that cannot be decoded are white.
