@@ -18,6 +18,22 @@ fn options() -> Options {
     Options { name: "t".into(), program: "test".into(), given, ..Options::default() }
 }
 
+/// Imports a table as regions with images next to it: what is printed, and `import.json`.
+fn import_table(folder: &Path, table: &str, mpp: f64, set: &str) -> (String, String) {
+    fs::write(folder.join("t.csv"), table).unwrap();
+    let given = Given { all: Some(Mpp::new(mpp).unwrap()), ..Given::default() };
+    let plan = import::RegionsPlan {
+        format: "csv",
+        file: &folder.join("t.csv"),
+        images: Some(folder),
+        annotations: &ImportOptions::default(),
+        options: &Options { given, ..options() },
+        out: &folder.join(set),
+    };
+    let printed = plan.run().unwrap().to_string();
+    (printed, fs::read_to_string(plan.out.join("import.json")).unwrap())
+}
+
 /// Two images of two slides with two figures and a mimicker.
 fn made(dir: &Path) -> Dataset {
     let mut b = Builder::new("t", "test");
@@ -421,21 +437,8 @@ fn labels_of_a_dataset_that_may_be_of_one_cell_are_named() {
     let dir = tempfile::tempdir().unwrap();
     let d = dir.path();
     png(&d.join("a.png"), 200);
-    fs::write(d.join("t.csv"), "image,x,y,label,scaner\na.png,50,50,mf,x\na.png,65,50,mf,x\n")
-        .unwrap();
-    let run = |mpp: f64| {
-        let given = Given { all: Some(Mpp::new(mpp).unwrap()), ..Given::default() };
-        let plan = import::RegionsPlan {
-            format: "csv",
-            file: &d.join("t.csv"),
-            images: Some(d),
-            annotations: &ImportOptions::default(),
-            options: &Options { given, ..options() },
-            out: &d.join(format!("set-{mpp}")),
-        };
-        let printed = plan.run().unwrap().to_string();
-        (printed, fs::read_to_string(plan.out.join("import.json")).unwrap())
-    };
+    let table = "image,x,y,label,scaner\na.png,50,50,mf,x\na.png,65,50,mf,x\n";
+    let run = |mpp: f64| import_table(d, table, mpp, &format!("set-{mpp}"));
     let (printed, json) = run(0.25);
     let line = "1 pair of labels is closer than 6.25 um (kept): first at t.csv, a.png: line 2 (`mf`) and line 3 \
                 (`mf`), 3.75 um apart\n";
@@ -454,25 +457,10 @@ fn labels_whose_middle_is_outside_the_image_are_named() {
     let dir = tempfile::tempdir().unwrap();
     let d = dir.path();
     png(&d.join("a.png"), 200);
-    let table = |x0: u32| {
-        format!(
-            "image,xmin,ymin,xmax,ymax,label\na.png,{x0},50,{},90,mf\na.png,20,50,60,90,mf\n",
-            x0 + 40
-        )
-    };
     let run = |x0: u32| {
-        fs::write(d.join("t.csv"), table(x0)).unwrap();
-        let given = Given { all: Some(Mpp::PAPER), ..Given::default() };
-        let plan = import::RegionsPlan {
-            format: "csv",
-            file: &d.join("t.csv"),
-            images: Some(d),
-            annotations: &ImportOptions::default(),
-            options: &Options { given, ..options() },
-            out: &d.join(format!("set-{x0}")),
-        };
-        let printed = plan.run().unwrap().to_string();
-        (printed, fs::read_to_string(plan.out.join("import.json")).unwrap())
+        let boxes = format!("a.png,{x0},50,{},90,mf\na.png,20,50,60,90,mf\n", x0 + 40);
+        let table = format!("image,xmin,ymin,xmax,ymax,label\n{boxes}");
+        import_table(d, &table, 0.25, &format!("set-{x0}"))
     };
     let (printed, json) = run(190);
     let words = "1 label has its middle outside the image (kept): first at a.png, (210, 70) px\n";
@@ -491,21 +479,8 @@ fn one_file_under_two_names_is_named() {
     png(&d.join("c.png"), 199);
     fs::copy(d.join("a.png"), d.join("b.png")).unwrap();
     let run = |second: &str| {
-        fs::write(
-            d.join("t.csv"),
-            format!("image,x,y,label\na.png,50,50,mf\n{second}.png,90,90,mf\n"),
-        )
-        .unwrap();
-        let given = Given { all: Some(Mpp::PAPER), ..Given::default() };
-        let plan = import::RegionsPlan {
-            format: "csv",
-            file: &d.join("t.csv"),
-            images: Some(d),
-            annotations: &ImportOptions::default(),
-            options: &Options { given, ..options() },
-            out: &d.join(format!("set-{second}")),
-        };
-        plan.run().unwrap().to_string()
+        let table = format!("image,x,y,label\na.png,50,50,mf\n{second}.png,90,90,mf\n");
+        import_table(d, &table, 0.25, &format!("set-{second}")).0
     };
     let printed = run("b");
     assert!(
