@@ -555,6 +555,39 @@ fn a_level_whose_spacing_contradicts_its_size_is_refused() {
     }
 }
 
+/// Every level of a slide covers what the finest does: 100 x 70 px of 0.25 um are 0.025 x 0.0175 mm.
+#[test]
+fn a_level_whose_millimetres_contradict_those_of_the_slide_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let opened = |fine: (f32, f32), coarse: (f32, f32)| {
+        let path = put(dir.path(), "b.dcm", "series/b.dcm", &[&volume(fine.0, fine.1)]);
+        put(dir.path(), "a.dcm", "series/a.dcm", &[&volume(coarse.0, coarse.1)]);
+        open(&path)
+    };
+    let (whole, none) = ((0.025, 0.0175), (0.0, 0.0));
+    for sound in [whole, (0.0175, 0.025), (0.0255, 0.0175), (0.025, 0.0), (-1.0, 2.0), none] {
+        for fine in [whole, none] {
+            assert_eq!(opened(fine, sound).unwrap().levels().len(), 2, "{fine:?}, {sound:?}");
+        }
+    }
+    // Twice as wide, with the right area, half of all, and one side alone.
+    for wrong in [(0.05, 0.0175), (0.05, 0.00875), (0.0125, 0.00875), (0.05, 0.0)] {
+        for fine in [whole, none] {
+            let e = opened(fine, wrong).unwrap_err();
+            assert!(matches!(e, SlideError::ContradictingSize { .. }), "{e}");
+            let stated = format!(
+                "a.dcm: ImagedVolumeWidth and -Height are {} x {} mm, but 0.025 x 0.0175 mm by the \
+                 pixels and PixelSpacing of b.dcm",
+                wrong.0, wrong.1
+            );
+            assert!(e.to_string().contains(&stated), "{stated}: {e}");
+        }
+    }
+    // All levels state the same: that is a question of the slide's um/px, which can be given.
+    let slide = opened((0.05, 0.035), (0.05, 0.035)).unwrap();
+    assert!(slide.resolution().unwrap_err().to_string().contains("contradicting resolutions"));
+}
+
 /// As in a TIFF: of two scans of one shape and one spacing the smaller is a level only where it is declared to be a
 /// reduced copy, which means nothing where both are.
 #[test]
