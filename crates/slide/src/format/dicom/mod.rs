@@ -5,6 +5,7 @@
 
 mod clean;
 mod coding;
+mod content;
 mod element;
 pub(crate) mod files;
 mod frames;
