@@ -402,6 +402,26 @@ const PROSE: &[(&str, &str, How)] = &[
     ),
     ("give a complete package folder", "infer", MayNot("if you have one")),
     (
+        "give this account the right to read it",
+        "base",
+        Test(
+            "crates/cli/tests/upgrading.rs",
+            "a_file_without_permission_is_named_as_such_and_read_with_it",
+            "give this account the right to read it",
+            "give(&path, mode | 0o555)",
+        ),
+    ),
+    (
+        "check the disk or network drive",
+        "base",
+        Test(
+            "crates/cli/tests/upgrading.rs",
+            "a_file_that_cannot_be_read_is_not_called_damaged",
+            "check the disk or network drive",
+            "fs::write(&path, whole)",
+        ),
+    ),
+    (
         "detection with the slide again, resuming, does it again",
         "mithras",
         Test(
