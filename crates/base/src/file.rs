@@ -88,6 +88,22 @@ pub struct ReadError {
     pub source: io::Error,
 }
 
+/// What to do about a file that the system does not let be read, as the end of a message; none for one that is missing
+/// or in whose place something else is, for one whose content is the cause, and for other errors. The system's error is
+/// looked for in the whole chain.
+#[must_use]
+pub fn read_step(error: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
+    use io::ErrorKind::{FileTooLarge, InvalidData, IsADirectory, NotADirectory, NotFound, Other};
+    let mut chain = std::iter::successors(Some(error), |e| e.source());
+    match chain.find_map(|e| e.downcast_ref::<io::Error>())?.kind() {
+        NotFound | NotADirectory | IsADirectory | InvalidData | FileTooLarge | Other => None,
+        io::ErrorKind::PermissionDenied => {
+            Some("; give this account the right to read it, then run this again")
+        }
+        _ => Some("; check the disk or network drive that it is on, then run this again"),
+    }
+}
+
 /// Opens a regular file. Anything else that a path can lead to, such as a pipe or a device, may never
 /// end or never answer.
 ///
@@ -448,6 +464,24 @@ impl From<WriteError> for FileError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_step_is_given_for_what_the_system_refuses_wherever_it_is_in_the_chain() {
+        let of = |kind: io::ErrorKind| {
+            let read = ReadError { path: "a".into(), source: kind.into() };
+            read_step(&crate::table::TableError::from(read))
+        };
+        assert!(of(io::ErrorKind::PermissionDenied).unwrap().contains("the right to read it"));
+        let broken = io::Error::from_raw_os_error(5);
+        let log = crate::log::LogError::Io { path: "a".into(), source: broken };
+        assert!(read_step(&log).unwrap().contains("disk or network drive"));
+        for kind in [io::ErrorKind::NotFound, io::ErrorKind::InvalidData] {
+            assert_eq!(of(kind), None, "{kind}");
+        }
+        let folder = open(Path::new(".")).unwrap_err();
+        assert_eq!(read_step(&folder), None);
+        assert_eq!(read_step(&crate::log::NameError::Empty), None);
+    }
 
     #[test]
     fn a_file_is_replaced_whole_and_a_failure_leaves_the_old_one() {

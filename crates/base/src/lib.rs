@@ -18,6 +18,7 @@
 //! | [`fenwick`] | prefix sums that change |
 //! | [`name`] | names of folders, made of text from outside |
 //! | [`sealed`] | digests of the files of a result |
+//! | [`shard`] | parts of a list by the names in it, for several processes |
 //! | [`signature`] | what a file is by its first bytes, where it is not what was expected |
 //! | [`panics`] | a panic of other people's code becomes an error |
 //!
@@ -48,6 +49,7 @@ pub mod progress;
 pub mod remedy;
 pub mod renamed;
 pub mod sealed;
+pub mod shard;
 pub mod signature;
 pub mod table;
 pub mod text;

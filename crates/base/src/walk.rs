@@ -16,6 +16,29 @@ pub fn entries(folder: &Path) -> Result<Vec<PathBuf>, ReadError> {
     Ok(all)
 }
 
+/// The same; empty for a folder that is missing.
+///
+/// # Errors
+/// [`ReadError`] when the folder is there and cannot be listed.
+pub fn entries_if_any(folder: &Path) -> Result<Vec<PathBuf>, ReadError> {
+    match entries(folder) {
+        Err(e) if e.source.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        listed => listed,
+    }
+}
+
+/// A folder's path relative to another folder, with `/`, wherever a link of its name leads; none where either place is
+/// not there, or a name is not UTF-8.
+#[must_use]
+pub fn relative(folder: &Path, from: &Path) -> Option<String> {
+    let folder = folder.parent()?.canonicalize().ok()?.join(folder.file_name()?);
+    let from = from.canonicalize().ok()?;
+    let shared = folder.components().zip(from.components()).take_while(|(a, b)| a == b).count();
+    let up = std::iter::repeat_n(Some(".."), from.components().count() - shared);
+    let down = folder.components().skip(shared).map(|part| part.as_os_str().to_str());
+    Some(up.chain(down).collect::<Option<Vec<_>>>()?.join("/"))
+}
+
 /// Every file below a folder, sorted, the files of a folder in its place. Links to folders are not
 /// followed, so that a circle of links cannot trap the search; links to files are files.
 /// Entries that `wanted` refuses are left out, folders with all that is in them.

@@ -169,7 +169,7 @@ const SLIDES: &[Case] = &[
     case(
         "FirstStagePoint",
         "detect {F} --out p --stages 1",
-        "name one ... --operating-point SEG,0",
+        "too low without the second; name one ... --operating-point SEG,0",
         "detect {F} --out p --stages 1 --operating-point 0.3,0",
     ),
     case(
@@ -259,7 +259,7 @@ const SLIDES: &[Case] = &[
     case(
         "ListSlides",
         "detect s3://bucket/cohort/ {Q} --out l",
-        "give the slides one by one, or in a list ... --list",
+        "names no object; give the slides one by one, or in a list ... --list",
         "detect --list slides.csv {Q} --mpp 0.25 --out l",
     ),
     case(

@@ -103,7 +103,17 @@ pub(crate) const ALONE: &[(&str, &str, How)] = &[
     ("install the training build", "infer", Case),
     ("take the engine rten", "infer", MayNot("which may run it and needs nothing")),
     (
-        "pip install openvino: faster",
+        "pip install openvino: faster than rten",
+        "mithras",
+        Test(
+            "crates/cli/tests/doctor.rs",
+            "what_pip_installs_is_found_and_not_advised_any_more",
+            "pip install openvino: faster",
+            "advice(&with)",
+        ),
+    ),
+    (
+        "pip install openvino: faster than the embedded",
         "mithras",
         Test(
             "crates/cli/tests/doctor.rs",
@@ -279,6 +289,24 @@ pub(crate) const CASES: &[Followed] = &[
         "gzip -c small.svs >packed.svs; $M slide info packed.svs",
         "gzip -d <packed.svs >inside.svs",
         "$M slide info inside.svs",
+    ),
+    case(
+        "such as an error message of a server; name the slide file itself",
+        "echo 'error 404: not found' >page.svs; $M slide info page.svs",
+        "true",
+        "$M slide info small.svs",
+    ),
+    case(
+        "as a copy leaves them that was interrupted; copy it again from its source",
+        "head -c 4096 /dev/zero >zeros.svs; $M slide info zeros.svs",
+        "cp small.svs zeros.svs",
+        "$M slide info zeros.svs",
+    ),
+    case(
+        "fetch the file with `git lfs pull`",
+        "printf 'version https://git-lfs.github.com/spec/v1\\n' >lfs.svs; $M slide info lfs.svs",
+        "cp small.svs lfs.svs",
+        "$M slide info lfs.svs",
     ),
     case(
         "save it as PNG or TIFF",

@@ -19,11 +19,32 @@ pub(crate) const BUILT: &[(&str, &str, How)] = &[
     ("fetch the file with `git lfs pull`", "base", Case),
     ("download the file again", "base", Case),
     ("save the table as UTF-8", "base", Case),
+    ("save the table as UTF-8 (Excel", "base", Case),
     ("take the # off the header", "base", Case),
     ("close the mark before the `", "base", Case),
     ("close it or remove it", "base", Case),
     ("name them", "mithras", Case),
-    ("gather the run again", "clinic", Case),
+    (
+        "this slide is not in run.json; gather the run again",
+        "clinic",
+        Test(
+            "crates/cli/tests/upgrading.rs",
+            "a_slide_that_the_run_does_not_list_is_refused_by_the_report",
+            "this slide is not in run.json",
+            "[\"gather\", \"run\", \"--into\", \"all\"]",
+        ),
+    ),
+    ("other counts than run.json; gather the run again", "clinic", Case),
+    (
+        "another recount ({}) than run.json ({}); gather the run again",
+        "clinic",
+        Test(
+            "crates/clinic/src/case.rs",
+            "a_recount_that_was_changed_by_hand_is_refused",
+            "its folder has another recount (",
+            "gather(std::slice::from_ref(&run), None).unwrap();",
+        ),
+    ),
     (
         "take it out before training",
         "crops",
@@ -47,21 +68,37 @@ pub(crate) const BUILT: &[(&str, &str, How)] = &[
     ("name another folder", "crops", Case),
     ("one pair is not the centre in level-0 px: correct it or remove it", "evaluation", Case),
     ("rename one, or evaluate them separately", "evaluation", Case),
-    ("write its centre as", "evaluation", Case),
+    (
+        "of a box that ends at {own}; write its centre as {place}, and remove {own}",
+        "evaluation",
+        Case,
+    ),
+    ("or its centre; write its centre as {place}, and remove {own}", "evaluation", Case),
     ("multiply them by the image's width and height", "evaluation", Case),
     ("keep one of the two", "review", Case),
     ("write 0 where nothing was counted", "review", Case),
     ("write such words and rename the column to `label`", "evaluation", Case),
     ("rename the column of labels to `label`", "evaluation", Case),
-    ("remove one of the two", "evaluation", Case),
+    ("as a figure or as none; remove one of the two", "evaluation", Case),
+    ("has this place already in a row above; remove one of the two", "evaluation", Case),
     ("divide percentages by 100", "evaluation", Case),
-    ("name the columns of true and predicted classes", "evaluation", Case),
+    (
+        "may have the true classes, and in row {} they are '{a}' and '{b}'; name the columns of true and predicted classes",
+        "evaluation",
+        Case,
+    ),
+    (
+        "was taken for one of classes; name the columns of true and predicted classes",
+        "evaluation",
+        Case,
+    ),
     ("spell them as one", "evaluation", Case),
     ("choose another folder", "experiments", MayNot("if this run is meant")),
     ("put {made} into {}", "experiments", MayNot("once it has")),
     ("use `mithras detect` for slides", "features", Case),
     ("take the engine onnxruntime", "infer", MayNot("if its library is installed")),
     ("take the precision f32", "infer", Case),
+    ("take the precision f32, which may run it", "infer", MayNot("which may run it")),
     (
         "name one of {:?}",
         "infer",
@@ -111,7 +148,18 @@ pub(crate) const BUILT: &[(&str, &str, How)] = &[
     ("use a Cox model and its score test", "outcome", Case),
     ("keep the columns and rows of the analysis", "outcome", MayNot("if there are others")),
     ("name the value that means the event", "outcome", Case),
-    ("make them one", "outcome", Case),
+    ("make them one; taken as categorical, they count apart", "outcome", Case),
+    (
+        "the event value '{value}' is spelt in several ways in this column ({}); make them one",
+        "outcome",
+        Case,
+    ),
+    ("but it would be censored; make them one", "outcome", Case),
+    (
+        "the training value '{value}' is spelt in several ways in this column ('{}', '{value}'); make them one",
+        "outcome",
+        Case,
+    ),
     ("name one column of times since a common origin", "outcome", Case),
     ("take fewer covariates", "outcome", Case),
     ("name the codes that mean missing, or take '{name}' as categorical", "outcome", Case),
@@ -161,7 +209,8 @@ pub(crate) const BUILT: &[(&str, &str, How)] = &[
     ("give that address itself if it is meant", "remote", MayNot("if it is meant")),
     ("ask for a new one", "remote", MayNot("if it has")),
     ("use a folder with one file per slide", "roi", Case),
-    ("save it as grey", "roi", Case),
+    ("it has colours; save it as grey, 0 outside and a number per class", "roi", Case),
+    ("that are transparent; save it as grey, 0 outside and a number per class", "roi", Case),
     (
         "train it in one process",
         "train",
@@ -173,12 +222,23 @@ pub(crate) const BUILT: &[(&str, &str, How)] = &[
         ),
     ),
     (
-        "give the same ones, or another folder",
+        "or began with other weights; give the same ones, or another folder",
+        "train",
+        Test(
+            "crates/train/tests/protocol.rs",
+            "the_folds_of_a_run_begin_with_one_file_of_weights_or_each_with_its_own",
+            "began with other weights",
+            "start(\"run\", &first, 1, fresh(1)).unwrap()",
+        ),
+    ),
+    ("give the same ones if you have them, or another folder", "train", MayNot("if you have them")),
+    (
+        "other data or other weights; give the same ones, or another folder",
         "train",
         Test(
             "crates/train/tests/frozen.rs",
             "probes_share_features_that_are_computed_once",
-            "give the same ones, or another folder",
+            "other weights; give the same ones, or another folder",
             "resume: true, ..from(out.clone(), &init)",
         ),
     ),
@@ -270,7 +330,13 @@ pub(crate) const CASES: &[Followed] = &[
         "$EV two.csv",
     ),
     case(
-        "remove one of the two",
+        "with another label, as a figure or as none; remove one of the two",
+        "printf 'slide,x,y,label\\none,375,335,mf\\none,375,335,mimicker\\n' >two.csv; $EV two.csv",
+        "sed -i '$d' two.csv",
+        "$EV two.csv",
+    ),
+    case(
+        "the slide has this place already in a row above; remove one of the two",
         "printf 'slide,x,y,label\\none,375,335,mf\\none,375,335,mf\\n' >again.csv; $EV again.csv",
         "sed -i '$d' again.csv",
         "$EV again.csv",
@@ -295,7 +361,13 @@ pub(crate) const CASES: &[Followed] = &[
         "$EV parts.csv",
     ),
     case(
-        "write its centre as",
+        "are the corner of a box that ends at 'xmax', 'ymax'; write its centre as 'x', 'y', and remove 'xmax', 'ymax'",
+        "printf 'slide,x,y,xmax,ymax\\none,350,310,400,360\\n' >ends.csv; $EV ends.csv",
+        "printf 'slide,x,y\\none,375,335\\n' >ends.csv",
+        "$EV ends.csv",
+    ),
+    case(
+        "or its centre; write its centre as",
         "printf 'slide,x,y,width,height\\none,350,310,50,50\\n' >corner.csv; $EV corner.csv",
         "printf 'slide,x,y\\none,375,335\\n' >corner.csv",
         "$EV corner.csv",
@@ -319,7 +391,13 @@ pub(crate) const CASES: &[Followed] = &[
         "$EC pc.csv",
     ),
     case(
-        "name the columns of true and predicted classes",
+        "both 'truth' and 'label' may have the true classes, and in row 2 they are 'a' and 'b'; name the columns of true",
+        "printf 'who,truth,label,class\\n1,a,a,a\\n2,a,b,b\\n3,b,b,b\\n' >both.csv; $EC both.csv",
+        "true",
+        "$EC both.csv --truth label --predicted class",
+    ),
+    case(
+        "a column of names was taken for one of classes; name the columns of true and predicted classes",
         "{ echo id,truth,class,seen,guess; for i in {1..300}; do echo $i,n$i,n$i,a,b; done; echo 0,n0,n0,b,b; } \
          >many.csv; $EC many.csv",
         "true",
@@ -363,6 +441,12 @@ pub(crate) const CASES: &[Followed] = &[
         "$KM who.csv --event-value who",
     ),
     case(
+        "'deceased' means the event as the event value 'dead' does, but it would be censored; make them one",
+        "printf 'time,event\\n1,dead\\n2,alive\\n3,deceased\\n' >words.csv; $KM words.csv --event-value dead",
+        "sed -i s/deceased/dead/ words.csv",
+        "$KM words.csv --event-value dead",
+    ),
+    case(
         "name one column of times since a common origin",
         "$M survival km --time start,stop --event event --table km.csv",
         "true",
@@ -389,6 +473,14 @@ pub(crate) const CASES: &[Followed] = &[
          $ST --counts n.csv --out st --method a=n.csv --method a=n.csv",
         "true",
         "$ST --counts n.csv --out st --method a=n.csv --method b=n.csv",
+    ),
+    case(
+        "the training value 'train' is spelt in several ways in this column ('Train', 'train'); make them one",
+        "{ echo id,time,event,part; for i in {1..12}; do echo S$i,$i,$((i % 2)),$([ $i = 3 ] && echo Train || \\
+         { [ $i -gt 6 ] && echo held || echo train; }); done; } >parts.csv; \\
+         ${ST/t.csv/parts.csv} --counts n.csv --out spelt --train part=train",
+        "sed -i s/Train/train/ parts.csv",
+        "${ST/t.csv/parts.csv} --counts n.csv --out spelt --train part=train",
     ),
     case(
         "put the folder in front of it, or leave one out",
@@ -570,7 +662,13 @@ pub(crate) const CASES: &[Followed] = &[
         "$M detect flat.png small.svs $Q --model m --out each --regions each-r --force-mpp",
     ),
     case(
-        "save it as grey",
+        "it has values that are transparent; save it as grey, 0 outside and a number per class",
+        "$M detect flat.png $Q --model m --out seen --regions hidden.png --regions-mpp 2.5",
+        "true",
+        "$M detect flat.png $Q --model m --out seen --regions mask.png --regions-mpp 2.5",
+    ),
+    case(
+        "it has colours; save it as grey, 0 outside and a number per class",
         "$M detect flat.png $Q --model m --out grey --regions coloured.png --regions-mpp 2.5",
         "true",
         "$M detect flat.png $Q --model m --out grey --regions mask.png --regions-mpp 2.5",
@@ -596,6 +694,8 @@ fn remedies_in_sentences_that_are_put_together_help() {
     tissue.save(at.join("tissue.jpg")).unwrap();
     let red = image::RgbImage::from_pixel(40, 30, image::Rgb([255, 9, 9]));
     red.save(at.join("coloured.png")).unwrap();
+    let hidden = image::GrayAlphaImage::from_pixel(40, 30, image::LumaA([255, 9]));
+    hidden.save(at.join("hidden.png")).unwrap();
     crate::survival_tables::parquet_table(&at.join("survival.parquet"));
     write(
         "coco.sh",

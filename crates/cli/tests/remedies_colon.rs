@@ -55,6 +55,8 @@ pub(crate) const COLONS: &[(&str, &str, How)] = &[
     ("write all decimals in one way", "base", Case),
     ("write it without, or with a point", "base", Case),
     ("choose another --port", "cli", Case),
+    ("of this machine: choose another --port", "cli", Case),
+    ("choose another --port, or none", "cli", Case),
     ("name it with --model", "cli", MayNot("if you have it")),
     ("use --kind regions", "cli", Case),
     ("copy it again if its source is whole", "detect", MayNot("if its source is whole")),
@@ -155,6 +157,22 @@ pub(crate) const CASES: &[Followed] = &[
          $M corpus import --format csv place.csv",
         "sed -i 's/9,9/99/' place.csv",
         "$M corpus import --format csv place.csv",
+    ),
+    case(
+        "of this machine: choose another --port",
+        "$M audit sample run --out au --per rejected=1 >made || exit; { python3 -c \"import socket, time; s = socket.socket(); \
+         s.bind(('127.0.0.1', 0)); s.listen(); open('port1', 'w').write(str(s.getsockname()[1])); time.sleep(5)\" & }; \
+         sleep 1; $M audit serve au/package --port $(cat port1)",
+        "true",
+        "timeout 3 $M audit serve au/package --port 0; test $? = 124",
+    ),
+    case(
+        "choose another --port, or none",
+        "python3 -c \"import socket, time; s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(); \
+         open('port2', 'w').write(str(s.getsockname()[1])); time.sleep(5)\" & sleep 1; \
+         $M start --no-browser --model m --port $(cat port2)",
+        "true",
+        "timeout 3 $M start --no-browser --model m; test $? = 124",
     ),
     case(
         "choose another --port",

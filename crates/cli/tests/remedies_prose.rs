@@ -8,6 +8,7 @@ use crate::remedies_alone::{self as alone, ALONE};
 use crate::remedies_built::{self as built, BUILT};
 use crate::remedies_colon::{self as colon, COLONS};
 use crate::upgrading::output_text;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -86,7 +87,7 @@ const VERBS: &[&str] = &[
 
 /// What becomes of a remedy.
 pub(crate) enum How {
-    /// A case of [`CASES`] whose error has these words.
+    /// A case of [`CASES`] whose error has these words, of one sentence alone.
     Case,
     /// The file, the test in it that follows the remedy, and two pieces of that test: what shows the error by words of
     /// its sentence, and what follows the remedy ([`check_test`]).
@@ -107,6 +108,7 @@ const PROSE: &[(&str, &str, How)] = &[
     ("wait until it ends, or choose another folder", "base", Case),
     ("take at most {LONGEST_NAME}", "base", Case),
     ("save it as UTF-8", "base", Case),
+    ("save it as UTF-8 if it is text", "base", MayNot("if it is text")),
     ("add a letter or digit", "base", Case),
     (
         "have {}, {}; correct one of them",
@@ -294,7 +296,8 @@ const PROSE: &[(&str, &str, How)] = &[
             "s(&a), s(&b), s(&c)",
         ),
     ),
-    ("choose another folder", "features", Case),
+    ("there is a package already; choose another folder", "features", Case),
+    ("no earlier run wrote it; choose another folder", "features", Case),
     ("export the network in its evaluation mode", "infer", MayNot("if it was in another one")),
     ("give a package folder", "infer", Case),
     (
@@ -402,6 +405,26 @@ const PROSE: &[(&str, &str, How)] = &[
     ),
     ("give a complete package folder", "infer", MayNot("if you have one")),
     (
+        "give this account the right to read it",
+        "base",
+        Test(
+            "crates/cli/tests/upgrading.rs",
+            "a_file_without_permission_is_named_as_such_and_read_with_it",
+            "give this account the right to read it",
+            "give(&path, mode | 0o555)",
+        ),
+    ),
+    (
+        "check the disk or network drive",
+        "base",
+        Test(
+            "crates/cli/tests/upgrading.rs",
+            "a_file_that_cannot_be_read_is_not_called_damaged",
+            "check the disk or network drive",
+            "fs::write(&path, whole)",
+        ),
+    ),
+    (
         "detection with the slide again, resuming, does it again",
         "mithras",
         Test(
@@ -426,8 +449,10 @@ const PROSE: &[(&str, &str, How)] = &[
         ),
     ),
     ("use the version that wrote it", "mithras", MayNot("if you have it")),
-    ("name one", "mithras", Case),
+    ("too low without the second; name one", "mithras", Case),
+    ("its tables are of other folders; name one: ", "mithras", Case),
     ("remove one", "mithras", Case),
+    ("remove one of them", "mithras", Case),
     ("choose an empty folder", "mithras", Case),
     ("detect again at this operating point", "mithras", MayNot("if you have the slide")),
     ("name the folder of the slides", "mithras", Case),
@@ -462,7 +487,8 @@ const PROSE: &[(&str, &str, How)] = &[
     ),
     ("take fewer folds", "regions", MayNot("which may help")),
     ("download it first", "remote", MayNot("if you can")),
-    ("give the slides one by one, or in a list", "remote", Case),
+    ("names no object; give the slides one by one, or in a list", "remote", Case),
+    ("are for files on this machine; give the slides one by one, or in a list", "remote", Case),
     (
         "take it out",
         "remote",
@@ -484,7 +510,17 @@ const PROSE: &[(&str, &str, How)] = &[
             "open(&client, &url)",
         ),
     ),
-    ("choose another folder", "review", Case),
+    ("an export must not be mixed with; choose another folder", "review", Case),
+    (
+        "holds a dataset; choose another folder",
+        "review",
+        Test(
+            "crates/cli/tests/view/back.rs",
+            "reviews_become_a_dataset",
+            "holds a dataset",
+            "import_into(&another, ",
+        ),
+    ),
     ("name the folder of the slides", "review", MayNot("if they are elsewhere")),
     (
         "review the run in `mithras view`",
@@ -522,8 +558,8 @@ const PROSE: &[(&str, &str, How)] = &[
     ("copy the file again if it was damaged", "slide", MayNot("if it was damaged")),
     ("name a new file or folder", "slide", Case),
     ("convert it to DICOM or OME-TIFF first", "slide", MayNot("if you have a converter")),
-    ("name the slide file itself", "slide", Case),
-    ("copy it again from its source", "slide", Case),
+    ("is not a file; name the slide file itself", "slide", Case),
+    ("the file is empty (0 bytes); copy it again from its source", "slide", Case),
     ("copy it again from its source or export it again", "slide", Case),
     ("raise that limit if the file can be trusted", "slide", Case),
     ("rename the file or change the option", "slurm", Case),
@@ -684,7 +720,7 @@ const CASES: &[Followed] = &[
     ),
     case("save it as a file first", "$KM <(cat km.csv)", "cat km.csv >saved.csv", "$KM saved.csv"),
     case(
-        "is spelt in several ways in this column ('Dead', 'dead'); make them one",
+        "the event value 'Dead' is spelt in several ways in this column ('Dead', 'dead'); make them one",
         "printf 'time,event\\n1,Dead\\n2,Alive\\n3,dead\\n' >spelt.csv; $KM spelt.csv --event-value Dead",
         "sed -i 's/dead/Dead/' spelt.csv",
         "$KM spelt.csv --event-value Dead",
@@ -779,6 +815,24 @@ const CASES: &[Followed] = &[
         "$M gather g1 g4 --into all2",
     ),
     case(
+        "all2: no slide with results here; its tables are of other folders; name one: ",
+        "$M gather all2",
+        "true",
+        "$M gather g1",
+    ),
+    case(
+        "'flat.png' is already in line 2; remove one of them",
+        "printf 'slide\\nflat.png\\nflat.png\\n' >same.csv; $M detect --list same.csv $Q --model m --out same",
+        "sed -i '$d' same.csv",
+        "$M detect --list same.csv $Q --model m --out same",
+    ),
+    case(
+        "patterns are for files on this machine; give the slides one by one, or in a list",
+        "$M detect 's3://bucket/*.svs' $Q --model m --out pattern",
+        "true",
+        "$M detect --list slides.csv $Q --model m --out pattern",
+    ),
+    case(
         "choose another folder",
         "$M corpus export sets --format yolo --out yolo && $M corpus export sets --format yolo --out yolo",
         "true",
@@ -790,9 +844,14 @@ const CASES: &[Followed] = &[
         "true",
         "$M slide deidentify small.svs copy.svs",
     ),
-    case("name the slide file itself", "$M slide info twin", "true", "$M slide info twin/flat.png"),
     case(
-        "(0 bytes); copy it again from its source",
+        "is not a file; name the slide file itself",
+        "$M slide info twin",
+        "true",
+        "$M slide info twin/flat.png",
+    ),
+    case(
+        "the file is empty (0 bytes); copy it again from its source",
         ": >empty.svs; $M slide info empty.svs",
         "cp small.svs empty.svs",
         "$M slide info empty.svs",
@@ -829,7 +888,7 @@ const CASES: &[Followed] = &[
         "$KM sheets/km.csv",
     ),
     case(
-        "save the table as UTF-8",
+        "save the table as UTF-8 (Excel",
         "printf 'time,event,place\\n1,1,K\\xf6ln\\n2,0,x\\n3,1,y\\n' >latin.csv; $KM latin.csv",
         "python3 -c \"text = open('latin.csv', 'rb').read().decode('latin-1'); \
          open('latin.csv', 'w', encoding='utf-8').write(text)\"",
@@ -1100,6 +1159,51 @@ fn remedies(root: &Path) -> Vec<Remedy> {
     found
 }
 
+/// Refuses an entry that is meant by several sentences: what helps against one of them may not help against another.
+fn check_one_sentence<'a>(
+    (words, place, _): &(&str, &str, How),
+    sentences: impl Iterator<Item = &'a str>,
+) {
+    let sentences: BTreeSet<&str> = sentences.collect();
+    assert!(
+        sentences.len() == 1,
+        "{place}, {words}: each of these sentences needs an entry of its own: {sentences:#?}"
+    );
+}
+
+/// Checks that every entry with a case has one that counts for no other entry: the one that has most words of it.
+fn check_cases(entries: &[&str]) {
+    let cases = CASES.iter().chain(built::CASES).chain(colon::CASES).chain(alone::CASES);
+    let cases: Vec<&str> = cases.map(|c| c.words).chain(flag_words()).collect();
+    // What is filled in is not known.
+    let begins: Vec<&str> =
+        entries.iter().map(|words| words.split('{').next().unwrap_or_default().trim()).collect();
+    let longest = |case: &str| begins.iter().filter(|b| case.contains(**b)).map(|b| b.len()).max();
+    for begin in begins.iter().copied().collect::<BTreeSet<&str>>() {
+        let own = |case: &&&str| case.contains(begin) && longest(case) == Some(begin.len());
+        let (has, wanted) =
+            (cases.iter().filter(own).count(), begins.iter().filter(|b| **b == begin).count());
+        assert!(
+            !begin.is_empty() && has >= wanted,
+            "{wanted} entries begin with `{begin}`, and {has} cases are theirs"
+        );
+    }
+}
+
+#[test]
+#[should_panic(expected = "each of these sentences needs an entry of its own")]
+fn an_entry_that_is_meant_by_two_sentences_is_refused() {
+    let sentences =
+        ["{}: is there; choose another folder", "{}: holds results; choose another folder"];
+    check_one_sentence(&("choose another folder", "review", Case), sentences.into_iter());
+}
+
+#[test]
+#[should_panic(expected = "2 entries begin with `take off the header`")]
+fn two_entries_need_two_cases() {
+    check_cases(&["take off the header", "take off the header"]);
+}
+
 #[test]
 fn every_remedy_in_a_sentence_is_followed_or_states_its_condition() {
     let root = testkit::workspace();
@@ -1122,19 +1226,17 @@ fn every_remedy_in_a_sentence_is_followed_or_states_its_condition() {
     let has_own = |r: &&Remedy| all().any(|p| is(r, p) && is_shown(r, p));
     let others: Vec<_> = found.iter().filter(|r| !has_own(r)).collect();
     assert!(others.is_empty(), "followed by the test of another sentence: {others:#?}");
+    let with_case = all().filter(|p| matches!(p.2, Case)).map(|p| p.0);
+    check_cases(&with_case.collect::<Vec<_>>());
     for prose in all() {
         let (words, place, how) = prose;
         let meant = || found.iter().filter(move |r| is(r, prose));
         assert!(meant().next().is_some(), "no such remedy: {place}, {words}");
         match how {
-            Case => {
-                let words = words.split('{').next().unwrap().trim();
-                let cases = CASES.iter().chain(built::CASES).chain(colon::CASES);
-                let mut cases = cases.chain(alone::CASES).map(|c| c.words).chain(flag_words());
-                let has = !words.is_empty() && cases.any(|case| case.contains(words));
-                assert!(has, "no case: {place}, {words}");
-            }
+            // A sentence of its own, and a case of its own.
+            Case => check_one_sentence(prose, meant().map(|r| r.sentence.as_str())),
             Test(file, test, shows, follows) => {
+                check_one_sentence(prose, meant().map(|r| r.sentence.as_str()));
                 let has = meant().any(|r| r.sentence.contains(shows));
                 assert!(has, "{place}, {words}: `{shows}` is not in its sentence");
                 check_test(&root, [file, test], [shows, follows]);

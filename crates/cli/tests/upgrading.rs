@@ -804,6 +804,105 @@ fn a_damaged_state_is_named_at_another_operating_point() {
     assert!(printed.contains("run/one: its state.json is damaged"), "{printed}");
 }
 
+/// What the system does not let be read is not damaged: its reason is named, nothing is done again or left out in
+/// silence, and the remedy of the message helps.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_file_that_cannot_be_read_is_not_called_damaged() {
+    let dir = two_different();
+    let at = dir.path();
+    let resume = ["-q", "--resume", "--operating-point", "0.3,0"];
+    for file in ["state.json", "counts.json", "detections.csv", "thumbnail.jpg", "recount.json"] {
+        ends(at, 0, &["recount", "run", "--reviews", "anna"]);
+        let path = at.join("run/one").join(file);
+        let whole = fs::read(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        // Reading it is an error of the device: "Input/output error".
+        std::os::unix::fs::symlink("/proc/self/mem", &path).unwrap();
+        let gathered = mithras(at, &["gather", "run"]);
+        assert!(matches!(gathered.status.code(), Some(1 | 3)), "{file}: {gathered:?}");
+        let printed = output_text(&gathered);
+        for words in [file, "Input/output error", "check the disk or network drive"] {
+            assert!(printed.contains(words), "{file}, {words}: {printed}");
+        }
+        for words in ["damaged", "does it again"] {
+            assert!(!printed.contains(words), "{file}, {words}: {printed}");
+        }
+        if file == "state.json" {
+            let refused = ends(at, 1, &detect(&tiny(), &["one.tiff"], &resume));
+            assert!(refused.contains("state.json cannot be read (Input/output"), "{refused}");
+            assert!(path.is_symlink() && at.join("run/one/counts.json").is_file());
+        }
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, whole).unwrap();
+        ends(at, 0, &["gather", "run"]);
+    }
+}
+
+/// The same of a file that another account may read.
+#[test]
+#[cfg(unix)]
+fn a_file_without_permission_is_named_as_such_and_read_with_it() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::os::unix::process::CommandExt;
+    let dir = two_different();
+    let at = dir.path();
+    let give = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let is_root = fs::metadata(at).unwrap().uid() == 0;
+    for folder in [at, &at.join("run"), &at.join("run/one"), &at.join("run/two")] {
+        give(folder, 0o777);
+    }
+    // For root nothing is without permission.
+    let gather = || {
+        let mut command = Command::new(crate::program());
+        command.current_dir(at).args(["gather", "run"]);
+        if is_root {
+            command.uid(65534).gid(65534);
+        }
+        let out = command.output().unwrap();
+        (out.status.code(), output_text(&out))
+    };
+    for folder in ["run", "run/one", "run/two", "run/.runs"] {
+        let entries = fs::read_dir(at.join(folder)).unwrap().map(|e| e.unwrap().path());
+        entries.filter(|path| path.is_file()).for_each(|path| give(&path, 0o666));
+    }
+    for (file, code) in [("one/state.json", 3), ("one/counts.json", 3), (".runs", 1)] {
+        let path = at.join("run").join(file);
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        give(&path, 0);
+        let (ended, printed) = gather();
+        assert_eq!(ended, Some(code), "{file}: {printed}");
+        for words in ["Permission denied", "give this account the right to read it"] {
+            assert!(printed.contains(words), "{file}, {words}: {printed}");
+        }
+        for words in ["damaged", "does it again", "writes the record"] {
+            assert!(!printed.contains(words), "{file}, {words}: {printed}");
+        }
+        give(&path, mode | 0o555);
+        let (ended, printed) = gather();
+        assert_eq!(ended, Some(0), "{file}: {printed}");
+    }
+}
+
+/// A folder in the place of a state is not a damaged state, and resuming does its slide again, as is promised.
+#[test]
+fn a_folder_in_the_place_of_a_state_is_named_as_one() {
+    let dir = two_different();
+    let at = dir.path();
+    let state = at.join("run/one/state.json");
+    fs::remove_file(&state).unwrap();
+    fs::create_dir(&state).unwrap();
+    readers(at, "state.json cannot be read (is a folder, not a file)");
+    let gathered = ends(at, 3, &["gather", "run"]);
+    assert!(gathered.contains("does it again") && !gathered.contains("damaged"), "{gathered}");
+    let resume = ["--resume", "--operating-point", "0.3,0"];
+    let printed = ends(at, 0, &detect(&tiny(), &["one.tiff"], &resume));
+    assert!(printed.contains("is a folder, not a file); it is done again"), "{printed}");
+    ends(at, 0, &["gather", "run"]);
+}
+
 #[test]
 #[cfg(unix)]
 fn a_run_whose_reviews_are_a_link_is_not_written_through() {

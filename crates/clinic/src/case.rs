@@ -692,9 +692,11 @@ mod tests {
         assert_eq!(first(&run).slides.len(), 1);
         edit("run.json", counted, other);
         assert!(
-            reason().contains("another recount (1 figure by anna) than run.json"),
+            reason().contains("its folder has another recount (1 figure by anna) than run.json"),
             "{}",
             reason()
         );
+        gather(std::slice::from_ref(&run), None).unwrap();
+        assert_eq!(first(&run).slides.len(), 1);
     }
 }

@@ -288,6 +288,17 @@ const DICOM_TABLES: [&str; 5] = [
     "extendedoffsettablelengths",
 ];
 
+/// Whether an attribute of this keyword is a table of numbers.
+pub(crate) fn is_table(keyword: &str) -> bool {
+    let own = keyword.to_ascii_lowercase();
+    DICOM_TABLES.iter().any(|end| own.ends_with(end))
+}
+
+/// The kind of an attribute of this keyword in the standard.
+pub(crate) fn kind_in_the_standard(keyword: &str) -> Option<VR> {
+    StandardDataDictionary.by_name(keyword).map(|e| e.vr().relaxed())
+}
+
 /// What a property of this name states about people; `None` for a technical one.
 #[must_use]
 pub fn personal(name: &str) -> Option<Personal> {
@@ -360,7 +371,7 @@ fn kind_of_attribute(name: &str) -> Option<VR> {
     if keyword.starts_with('(') {
         return Some(VR::UN);
     }
-    StandardDataDictionary.by_name(keyword).map(|e| e.vr().relaxed())
+    kind_in_the_standard(keyword)
 }
 
 /// The words of a name's last part: `dicom.AcquisitionDateTime` has acquisition, date and time.
@@ -604,11 +615,39 @@ fn is_out_of_place(keyword: &str, value: &str) -> bool {
         "CodingSchemeRegistry" | "CodingSchemeName" | "CodingSchemeResponsibleOrganization" => {
             !is_of_known_words(value, SCHEMES)
         }
-        _ => {
-            let kind = StandardDataDictionary.by_name(keyword).map(|e| e.vr().relaxed());
-            kind == Some(VR::CS) && !value.split('\\').all(is_code)
-        }
+        _ => match kind_in_the_standard(keyword) {
+            Some(VR::CS) => !value.split('\\').all(is_code),
+            // What a file has as bytes is shown by its length, and looked into elsewhere.
+            _ if value.strip_suffix(" bytes").is_some_and(|n| is_number(n, 20)) => false,
+            Some(VR::AS) => !value.split('\\').all(is_age),
+            Some(VR::DS | VR::IS | VR::US | VR::SS | VR::UL | VR::SL | VR::UV | VR::SV) => {
+                !value.split('\\').all(is_stated_number)
+            }
+            Some(VR::FL | VR::FD) => !value.split('\\').all(is_stated_number),
+            Some(VR::UI) => {
+                let is_of_uid =
+                    |c: char| c.is_ascii_digit() || matches!(c, '.' | '\\' | '\0' | ' ');
+                !value.chars().all(is_of_uid)
+            }
+            _ => false,
+        },
     }
+}
+
+/// Whether a text is an age as DICOM writes it: three digits, and days, weeks, months or years; or nothing.
+fn is_age(part: &str) -> bool {
+    let part = part.trim_matches(['\0', ' ']);
+    let is_unit = |unit: &str| ["D", "W", "M", "Y"].contains(&unit);
+    let is_number = |n: &str| n.len() == 3 && n.chars().all(|c| c.is_ascii_digit());
+    part.is_empty()
+        || part.split_at_checked(3).is_some_and(|(n, unit)| is_number(n) && is_unit(unit))
+}
+
+/// Whether a text is a number, also one of another spelling, or one that is not finite.
+fn is_stated_number(part: &str) -> bool {
+    let part = part.trim_matches(['\0', ' ']);
+    let is_of_number = |c: char| c.is_ascii_digit() || "+-.,eE ".contains(c);
+    ["NaN", "inf", "-inf"].contains(&part) || part.chars().all(is_of_number)
 }
 
 /// Whether a code string is one of the standard's, or too short for a name.
@@ -787,6 +826,46 @@ pub(crate) fn holds_words(bytes: &[u8]) -> bool {
     };
     let words = holds_run(bytes) || holds_coded(bytes);
     words || wide(0) || wide(1) || foreign(0) || foreign(1)
+}
+
+/// Fewest letters of a word in a table of numbers.
+const IN_TABLE: usize = 4;
+
+/// Whether a table of numbers of one byte or two holds words: a run of characters of words that is not a part of a
+/// curve, whose numbers rise or fall from one to the next, as those of a ramp through the codes of all letters do.
+pub(crate) fn table_holds_words(bytes: &[u8]) -> bool {
+    let is_of_word = |b: u8| b.is_ascii_alphanumeric() || b" ^-_.".contains(&b);
+    let every = |from: usize, step: usize| -> Vec<u8> {
+        bytes.iter().skip(from).step_by(step).copied().collect()
+    };
+    let wide = |from: usize| {
+        let zeros = every(1 - from, 2).iter().filter(|b| **b == 0).count();
+        zeros * 4 > bytes.len()
+    };
+    // Of UTF-16 the letters are every other byte.
+    let ways = [Some(bytes.to_vec()), wide(0).then(|| every(0, 2)), wide(1).then(|| every(1, 2))];
+    ways.into_iter().flatten().any(|letters| {
+        let mut runs = letters.split(|b| !is_of_word(*b));
+        runs.any(|run| {
+            let count = run.iter().filter(|b| b.is_ascii_alphabetic()).count();
+            count >= IN_TABLE && !is_part_of_curve(run)
+        })
+    })
+}
+
+/// Whether numbers of one byte, or of two from either of the first bytes on, never rise or never fall.
+fn is_part_of_curve(run: &[u8]) -> bool {
+    let is_even = |numbers: Vec<u16>| {
+        numbers.len() > 1 && (numbers.is_sorted() || numbers.iter().rev().is_sorted())
+    };
+    let pairs = |from: usize, unit: fn([u8; 2]) -> u16| -> Vec<u16> {
+        let pairs = run.get(from..).unwrap_or_default().as_chunks::<2>().0;
+        pairs.iter().map(|p| unit(*p)).collect()
+    };
+    is_even(run.iter().map(|b| u16::from(*b)).collect())
+        || [0, 1].iter().any(|from| {
+            is_even(pairs(*from, u16::from_le_bytes)) || is_even(pairs(*from, u16::from_be_bytes))
+        })
 }
 
 /// Fewest bytes of a text in a code page, and the share of them that are letters.

@@ -555,6 +555,39 @@ fn a_level_whose_spacing_contradicts_its_size_is_refused() {
     }
 }
 
+/// Every level of a slide covers what the finest does: 100 x 70 px of 0.25 um are 0.025 x 0.0175 mm.
+#[test]
+fn a_level_whose_millimetres_contradict_those_of_the_slide_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let opened = |fine: (f32, f32), coarse: (f32, f32)| {
+        let path = put(dir.path(), "b.dcm", "series/b.dcm", &[&volume(fine.0, fine.1)]);
+        put(dir.path(), "a.dcm", "series/a.dcm", &[&volume(coarse.0, coarse.1)]);
+        open(&path)
+    };
+    let (whole, none) = ((0.025, 0.0175), (0.0, 0.0));
+    for sound in [whole, (0.0175, 0.025), (0.0255, 0.0175), (0.025, 0.0), (-1.0, 2.0), none] {
+        for fine in [whole, none] {
+            assert_eq!(opened(fine, sound).unwrap().levels().len(), 2, "{fine:?}, {sound:?}");
+        }
+    }
+    // Twice as wide, with the right area, half of all, and one side alone.
+    for wrong in [(0.05, 0.0175), (0.05, 0.00875), (0.0125, 0.00875), (0.05, 0.0)] {
+        for fine in [whole, none] {
+            let e = opened(fine, wrong).unwrap_err();
+            assert!(matches!(e, SlideError::ContradictingSize { .. }), "{e}");
+            let stated = format!(
+                "a.dcm: ImagedVolumeWidth and -Height are {} x {} mm, but 0.025 x 0.0175 mm by the \
+                 pixels and PixelSpacing of b.dcm",
+                wrong.0, wrong.1
+            );
+            assert!(e.to_string().contains(&stated), "{stated}: {e}");
+        }
+    }
+    // All levels state the same: that is a question of the slide's um/px, which can be given.
+    let slide = opened((0.05, 0.035), (0.05, 0.035)).unwrap();
+    assert!(slide.resolution().unwrap_err().to_string().contains("contradicting resolutions"));
+}
+
 /// As in a TIFF: of two scans of one shape and one spacing the smaller is a level only where it is declared to be a
 /// reduced copy, which means nothing where both are.
 #[test]
@@ -720,7 +753,8 @@ fn words_in_bytes_and_in_any_frame_are_found_and_gone_from_the_copy() {
     let long =
         bytes([0xFC, 0xFF, 0xFC, 0xFF], b"OB", &[[0; 5000].as_slice(), b"Jane Doe"].concat());
     let pad = bytes([0x00, 0x04, 0x04, 0x04], b"OB", &[7; 16]);
-    let table = bytes([0x28, 0, 1, 0x12], b"OW", b"red as a table..");
+    let ramp: Vec<u8> = (0..=255).collect();
+    let table = bytes([0x28, 0, 1, 0x12], b"OW", &ramp);
     let all = [&report[..], &frames, &long, &pad, &table];
     let path = put(dir.path(), "a.dcm", "rle/a.dcm", &all);
     let mut file = std::fs::read(&path).unwrap();
@@ -744,8 +778,156 @@ fn words_in_bytes_and_in_any_frame_are_found_and_gone_from_the_copy() {
     let done = slide::deidentify::deidentify(&path, &out, &OpenOptions::default()).unwrap();
     let copy = std::fs::read(&done.output[0]).unwrap();
     let has = |word: &[u8]| copy.windows(word.len()).any(|w| w == word);
-    assert!(!has(b"Jane") && has(b"red as a table") && has(&[7; 16]));
+    assert!(!has(b"Jane") && has(&ramp) && has(&[7; 16]));
     assert_eq!(open(&done.output[0]).unwrap().inventory().unwrap().findings, []);
+}
+
+/// Names of attributes, each with words in it, and without.
+fn with_words_and_without() -> Vec<(&'static str, Vec<u8>, Option<Vec<u8>>)> {
+    let bytes = |tag: [u8; 4], vr: &[u8; 2], value: &[u8]| {
+        [&tag[..], vr, &[0, 0], &(value.len() as u32).to_le_bytes(), value].concat()
+    };
+    let curve = |of: &dyn Fn(u16) -> u16| (0..256).flat_map(|i| of(i).to_le_bytes()).collect();
+    let gamma: Vec<u8> = curve(&|i| (f64::from(i) / 255.0).powf(0.45).mul_add(65535.0, 0.0) as u16);
+    let rising: Vec<u8> = curve(&|i| i * 257);
+    let mut written = rising.clone();
+    written[300..308].copy_from_slice(b"Jane Doe");
+    let wide: Vec<u8> = "Jane Doe".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let long = |value: &[u8]| (value.len() as u16).to_le_bytes();
+    let lut = |value: &[u8]| [&[0x28, 0, 0x06, 0x30][..], b"US", &long(value), value].concat();
+    let modality = |value: &[u8]| {
+        let item = lut(value);
+        let items =
+            [&[0xFE, 0xFF, 0x00, 0xE0], &(item.len() as u32).to_le_bytes()[..], &item].concat();
+        bytes([0x28, 0, 0, 0x30], b"SQ", &items)
+    };
+    vec![
+        // Name, attribute with words, attribute without.
+        (
+            "RedPaletteColorLookupTableData",
+            bytes([0x28, 0, 1, 0x12], b"OW", &written),
+            Some(bytes([0x28, 0, 1, 0x12], b"OW", &gamma)),
+        ),
+        (
+            "BluePaletteColorLookupTableData",
+            bytes([0x28, 0, 3, 0x12], b"OW", &wide),
+            Some(bytes([0x28, 0, 3, 0x12], b"OW", &rising)),
+        ),
+        ("ModalityLUTSequence[0].LUTData", modality(&written), Some(modality(&rising))),
+        (
+            "ExtendedOffsetTableLengths",
+            bytes([0xE0, 0x7F, 2, 0], b"OV", b"Jane Doe"),
+            Some(bytes([0xE0, 0x7F, 2, 0], b"OV", &4711_u64.to_le_bytes())),
+        ),
+        (
+            "SelectorASValue",
+            attribute([0x72, 0, 0x5F, 0], b"AS", b"Jane"),
+            Some(attribute([0x72, 0, 0x5F, 0], b"AS", b"045Y")),
+        ),
+        (
+            "RecommendedDisplayFrameRate",
+            attribute([0x08, 0, 0x44, 0x21], b"IS", b"Jane Doe"),
+            Some(attribute([0x08, 0, 0x44, 0x21], b"IS", b"12")),
+        ),
+        ("PixelPaddingValue", bytes([0x28, 0, 0x20, 1], b"OB", b"for Jane Doe"), None),
+        (
+            "LossyImageCompressionRatio",
+            bytes([0x28, 0, 0x12, 0x21], b"UT", b"Jane Doe"),
+            Some(attribute([0x28, 0, 0x12, 0x21], b"DS", b"7.5e0\\10")),
+        ),
+        ("SmallestImagePixelValue", bytes([0x28, 0, 6, 1], b"UN", b"Jane Doe"), None),
+        (
+            "DeviceUID",
+            attribute([0x18, 0, 0x02, 0x10], b"UI", b"Jane.Doe"),
+            Some(attribute([0x18, 0, 0x02, 0x10], b"UI", b"1.2.3")),
+        ),
+    ]
+}
+
+/// Words in tables, in bytes and texts where the standard has numbers, and in an age, an identifier or a number.
+/// Curves, ages and numbers stay.
+#[test]
+fn words_in_tables_and_in_values_of_another_kind_are_found_and_gone_from_the_copy() {
+    let wide: Vec<u8> = "Jane".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let dir = tempfile::tempdir().unwrap();
+    for (name, with, without) in with_words_and_without() {
+        let (with, without) = (Some(with), without);
+        for (attribute, has_words) in [(with, true), (without, false)] {
+            let Some(attribute) = attribute else { continue };
+            let path = put(dir.path(), "a.dcm", "rle/a.dcm", &[&attribute]);
+            let slide = open(&path).unwrap();
+            let found = slide.inventory().unwrap();
+            let is_found = found.findings.iter().any(|f| f.name == format!("dicom.{name}"));
+            assert_eq!(is_found, has_words, "{name}: {:?}", found.findings);
+            let out = dir.path().join("copy");
+            let done = slide::deidentify::deidentify(&path, &out, &OpenOptions::default()).unwrap();
+            let copy = std::fs::read(&done.output[0]).unwrap();
+            for word in [&b"Jane"[..], &wide] {
+                assert!(!copy.windows(word.len()).any(|w| w == word), "{name}");
+            }
+            let value = &attribute[attribute.len().saturating_sub(12)..];
+            let is_kept = copy.windows(value.len()).any(|w| w == value);
+            assert!(has_words || name == "DeviceUID" || is_kept, "{name}");
+            let clean = open(&done.output[0]).unwrap();
+            assert_eq!(clean.inventory().unwrap().findings, [], "{name}");
+            let (w, h) = slide.dimensions();
+            let all = Rect::new(0, 0, w as usize, h as usize);
+            let [before, after] = [&slide, &clean].map(|s| s.read_level(0, all).unwrap());
+            assert!(before.data == after.data, "{name}");
+            std::fs::remove_dir_all(out).unwrap();
+        }
+    }
+}
+
+/// Segments of the encapsulated frames of JPEG: before the coded pixels, between scans, and what follows the end.
+#[test]
+fn words_in_coded_frames_are_found_and_gone_from_the_copy() {
+    let dir = tempfile::tempdir().unwrap();
+    let whole = std::fs::read(drawn("jpeg_422/a.dcm")).unwrap();
+    let item = [0xFE, 0xFF, 0x00, 0xE0];
+    let start = (0..whole.len()).rfind(|i| whole[*i..].starts_with(b"\xFF\xD8\xFF")).unwrap();
+    assert_eq!(whole[start - 8..start - 4], item, "a frame is one fragment");
+    let len = u32::from_le_bytes(whole[start - 4..start].try_into().unwrap()) as usize;
+    let frame = &whole[start..start + len];
+    let end = frame.windows(2).rposition(|w| w == [0xFF, 0xD9]).unwrap();
+    let segment = |marker: u8, body: &[u8]| {
+        [&[0xFF, marker][..], &(body.len() as u16 + 2).to_be_bytes(), body].concat()
+    };
+    let with = |at: usize, what: &[u8]| [&frame[..at], what, &frame[at..end + 2]].concat();
+    for (name, new) in [
+        ("dicom.jpeg.Comment", with(2, &segment(0xFE, b"for Jane Doe"))),
+        ("dicom.jpeg.APP9", with(2, &segment(0xE9, b"for Jane Doe"))),
+        ("dicom.jpeg.XMP", with(2, &segment(0xE1, b"http://ns.adobe.com/xap/1.0/\0Jane Doe"))),
+        ("dicom.jpeg.after the end", with(end + 2, b"for Jane Doe")),
+        ("dicom.jpeg.after the end", with(end + 2, &[&[0; 3000][..], b"for Jane Doe"].concat())),
+        ("", frame[..end + 2].to_vec()),
+    ] {
+        let new = if new.len() % 2 == 1 { [&new[..], &[0]].concat() } else { new };
+        let mut bytes = whole.clone();
+        let head = [&item[..], &(new.len() as u32).to_le_bytes()].concat();
+        bytes.splice(start - 8..start + len, [head, new].concat());
+        let path = dir.path().join("a.dcm");
+        std::fs::write(&path, bytes).unwrap();
+        let slide = open(&path).unwrap();
+        let found = slide.inventory().unwrap();
+        let names: Vec<&str> = found.findings.iter().map(|f| f.name.as_str()).collect();
+        let of_frames: Vec<&str> =
+            names.iter().copied().filter(|n| n.starts_with("dicom.jpeg")).collect();
+        assert_eq!(of_frames.first().copied().unwrap_or_default(), name, "{names:?}");
+        let out = dir.path().join("copy");
+        let done = slide::deidentify::deidentify(&path, &out, &OpenOptions::default()).unwrap();
+        let copy = std::fs::read(&done.output[0]).unwrap();
+        assert!(!copy.windows(4).any(|w| w == b"Jane"), "{name}");
+        assert_eq!(open(&done.output[0]).unwrap().inventory().unwrap().findings, [], "{name}");
+        std::fs::remove_dir_all(out).unwrap();
+    }
+    // What was looked at is what is named: frames of another coding are not.
+    let inventory = |name: &str| open(&drawn(name)).unwrap().inventory().unwrap();
+    let (jpeg, plain) = (inventory("jpeg_422/a.dcm"), inventory("rle/a.dcm"));
+    let has = |all: &[String], words: &str| all.iter().any(|s| s.contains(words));
+    assert!(!has(&jpeg.not_looked_at, "neither JPEG nor JPEG 2000"), "{jpeg:?}");
+    assert!(has(&plain.not_looked_at, "frames that are neither JPEG nor JPEG 2000"), "{plain:?}");
+    assert!(has(&plain.looked_at, "of 0 JPEG and JPEG 2000 frames"), "{plain:?}");
 }
 
 /// A code of a hospital's own list may mean anybody, and a field for words of the standard may hold others.

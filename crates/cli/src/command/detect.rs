@@ -204,7 +204,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         print_message("note", &join.to_string());
     }
     if let Some(shard) = args.shard {
-        shard.retain_own(&mut inputs);
+        inputs.slides.retain(|s| shard.holds(&s.name));
     }
     if let Some(regions) = &args.regions.regions {
         let RegionArgs { region_class, exclude_class, regions_mpp, .. } = &args.regions;

@@ -203,7 +203,9 @@ fn nodes(graph: &Graph) -> Result<Vec<NodeProto>, String> {
 pub(crate) fn decoder(onnx: &[u8]) -> Result<String, String> {
     let first = nodes(&decode(onnx)?.1)?.into_iter().find(|n| n.op_type == "Resize");
     let value = first.and_then(|n| n.output.into_iter().next());
-    value.ok_or_else(|| "it has no decoder to compute in bf16; take the precision f32".into())
+    value.ok_or_else(|| {
+        "it has no decoder to compute in bf16; take the precision f32, which may run it".into()
+    })
 }
 
 /// A network in two files: what runs before the value `from`, and the rest.

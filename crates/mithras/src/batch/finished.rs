@@ -1,36 +1,43 @@
 //! A finished slide's results, checked against each other before anything is made of them.
 
-use super::state::{AGAIN, FILE, LATER, State, StateError};
+use super::state::{AGAIN, FILE, State, StateError};
 use crate::export::{CountsFile, pictures, read_detections};
 use crate::record::DetectionRow;
+use base::file::read_step;
 use base::text::Shown;
 use serde::{Deserialize, Serialize};
+use std::error::Error;
 use std::path::{Path, PathBuf};
 
 /// Why a finished slide's results cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {reason}{}", Shown(folder), if *later { LATER } else { AGAIN })]
+#[error("{}: {reason}{step}", Shown(folder))]
 pub struct ResultsError {
     /// The slide's folder.
     pub folder: PathBuf,
     /// What is wrong with them.
     pub reason: String,
-    /// Whether a later version wrote them, whose work is not done again.
-    later: bool,
+    /// What to do about it.
+    step: &'static str,
 }
 
 impl ResultsError {
     /// Of results that doing the slide again mends.
     #[must_use]
     pub fn new(folder: &Path, reason: String) -> Self {
-        Self { folder: folder.to_owned(), reason, later: false }
+        Self { folder: folder.to_owned(), reason, step: AGAIN }
     }
 
-    /// Of results whose state cannot be read.
+    /// Of results of which a file is not sound, or cannot be read, which doing the slide again does not mend.
+    #[must_use]
+    pub fn because(folder: &Path, e: &(dyn Error + 'static)) -> Self {
+        Self { step: read_step(e).unwrap_or(AGAIN), ..Self::new(folder, e.to_string()) }
+    }
+
+    /// Of results whose state cannot be used.
     #[must_use]
     pub fn with_state(folder: &Path, e: &StateError) -> Self {
-        let later = matches!(e, StateError::Schema { .. });
-        Self { folder: folder.to_owned(), reason: e.cause(), later }
+        Self { step: e.step(), ..Self::new(folder, e.cause()) }
     }
 }
 
@@ -42,9 +49,9 @@ struct Any {}
 const LARGEST: u64 = 64 << 20;
 
 /// Reads a slide's `counts.json`, alone.
-pub(crate) fn counts(folder: &Path) -> Result<CountsFile, String> {
+pub(crate) fn counts(folder: &Path) -> Result<CountsFile, Box<dyn Error>> {
     let text = base::file::read_text(&folder.join(READ[0]), LARGEST);
-    CountsFile::parse(&text.map_err(|e| e.source.to_string())?).map_err(|e| e.to_string())
+    Ok(CountsFile::parse(&text.map_err(|e| e.source)?)?)
 }
 
 /// What was found on a slide, read back.
@@ -74,21 +81,24 @@ pub fn is_bound(name: &str) -> bool {
 /// [`ResultsError`].
 pub fn results(folder: &Path) -> Result<Results, ResultsError> {
     let unsound = |reason: String| ResultsError::new(folder, reason);
+    let because = |e: &(dyn Error + 'static)| ResultsError::because(folder, e);
     let state = State::<Any>::read(folder).map_err(|e| ResultsError::with_state(folder, &e))?;
     if let Some(state) = &state {
         state.undone().map_or(Ok(()), |reason| Err(unsound(reason)))?;
-        state.check(folder, is_bound).map_err(|e| unsound(e.to_string()))?;
+        state.check(folder, is_bound).map_err(|e| because(&e))?;
     } else if !folder.exists() {
         return Err(unsound("detection has not begun".into()));
     }
-    let counts = counts(folder).map_err(|e| unsound(format!("{}: {e}", READ[0])))?;
+    let named =
+        |e: ResultsError| ResultsError { reason: format!("{}: {}", READ[0], e.reason), ..e };
+    let counts = counts(folder).map_err(|e| named(because(&*e)))?;
     if let Some(state) = state.filter(|s| !s.input.sha256.is_empty())
         && state.input.sha256 != counts.slide.digest
     {
         let reason = format!("{} is of another file than {}", READ[0], FILE);
         return Err(unsound(reason));
     }
-    let rows = read_detections(&folder.join(READ[1])).map_err(|e| unsound(e.to_string()))?;
+    let rows = read_detections(&folder.join(READ[1])).map_err(|e| because(&e))?;
     one_place_each(&counts, &rows).map_err(unsound)?;
     let figures = rows.iter().filter(|r| r.accepted).count();
     if (rows.len(), figures) != (counts.candidates, counts.figures) {

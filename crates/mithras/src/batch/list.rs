@@ -155,12 +155,12 @@ pub(crate) fn record_lists(out: &Path, inputs: &[Input]) -> Result<(), WriteErro
 /// # Errors
 /// [`JsonError`] for a record that is damaged: without it a case in part could look whole.
 pub(crate) fn lists(outs: &[PathBuf]) -> Result<Vec<(PathBuf, Listed)>, JsonError> {
-    let records = |out: &PathBuf| base::walk::entries(&out.join(RECORDS)).unwrap_or_default();
-    let mut files: Vec<PathBuf> = outs.iter().flat_map(records).collect();
+    let records = outs.iter().map(|out| base::walk::entries_if_any(&out.join(RECORDS)));
+    let mut files = records.collect::<Result<Vec<_>, _>>()?.concat();
     files.retain(|f| f.file_name().unwrap_or_default().to_string_lossy().starts_with("list-"));
     let read = |f: PathBuf| match base::json::read_schema(&f, SCHEMA) {
         // Another process has removed it, as all its slides are begun.
-        Err(_) if !f.exists() => None,
+        Err(_) if f.try_exists().is_ok_and(|there| !there) => None,
         read => Some(read.map(|list| (f, list))),
     };
     files.into_iter().filter_map(read).collect()

@@ -12,10 +12,10 @@ mod list;
 mod preflight;
 mod run;
 mod series;
-mod shard;
 pub mod state;
 
 pub use crate::input::Input;
+pub use base::shard::{Shard, ShardError};
 pub(crate) use detection::result_files;
 pub use detection::{
     DetectionOutcome, DetectionState, SlideFailure, StageTime, Work, clear, detect,
@@ -27,4 +27,3 @@ pub(crate) use list::{RECORDS, lists, record_lists};
 pub use list::{folders_to_begin, read_list};
 pub use preflight::{StartError, preflight};
 pub use run::{Checked, Ended, Existing, Failure, Key, OutFolder, Outcome, Task, run};
-pub use shard::{Shard, ShardError};

@@ -58,7 +58,7 @@ pub enum StartError {
         /// The same of this run.
         now: String,
     },
-    /// A slide was done by a later version.
+    /// A slide was done by a later version, or what was done to it cannot be read.
     #[error("cannot resume in {}: slide `{slide}`: {source}", Shown(path))]
     State {
         path: PathBuf,
@@ -143,7 +143,7 @@ pub fn preflight(
         match State::read(&folder) {
             Ok(None) if !has_results(&folder) => {}
             Ok(Some(s)) if s.check(&folder, |_| false).is_ok() => stored.push((input, s)),
-            Err(source @ StateError::Schema { .. }) if existing != Existing::Overwrite => {
+            Err(source) if !source.is_mended() && existing != Existing::Overwrite => {
                 let (path, slide) = (out.to_owned(), input.name.clone());
                 return Err(StartError::State { path, slide, source });
             }
@@ -240,10 +240,10 @@ impl Remedied for StartError {
             Self::Engine { .. } => Some(Remedy::KeepEngine),
             Self::Config { .. } => Some(Remedy::OtherFolderOrReplace),
             Self::Mixed { .. } => Some(Remedy::OtherFolder),
-            Self::State { .. } => Some(Remedy::RedoSlide),
+            Self::State { source: StateError::Schema { .. }, .. } => Some(Remedy::RedoSlide),
             Self::Input { .. } => Some(Remedy::Replace),
             Self::Case { .. } => Some(Remedy::FolderPerRun),
-            Self::Out { .. } => None,
+            Self::State { .. } | Self::Out { .. } => None,
         }
     }
 }

@@ -476,7 +476,8 @@ fn stored<T: Task>(
     input: &Input,
     folder: &Path,
 ) -> Result<Option<Stored<T::Work>>, String> {
-    let Some(state) = State::load(folder).filter(State::is_done) else { return Ok(None) };
+    let state = State::read(folder).map_err(|e| e.cause())?;
+    let Some(state) = state.filter(State::is_done) else { return Ok(None) };
     state.check(folder, |_| true).map_err(|e| e.to_string())?;
     let seen = Seen::look(input, &state.input);
     if matches!(seen, Seen::Other) {
@@ -614,6 +615,8 @@ fn finish<T: Task>(
     let begun = State::<T::Work>::load(folder).map(|s| s.input);
     let other = |b: &InputDigest| b.modified != state.input.modified || !b.same_slide(&state.input);
     let other = begun.is_some_and(|b| !b.sha256.is_empty() && other(&b));
+    // An empty folder in its place would stop it from being written.
+    let _ = std::fs::remove_dir(folder.join(super::state::FILE));
     // Before anything is removed: nobody shall take a slide for finished whose files are gone.
     state.save(folder)?;
     if existing == Existing::Overwrite || other {

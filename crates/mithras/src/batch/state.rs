@@ -3,12 +3,14 @@
 use crate::file;
 use crate::input::InputDigest;
 pub use crate::record::RESULTS_VERSION;
+use base::file::read_step;
 use base::renamed;
 use base::sealed::{SealError, Sealed};
 use base::text::{Many, plain};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
 use std::path::Path;
 
 /// Name of the state's file in a slide's folder.
@@ -22,19 +24,20 @@ const FAMILY: &str = "mithras.state/";
 const LARGEST: u64 = 64 << 20;
 
 /// What to do about results of a later version.
-pub(super) const LATER: &str = "; use the version that wrote it if you have it";
+const LATER: &str = "; use the version that wrote it if you have it";
 /// The same, of those that this version can make again.
 pub(super) const AGAIN: &str = "; detection with the slide again, resuming, does it again";
 
 /// Why a state that is there cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}{}", self.cause(), self.step())]
 #[expect(missing_docs, reason = "fields whose names state what they are")]
 pub enum StateError {
     /// It is cut short, or not what this program writes.
-    #[error("{}{AGAIN}", self.cause())]
     Damaged { reason: String },
+    /// The system does not let it be read.
+    Read { reason: String, step: &'static str },
     /// It is of another version of the format.
-    #[error("{}{LATER}", self.cause())]
     Schema { found: String },
 }
 
@@ -43,12 +46,27 @@ impl StateError {
     pub(crate) fn cause(&self) -> String {
         match self {
             Self::Damaged { reason } => format!("its {FILE} is damaged ({reason})"),
+            Self::Read { reason, .. } => format!("its {FILE} cannot be read ({reason})"),
             Self::Schema { found } => {
                 format!(
                     "its {FILE} has the schema {found}, and this version of mithras reads {SCHEMA}"
                 )
             }
         }
+    }
+
+    /// What to do about it.
+    pub(super) fn step(&self) -> &'static str {
+        match self {
+            Self::Damaged { .. } => AGAIN,
+            Self::Read { step, .. } => step,
+            Self::Schema { .. } => LATER,
+        }
+    }
+
+    /// Whether doing the slide again mends it.
+    pub(super) fn is_mended(&self) -> bool {
+        self.step() == AGAIN
     }
 
     /// Of results that have lost their state.
@@ -149,14 +167,17 @@ impl<W: Default + Serialize + DeserializeOwned> State<W> {
     /// Reads the state of a slide's folder; `None` without one.
     ///
     /// # Errors
-    /// [`StateError`] for one that is damaged or of a later version.
+    /// [`StateError`] for one that is damaged, cannot be read or is of a later version.
     pub fn read(folder: &Path) -> Result<Option<Self>, StateError> {
         use std::io::ErrorKind::{NotADirectory, NotFound};
         let damaged = |reason: String| StateError::Damaged { reason };
         let bytes = match file::read(&folder.join(FILE), LARGEST) {
             Ok(bytes) => bytes,
             Err(e) if matches!(e.source.kind(), NotFound | NotADirectory) => return Ok(None),
-            Err(e) => return Err(damaged(e.source.to_string())),
+            Err(e) => {
+                let (reason, step) = (e.source.to_string(), read_step(&e).unwrap_or(AGAIN));
+                return Err(StateError::Read { reason, step });
+            }
         };
         let value: serde_json::Value =
             base::json::parse(&bytes).map_err(|e| damaged(e.to_string()))?;
@@ -296,11 +317,13 @@ pub(crate) fn has_results(folder: &Path) -> bool {
     folder.join("counts.json").symlink_metadata().is_ok()
 }
 
-/// Whether a folder holds the results of a slide, of whatever work. A damaged state counts.
+/// Whether a folder holds the results of a slide, of whatever work. A damaged state counts, and with a count next to it
+/// one that cannot be read.
 #[must_use]
 pub fn has_state(folder: &Path) -> bool {
-    let Ok(file) = file::open(&folder.join(FILE)) else { return false };
+    let path = folder.join(FILE);
     let mut head = Vec::new();
-    let read = std::io::Read::read_to_end(&mut std::io::Read::take(file, 4096), &mut head);
-    read.is_ok() && head.windows(FAMILY.len()).any(|w| w == FAMILY.as_bytes())
+    let read = file::open_regular(&path).and_then(|f| f.take(4096).read_to_end(&mut head));
+    let unread = read.is_err() && path.symlink_metadata().is_ok() && has_results(folder);
+    unread || head.windows(FAMILY.len()).any(|w| w == FAMILY.as_bytes())
 }

@@ -5,7 +5,7 @@ use super::cases::written_columns;
 use super::gather::{all_records, alone};
 use super::slide_folder::slides;
 use crate::batch::state::Status;
-use crate::batch::{DetectionState, InputError, lists, read_list};
+use crate::batch::{DetectionState, InputError, ResultsError, lists, read_list};
 use crate::input::Input;
 use base::remedy::{Remedied, Remedy};
 use base::table::Unmatched;
@@ -53,7 +53,7 @@ pub fn assign(outs: &[PathBuf], list: &Path) -> Result<Vec<String>, AssignError>
     std::fs::read_dir(first)
         .map_err(|e| ReportError::Read { path: first.to_owned(), reason: e.to_string() })?;
     let _alone = alone(first)?;
-    let found = slides(outs, &all_records(outs))?;
+    let found = slides(outs, &all_records(outs)?)?;
     let mut recorded = lists(outs).map_err(ReportError::List)?;
     let named = recorded.iter().flat_map(|(_, list)| list.slides.iter().map(|s| s.name.clone()));
     let names: BTreeSet<String> = found.keys().cloned().chain(named).collect();
@@ -70,16 +70,21 @@ pub fn assign(outs: &[PathBuf], list: &Path) -> Result<Vec<String>, AssignError>
         }
         base::json::write(path, list).map_err(ReportError::from)?;
     }
-    let mut busy = 0;
+    let (mut busy, mut unsound) = (0, Vec::new());
     for (name, slide) in found {
         let Some(input) = by_name.get(name.as_str()) else { continue };
         // As it is on disk: what was found may have a reason of its own for this run's tables. Another process writes
         // that of a slide that is under way.
-        let Some(mut state) =
-            DetectionState::load(&slide.folder).filter(|s| s.status != Status::Running)
-        else {
-            busy += 1;
-            continue;
+        let mut state = match DetectionState::read(&slide.folder) {
+            Ok(Some(state)) if state.status != Status::Running => state,
+            Ok(_) => {
+                busy += 1;
+                continue;
+            }
+            Err(e) => {
+                unsound.push(ResultsError::with_state(&slide.folder, &e).to_string());
+                continue;
+            }
         };
         state.columns.clone_from(&input.columns);
         state.save(&slide.folder).map_err(ReportError::from)?;
@@ -92,7 +97,7 @@ pub fn assign(outs: &[PathBuf], list: &Path) -> Result<Vec<String>, AssignError>
         note(by_name.len(), "of the table not in the run"),
         join.map(|join| join.to_string()),
     ];
-    Ok(notes.into_iter().flatten().collect())
+    Ok(notes.into_iter().flatten().chain(unsound).collect())
 }
 
 impl Remedied for AssignError {

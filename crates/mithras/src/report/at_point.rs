@@ -157,7 +157,7 @@ fn write(
     point: &NamedPoint,
 ) -> Result<(), PointError> {
     let mut configs = Vec::new();
-    for mut record in records(of.run) {
+    for mut record in records(of.run)? {
         let before = record.settings();
         moved(&mut record.config, point);
         record.config_sha256 = json_digest(&record.config);

@@ -1,6 +1,7 @@
 //! Why the files over a run were not written.
 
 use crate::file::{LockError, WriteError};
+use base::file::{ReadError, read_step};
 use base::remedy::{Remedied, Remedy};
 use base::text::Shown;
 use serde_json::Value;
@@ -40,10 +41,10 @@ pub enum ReportError {
         now: String,
     },
     /// A record of the slides of a list or of a command.
-    #[error(
-        "{0}; without it a run or a case that lacks slides would look whole: run detection on the same slides again \
+    #[error("{}{}", .0, read_step(.0).unwrap_or(
+        "; without it a run or a case that lacks slides would look whole: run detection on the same slides again \
          and resume, which writes the record again, or remove the file to count without it"
-    )]
+    ))]
     List(base::json::JsonError),
     /// A finished slide's results cannot be used.
     #[error(transparent)]
@@ -113,7 +114,18 @@ fn paths(outs: &[PathBuf]) -> String {
 
 impl Remedied for ReportError {
     fn remedy(&self) -> Option<Remedy> {
-        matches!(self, Self::NoRecord { .. } | Self::List(_)).then_some(Remedy::ContinueDetection)
+        let helps = match self {
+            Self::List(e) => read_step(e).is_none(),
+            _ => matches!(self, Self::NoRecord { .. }),
+        };
+        helps.then_some(Remedy::ContinueDetection)
+    }
+}
+
+impl From<ReadError> for ReportError {
+    fn from(e: ReadError) -> Self {
+        let reason = format!("cannot be read: {}{}", e.source, read_step(&e).unwrap_or_default());
+        Self::Read { path: e.path, reason }
     }
 }
 

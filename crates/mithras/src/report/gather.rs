@@ -34,7 +34,7 @@ pub fn gather(outs: &[PathBuf], into: Option<&Path>) -> Result<RunFile, ReportEr
     let into = into.unwrap_or(first);
     check_place(into, outs)?;
     let _alone = alone(into)?;
-    let records = all_records(outs);
+    let records = all_records(outs)?;
     let found = slides(outs, &records)?;
     let states: Vec<_> = found.values().map(|f| (f.folder.as_path(), &f.state)).collect();
     let Some(run) = shared(&states, &records)? else {
@@ -80,12 +80,12 @@ pub fn check_alike(run: &Path, folders: &[PathBuf]) -> Result<(), ReportError> {
     let state = |folder: &PathBuf| Some((folder.clone(), DetectionState::load(folder)?));
     let states: Vec<_> = folders.iter().filter_map(state).collect();
     let read: Vec<_> = states.iter().map(|(f, s)| (f.as_path(), s)).collect();
-    shared(&read, &records(run)).map(drop)
+    shared(&read, &records(run)?).map(drop)
 }
 
 /// What the processes ran with that worked on these folders.
-pub(super) fn all_records(outs: &[PathBuf]) -> Vec<RunRecord> {
-    outs.iter().flat_map(|out| records(out)).collect()
+pub(super) fn all_records(outs: &[PathBuf]) -> Result<Vec<RunRecord>, ReportError> {
+    Ok(outs.iter().map(|out| records(out)).collect::<Result<Vec<_>, _>>()?.concat())
 }
 
 /// Writes the three files of a run into `out`: of all slides of its configuration there, those
@@ -102,7 +102,7 @@ pub fn write(
     begin(out, detector, command)?;
     let _alone = alone(out)?;
     let outs = [out.to_owned()];
-    let records = all_records(&outs);
+    let records = all_records(&outs)?;
     let mut found = slides(&outs, &records)?;
     for outcome in outcomes.iter().filter(|o| !o.is_elsewhere() && !o.is_stopped()) {
         let name = &outcome.input.name;

@@ -5,9 +5,12 @@ use crate::batch::RECORDS;
 use crate::detector::{Detector, settings};
 use crate::file::WriteError;
 use base::digest::sha256;
+use base::json::JsonError;
+use base::walk::entries_if_any;
 use infer::EngineReport;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::io::ErrorKind::NotFound;
 use std::path::Path;
 
 /// What one process runs with.
@@ -103,9 +106,19 @@ pub(super) fn write_record(out: &Path, record: &RunRecord) -> Result<(), ReportE
 
 /// The records of a run's folder; without any, the one in its `run.json`, as earlier versions
 /// wrote it. A damaged one is ignored.
-pub(super) fn records(out: &Path) -> Vec<RunRecord> {
-    let read = |path: &Path| base::json::read::<RunRecord>(path).ok();
-    let entries = std::fs::read_dir(out.join(RECORDS)).into_iter().flatten().flatten();
-    let found: Vec<_> = entries.filter_map(|e| read(&e.path())).collect();
-    if found.is_empty() { read(&out.join("run.json")).into_iter().collect() } else { found }
+///
+/// # Errors
+/// [`ReportError::Read`] for one that is there and cannot be read.
+pub(super) fn records(out: &Path) -> Result<Vec<RunRecord>, ReportError> {
+    let read = |path: &Path| match base::json::read::<RunRecord>(path) {
+        Err(JsonError::Read(e)) if e.source.kind() != NotFound => Err(e),
+        read => Ok(read.ok()),
+    };
+    let all = entries_if_any(&out.join(RECORDS))?;
+    let found =
+        all.iter().filter_map(|file| read(file).transpose()).collect::<Result<Vec<_>, _>>()?;
+    match found.is_empty() {
+        true => Ok(read(&out.join("run.json"))?.into_iter().collect()),
+        false => Ok(found),
+    }
 }

@@ -2,10 +2,11 @@
 
 use super::error::ReportError;
 use base::digest::{sha256, sha256_file};
-use base::file::ReadError;
+use base::json::JsonError;
 use mitosis::hotspots::HotspotRule;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::io::ErrorKind::NotFound;
 use std::path::Path;
 
 /// The schema written and read.
@@ -97,9 +98,7 @@ fn digest_reviewed(reviewed: &Reviewed) -> Option<String> {
 }
 
 fn digest_of_counts(folder: &Path) -> Result<String, ReportError> {
-    let path = folder.join("counts.json");
-    let fail = |e: ReadError| ReportError::Read { path: e.path, reason: e.source.to_string() };
-    Ok(sha256_file(&path).map_err(fail)?.1)
+    Ok(sha256_file(&folder.join("counts.json"))?.1)
 }
 
 impl Reviewed {
@@ -127,11 +126,12 @@ impl Reviewed {
     /// A file that is damaged, changed by hand or of another version.
     pub fn read(folder: &Path) -> Result<Option<Self>, ReportError> {
         let path = folder.join(FILE);
-        if !path.is_file() {
-            return Ok(None);
-        }
-        let kept: Kept = base::json::read_schema(&path, SCHEMA)
-            .map_err(|e| ReportError::Read { path: path.clone(), reason: e.to_string() })?;
+        let kept: Kept = match base::json::read_schema(&path, SCHEMA) {
+            Ok(kept) => kept,
+            Err(JsonError::Read(e)) if e.source.kind() == NotFound => return Ok(None),
+            Err(JsonError::Read(e)) => return Err(e.into()),
+            Err(e) => return Err(ReportError::Read { path, reason: e.to_string() }),
+        };
         let (written, now) = (&kept.reviewed_sha256, digest_reviewed(&kept.reviewed));
         if let Some((written, now)) = written.as_ref().zip(now).filter(|(a, b)| *a != b) {
             let (path, written) = (path, written.clone());
@@ -159,7 +159,7 @@ impl Reviewed {
     pub fn forget(folder: &Path) -> Result<(), ReportError> {
         let path = folder.join(FILE);
         match std::fs::remove_file(&path) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            Err(e) if e.kind() != NotFound => {
                 Err(ReportError::Read { path, reason: e.to_string() })
             }
             _ => Ok(()),

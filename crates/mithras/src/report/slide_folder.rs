@@ -4,11 +4,12 @@ use super::error::ReportError;
 use super::record::RunRecord;
 use super::reviewed::Reviewed;
 use crate::batch::state::{self, StateError, Status, differ_in_one, differences, has_results};
-use crate::batch::{DetectionState, Results, finished_results as results};
+use crate::batch::{DetectionState, Results, ResultsError, finished_results as results};
 use crate::detector::ENGINE_SETTING;
 use crate::export::CountsFile;
-use crate::file::{Lock, ReadError};
+use crate::file::Lock;
 use crate::input::InputDigest;
+use base::file::read_step;
 use base::text::plain;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -22,7 +23,10 @@ pub(super) use crate::batch::state::OWN_SETTINGS as OWN;
 /// [`ReportError::Read`].
 pub fn counts(folder: &Path) -> Result<CountsFile, ReportError> {
     let path = folder.join("counts.json");
-    crate::batch::counts(folder).map_err(|reason| ReportError::Read { path, reason })
+    crate::batch::counts(folder).map_err(|e| {
+        let reason = format!("{e}{}", read_step(&*e).unwrap_or_default());
+        ReportError::Read { path, reason }
+    })
 }
 
 /// The settings of a run, which those of its slides are compared with.
@@ -84,12 +88,11 @@ impl SlideFolder {
     ) -> Self {
         let mut read = None;
         if state.is_done() {
-            let sound = results(&folder).map_err(|e| plain(&e.to_string()).into_owned());
-            let measured = sound.and_then(|Results { mut counts, .. }| {
-                let measured = counts.measure_hotspots(&folder).map_err(|e| e.to_string());
-                measured.map(|()| counts)
+            let measured = results(&folder).and_then(|Results { mut counts, .. }| {
+                let measured = counts.measure_hotspots(&folder);
+                measured.map(|()| counts).map_err(|e| ResultsError::because(&folder, &e))
             });
-            match measured {
+            match measured.map_err(|e| plain(&e.to_string()).into_owned()) {
                 Ok(counts) => read = Some(counts),
                 // Begun again since its state was read.
                 Err(_) if is_begun_again(&folder) => state.status = Status::Running,
@@ -131,18 +134,8 @@ impl SlideFolder {
 
 /// Whether a slide that was finished is not any more, or a process works on it.
 fn is_begun_again(folder: &Path) -> bool {
-    Lock::is_taken(folder) || !DetectionState::load(folder).is_some_and(|s| s.is_done())
-}
-
-/// A folder's path relative to another folder, with `/`, wherever a link of its name leads; none where either place is
-/// not there, or a name is not UTF-8.
-pub(super) fn relative(folder: &Path, from: &Path) -> Option<String> {
-    let folder = folder.parent()?.canonicalize().ok()?.join(folder.file_name()?);
-    let from = from.canonicalize().ok()?;
-    let shared = folder.components().zip(from.components()).take_while(|(a, b)| a == b).count();
-    let up = std::iter::repeat_n(Some(".."), from.components().count() - shared);
-    let down = folder.components().skip(shared).map(|part| part.as_os_str().to_str());
-    Some(up.chain(down).collect::<Option<Vec<_>>>()?.join("/"))
+    let undone = |s: Option<DetectionState>| !s.is_some_and(|s| s.is_done());
+    Lock::is_taken(folder) || DetectionState::read(folder).is_ok_and(undone)
 }
 
 /// The slides of several folders of runs by name, each once. `records`: what processes these are the work of.
@@ -190,8 +183,7 @@ fn check_same(
 
 /// The slides of one.
 fn folder(out: &Path) -> Result<Vec<SlideFolder>, ReportError> {
-    let fail = |e: ReadError| ReportError::Read { path: e.path, reason: e.source.to_string() };
-    let paths = base::walk::entries(out).map_err(fail)?.into_par_iter();
+    let paths = base::walk::entries(out)?.into_par_iter();
     paths
         .filter_map(|folder| {
             // Folders of slides never begin with a dot.

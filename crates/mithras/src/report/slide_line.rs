@@ -1,10 +1,11 @@
 //! One slide of `run.json`.
 
 use super::reviewed::Reviewed;
-use super::slide_folder::{SlideFolder, relative};
+use super::slide_folder::SlideFolder;
 use crate::batch::StageTime;
 use crate::batch::state::Status;
 use crate::export::CountsFile;
+use base::walk::relative;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

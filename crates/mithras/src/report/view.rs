@@ -1,13 +1,14 @@
 //! What the summary shows of one slide, drawn from the files in its folder.
 
 use super::reviewed::Reviewed;
-use super::slide_folder::{SlideFolder, relative};
+use super::slide_folder::SlideFolder;
 use crate::batch::{ResultsError, StageTime};
 use crate::export::RegionCount;
 use crate::export::{Caveat, CountsFile, HOTSPOT_MM2, labels, pictures as assets, read_detections};
 use crate::record::DetectionRow;
+use base::file::{MOST_BYTES, ReadError};
 use base::json::JsonError;
-use base::text::Shown;
+use base::walk::relative;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use mitosis::matching::PAPER_RADIUS;
@@ -90,9 +91,8 @@ impl<'a> SlideView<'a> {
     pub(super) fn new(row: &'a Row) -> Result<Self, ResultsError> {
         let Row { slide, counts, seconds, at: _ } = row;
         let (folder, state) = (&slide.folder, &slide.state);
-        let unsound = |reason: String| ResultsError::new(folder, reason);
         let rows = read_detections(&folder.join("detections.csv"));
-        let rows = rows.map_err(|e| unsound(e.to_string()))?;
+        let rows = rows.map_err(|e| ResultsError::because(folder, &e))?;
         let best = assets::top(&rows);
         let tiles = best
             .iter()
@@ -115,7 +115,8 @@ impl<'a> SlideView<'a> {
                 score: format!("{:.2}", r.score()),
             })
             .collect::<Vec<_>>();
-        let picture = |name| base64(&folder.join(name)).map_err(unsound);
+        let picture =
+            |name| base64(&folder.join(name)).map_err(|e| ResultsError::because(folder, &e));
         let figures = if tiles.is_empty() { None } else { Some(picture(assets::FIGURES)?) };
         Ok(Self {
             name: &slide.name,
@@ -128,7 +129,8 @@ impl<'a> SlideView<'a> {
             mpp: row.mpp(),
             stages: state.work.stages.iter().map(StageView::new).collect(),
             thumbnail: picture(assets::THUMBNAIL)?,
-            overlay: overlay(counts, &rows, folder).map_err(|e| unsound(e.to_string()))?,
+            overlay: overlay(counts, &rows, folder)
+                .map_err(|e| ResultsError::because(folder, &e))?,
             figures,
             tiles,
         })
@@ -221,9 +223,8 @@ pub(super) fn seconds(s: f64) -> String {
     }
 }
 
-fn base64(path: &Path) -> Result<String, String> {
-    let bytes = base::file::read_whole(path).map_err(|e| format!("{}: {e}", Shown(path)))?;
-    Ok(BASE64_STANDARD.encode(bytes))
+fn base64(path: &Path) -> Result<String, ReadError> {
+    Ok(BASE64_STANDARD.encode(base::file::read(path, MOST_BYTES)?))
 }
 
 /// The rings of a file of outlines as a path in level-0 pixels.

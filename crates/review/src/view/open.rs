@@ -261,7 +261,7 @@ fn of_run(folder: &Path, slides: Option<&Path>, reviews: Option<&Path>) -> Item 
         // A slide that failed may have files of results all the same.
         Ok(Some(state)) => match state.undone().filter(|_| is_counted(folder)) {
             Some(reason) => Err(unsound(reason)),
-            None => state.check(folder, is_bound).map_err(|e| unsound(e.to_string())),
+            None => state.check(folder, is_bound).map_err(|e| ResultsError::because(folder, &e)),
         },
         Ok(None) => Ok(()),
         Err(e) => Err(ResultsError::with_state(folder, e)),

@@ -478,7 +478,7 @@ pub fn recount(
         let damaged = match row {
             Err(e) => e,
             // Outlines of early versions, which no digest covers.
-            Ok((Err(e @ RecountError::Tissue(_)), _)) => ResultsError::new(folder, e.to_string()),
+            Ok((Err(e @ RecountError::Tissue(_)), _)) => ResultsError::because(folder, &e),
             Ok((row, found)) => {
                 let (row, is_about) = row?;
                 let (digest, candidates) =

@@ -3,7 +3,7 @@
 use super::{FileText, jp2k, jpeg};
 use crate::file::SlideFile;
 use crate::format::dicom_files::{self, FileFrames, Frames};
-use crate::jpeg::has_scan;
+use crate::jpeg::{has_one_scan, has_scan};
 use crate::limits::{Fault, Limits};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -12,6 +12,8 @@ use std::sync::Arc;
 
 /// Bytes in which the header of most frames ends.
 const SHORT_HEADER: u64 = 1 << 10;
+/// Bytes at the end of a frame in which its end mark is, where nothing is behind it.
+const TAIL: u64 = 1 << 10;
 /// Longest header of a frame that is read.
 const LONGEST_HEADER: u64 = 16 << 20;
 
@@ -20,8 +22,12 @@ const LONGEST_HEADER: u64 = 16 << 20;
 pub(super) struct FrameTexts {
     /// Each kind of text once, however many frames have it.
     pub(super) texts: Vec<FileText>,
-    /// How many frames were looked at.
+    /// How many frames of JPEG or JPEG 2000 were looked at.
     pub(super) frames: u64,
+    /// How many frames are of another coding, which has no place for texts, or of none.
+    pub(super) others: u64,
+    /// How many frames are not where they are to be.
+    pub(super) lost: u64,
     /// Names of the files whose frames cannot be found.
     pub(super) unread: Vec<String>,
 }
@@ -45,20 +51,48 @@ pub(super) fn texts(
             }
         };
         for frame in 0..frames.count.min(most) {
-            let head = match header(&frames, frame) {
-                Ok(head) => head,
+            let all = match within(&frames, frame, !file.is_remote()) {
+                Ok(all) => all,
                 Err(e @ Fault::Read(_)) => return Err(e),
-                // A frame that is not there holds no text.
-                Err(_) => continue,
+                Err(_) => {
+                    found.lost += 1;
+                    continue;
+                }
+            };
+            let Some(all) = all else {
+                found.others += 1;
+                continue;
             };
             found.frames += 1;
-            let texts = jpeg::texts("dicom.jpeg", &head).into_iter();
-            let all = texts.chain(jp2k::texts("dicom.jpeg2000", &head));
-            let all = all.filter(|t| !t.findings().is_empty());
+            let all = all.into_iter().filter(|t| !t.findings().is_empty());
             found.texts.extend(all.filter(|t| seen.insert(t.name.clone())));
         }
     }
     Ok(found)
+}
+
+/// The texts of one frame, `whole` also those behind its header; `None` for one of another coding.
+fn within(frames: &Frames, frame: u64, whole: bool) -> Result<Option<Vec<FileText>>, Fault> {
+    let head = header(frames, frame)?;
+    if jp2k::is_start(&head) {
+        return Ok(Some(jp2k::texts("dicom.jpeg2000", &head)));
+    }
+    if !head.starts_with(&[0xFF, 0xD8]) {
+        return Ok(None);
+    }
+    let name = "dicom.jpeg";
+    if !whole {
+        return Ok(Some(jpeg::texts(name, &head)));
+    }
+    // Data of one scan have nothing within them: what is behind their end is in the last bytes.
+    let end = frames.end(frame, TAIL)?;
+    let mark = end.windows(2).rposition(|w| w == [0xFF, 0xD9]).filter(|_| has_one_scan(&head));
+    let Some(mark) = mark else {
+        return Ok(Some(jpeg::all_texts(name, &frames.read(frame)?)));
+    };
+    let mut all = jpeg::texts(name, &head);
+    all.extend(jpeg::text_behind(name, &end[mark + 2..]));
+    Ok(Some(all))
 }
 
 /// The start of a frame with its header, of at most [`LONGEST_HEADER`]: of JPEG 2000 all, where every part of the data

@@ -154,11 +154,14 @@ pub(crate) fn texts(prefix: &str, b: &[u8]) -> Vec<FileText> {
 /// The texts of a stream or of tables, and what follows its end.
 pub(super) fn all_texts(prefix: &str, b: &[u8]) -> Vec<FileText> {
     let mut texts_found = texts(prefix, b);
-    let behind = b.get(segments(b).1..).unwrap_or_default();
-    if holds_words(behind) {
-        texts_found.push(FileText::text(format!("{prefix}.after the end"), behind));
-    }
+    texts_found.extend(text_behind(prefix, b.get(segments(b).1..).unwrap_or_default()));
     texts_found
+}
+
+/// The text in what follows the end of a stream.
+pub(super) fn text_behind(prefix: &str, behind: &[u8]) -> Option<FileText> {
+    let name = || format!("{prefix}.after the end");
+    holds_words(behind).then(|| FileText::text(name(), behind))
 }
 
 fn preview(name: String) -> FileText {

@@ -113,33 +113,48 @@ impl Slide {
         let reached = tiff::reached(&self.file);
         let limits = Limits::default();
         let frames = dicom::texts(&self.path, &self.file, &limits, reached as u64)?;
+        let hidden = crate::format::dicom_files::hidden(&self.path, &self.file, &limits)?;
+        let is_whole = reached == usize::MAX;
+        let behind = if is_whole { " and behind them" } else { "" };
         let mut search = Search {
             texts_found: frames.texts,
             looked_at: vec![
                 "attributes of every file of the series, those in sequences and private ones among them"
                     .into(),
+                format!(
+                    "the bytes of {} lookup tables, colour profiles, tables of places and values of an unexpected kind",
+                    hidden.looked_into
+                ),
                 "the preamble of the named file".into(),
                 format!(
-                    "JPEG and JPEG 2000 comments in the headers of {} frames, and boxes around those of JPEG 2000",
+                    "comments and application data of {} JPEG and JPEG 2000 frames, before the coded pixels{behind}, \
+                     and boxes around those of JPEG 2000",
                     frames.frames
                 ),
             ],
             not_looked_at: vec![
                 "what follows the pixel data".into(),
-                "what follows the header of a frame".into(),
-                "numbers, code strings, and the words of codes of public lists".into(),
+                "the table of places before the frames, and bytes among coded pixels".into(),
+                "binary numbers outside of tables, parts of tables whose numbers rise or fall alone, and the words of codes \
+                 of public lists"
+                    .into(),
             ],
         };
-        if reached != usize::MAX {
-            let more = format!("headers behind the first {reached} frames of a file");
-            search.not_looked_at.push(more);
-        }
-        let writing = crate::format::dicom_files::stated_writing(&self.path, &self.file, &limits)?;
-        search.texts_found.extend(writing.into_iter().map(|name| FileText {
-            name,
-            value: "writing".into(),
-            kind: Some(Personal::Picture),
-        }));
+        let (others, lost) = (frames.others, frames.lost);
+        let more = [
+            (!is_whole).then(|| "what follows the header of a frame".to_owned()),
+            (!is_whole).then(|| format!("headers behind the first {reached} frames of a file")),
+            (others > 0).then(|| format!("{others} frames that are neither JPEG nor JPEG 2000")),
+            (lost > 0).then(|| format!("{lost} frames that cannot be read")),
+        ];
+        search.not_looked_at.extend(more.into_iter().flatten());
+        let text = |kind: Personal, value: &str| {
+            let value = value.to_owned();
+            move |name| FileText { name, value: value.clone(), kind: Some(kind) }
+        };
+        let writing = hidden.writing.into_iter().map(text(Personal::Picture, "writing"));
+        search.texts_found.extend(writing);
+        search.texts_found.extend(hidden.texts.into_iter().map(text(Personal::Text, "words")));
         let unread = frames.unread.into_iter().map(|name| format!("frames of {name}"));
         search.not_looked_at.extend(unread);
         if holds_words(&preamble) {

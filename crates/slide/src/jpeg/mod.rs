@@ -16,7 +16,8 @@ use mitosis::RgbTile;
 
 pub(crate) use paint::ycc;
 pub(crate) use segments::{
-    Segment, Segments, components, has_scan, is_frame, marked_ycbcr, segments, stated_size,
+    Segment, Segments, components, has_one_scan, has_scan, is_frame, marked_ycbcr, segments,
+    stated_size,
 };
 
 /// Doubt of a stream whose markers contradict the file that holds it.

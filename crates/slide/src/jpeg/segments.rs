@@ -115,6 +115,16 @@ pub(crate) fn components(b: &[u8]) -> Option<usize> {
     b[frame.body].get(5).map(|n| usize::from(*n))
 }
 
+/// Whether all coded data of a stream are in one scan: nothing is between scans.
+pub(crate) fn has_one_scan(b: &[u8]) -> bool {
+    let scan = Segments::new(b).find(|s| s.marker == SCAN);
+    let first = scan.and_then(|s| b[s.body].first().map(|n| usize::from(*n)));
+    // Those are progressive.
+    let frame = Segments::before_scans(b).find(|s| is_frame(s.marker));
+    let is_progressive = frame.is_some_and(|f| matches!(f.marker, 0xC2 | 0xC6 | 0xCA | 0xCE));
+    !is_progressive && first.is_some() && first == components(b)
+}
+
 /// Whether markers state three components to be YCbCr: JFIF, or Adobe's transform (libjpeg's order).
 pub(crate) fn marked_ycbcr(b: &[u8]) -> Option<bool> {
     let body = |marker: u8, word: &[u8]| {

@@ -63,7 +63,7 @@ impl Teacher {
         if found["about"]["teacher"] == self.text {
             return Ok(());
         }
-        let why = "leant on other tables of predictions; give the same ones, or another folder";
+        let why = "leant on other tables of predictions; give the same ones if you have them, or another folder";
         Err(TrainError::run(&path, why))
     }
 

@@ -25,7 +25,7 @@ pub struct Args {
 pub fn run(a: &Args) -> anyhow::Result<()> {
     let desk = Desk::open(&a.package)?;
     let server = web::Server::bind(Ipv4Addr::LOCALHOST.into(), a.port)
-        .with_context(|| format!("127.0.0.1:{}: choose another --port", a.port))?;
+        .with_context(|| format!("port {} of this machine: choose another --port", a.port))?;
     let (pictures, reviews) = (desk.pictures(), desk.reviews());
     let text = format!("{}; reviews are saved in {}", Many(pictures, "picture"), Shown(&reviews));
     print_line(&format!("{}\n{text}\nCtrl-C ends the server", server.url()?));

@@ -2,7 +2,9 @@
 //! ones keep their place with a dummy value (DICOM PS3.15, annex E, actions X, Z and D), and unique
 //! identifiers are replaced consistently (action U).
 
+use super::content;
 use super::element::{is_long, is_overlay, keyword, known_vr, may_hold_words};
+use super::header::{Kind, kind, numbers};
 use crate::icc;
 use crate::limits::Fault;
 use crate::privacy;
@@ -181,13 +183,22 @@ impl<'a> Cleaner<'a> {
                 .collect();
             return Ok(Some(written(tag, vr, new.join("\\").as_bytes(), implicit)));
         }
-        let text = String::from_utf8_lossy(value);
+        let text = match kind(vr) {
+            Kind::Number => numbers(value, vr).join("\\"),
+            _ => String::from_utf8_lossy(value).into_owned(),
+        };
         let text = text.trim_matches(['\0', ' ']);
+        let is_content = content::is_looked_into(tag, vr);
+        let holds_text = is_content && !content::texts(&name, tag, value).is_empty();
         let holds_none = privacy::is_of_bytes(&name) && !may_hold_words(value, len.into());
         // Outside of a sequence the standard has no codes.
         let may_be_own = self.own_codes || depth == 0;
         let is_own_code = may_be_own && CODE.contains(&tag) && !privacy::is_blank(text);
-        if holds_none || !is_own_code && privacy::personal_parts(&name, text).is_empty() {
+        let is_technical = match is_content && privacy::personal(&name).is_none() {
+            true => !holds_text,
+            false => privacy::personal_parts(&name, text).is_empty(),
+        };
+        if holds_none || !is_own_code && is_technical {
             return Ok(Some(written(tag, vr, value, implicit)));
         }
         let codes = match privacy::personal(&name) {

@@ -1,7 +1,8 @@
 //! The files of a slide with headers without personal data.
 
 use super::clean::{Cleaner, Identifiers, meta};
-use super::header::Pixels;
+use super::content;
+use super::header::{Content, Pixels};
 use super::series;
 use super::syntax;
 use crate::file::SlideFile;
@@ -78,19 +79,41 @@ pub(crate) fn clean(
     Ok(out)
 }
 
-/// The attributes by which files of the slide state that their pixels show the label or other writing.
-pub(crate) fn stated_writing(
-    path: &Path,
-    file: &Arc<SlideFile>,
-    limits: &Limits,
-) -> Result<Vec<String>, Fault> {
-    let named = |(i, keyword): (usize, &str)| match i {
-        0 => format!("dicom.{keyword}"),
-        i => format!("dicom[{i}].{keyword}"),
+/// What the files of a slide hold that the names of its attributes do not state.
+#[derive(Default)]
+pub(crate) struct Hidden {
+    /// The attributes by which files state that their pixels show the label or other writing.
+    pub(crate) writing: Vec<String>,
+    /// Attributes of bytes that hold words.
+    pub(crate) texts: Vec<String>,
+    /// How many attributes of bytes were looked into.
+    pub(crate) looked_into: usize,
+}
+
+/// Looks for what the names of attributes do not state.
+pub(crate) fn hidden(path: &Path, file: &Arc<SlideFile>, limits: &Limits) -> Result<Hidden, Fault> {
+    let named = |i: usize, own: &str| match i {
+        0 => format!("dicom.{own}"),
+        i => format!("dicom[{i}].{own}"),
     };
-    let members = series::members(path, file, limits)?.files;
-    let all = members.iter().enumerate();
-    Ok(all.flat_map(|(i, m)| m.header.writing.iter().map(move |k| (i, *k))).map(named).collect())
+    let mut found = Hidden::default();
+    for (i, m) in series::members(path, file, limits)?.files.iter().enumerate() {
+        found.writing.extend(m.header.writing.iter().map(|own| named(i, own)));
+        for Content { name, tag, at, len } in &m.header.contents {
+            let own = name.strip_prefix("dicom.").unwrap_or(name);
+            // What is too long to be looked into may hold anything.
+            let texts = if *len > content::MOST {
+                vec![own.to_owned()]
+            } else {
+                let mut value = vec![0; *len as usize];
+                m.file.read_at(&mut value, *at).map_err(|e| Fault::read(*at, &e))?;
+                content::texts(own, *tag, &value)
+            };
+            found.texts.extend(texts.iter().map(|own| named(i, own)));
+            found.looked_into += 1;
+        }
+    }
+    Ok(found)
 }
 
 /// The frames of a file.

@@ -111,6 +111,16 @@ impl Frames {
         }
         Ok(data)
     }
+
+    /// The last bytes of one frame, at most so many.
+    pub(crate) fn end(&self, frame: u64, most: u64) -> Result<Vec<u8>, Fault> {
+        let mut data = Vec::new();
+        for piece in self.pieces(frame)?.into_iter().rev() {
+            let n = (piece.end - piece.start).min(most - data.len() as u64);
+            data.splice(..0, part(&self.file, piece.end - n, n)?);
+        }
+        Ok(data)
+    }
 }
 
 fn part(file: &SlideFile, at: u64, n: u64) -> Result<Vec<u8>, Fault> {

@@ -1,5 +1,6 @@
 //! What the header of a slide image states, as far as it is needed or may be shown.
 
+use super::content;
 use super::element::{Element, LONGEST, Place, Walker, is_overlay_data, keyword, may_hold_words};
 use super::syntax;
 use crate::file::SlideFile;
@@ -68,8 +69,19 @@ pub(super) struct Header {
     /// Place of the first element after the meta information.
     pub(super) data_set: u64,
     pub(super) properties: BTreeMap<String, String>,
+    /// Attributes whose bytes are to be looked into.
+    pub(super) contents: Vec<Content>,
     /// Attributes of single frames, by the tags of their place: whether a personal value is still looked for.
     watched: HashMap<Vec<Tag>, bool>,
+}
+
+/// An attribute whose bytes are to be looked into, and where they are.
+#[derive(Debug)]
+pub(super) struct Content {
+    pub(super) name: String,
+    pub(super) tag: Tag,
+    pub(super) at: u64,
+    pub(super) len: u64,
 }
 
 /// Whether a file is one of DICOM.
@@ -176,6 +188,11 @@ impl Header {
         let Element { tag, at, len, .. } = element;
         let len = len.unwrap_or(0);
         let frames = tags::PER_FRAME_FUNCTIONAL_GROUPS_SEQUENCE;
+        if len > 0 && content::is_looked_into(tag, element.vr) {
+            let name = name(walker.place(), tag);
+            walker.spend(128 + name.len() as u64)?;
+            self.contents.push(Content { name, tag, at, len });
+        }
         match walker.place() {
             [] if tag == tags::EXTENDED_OFFSET_TABLE => self.offsets = Some((at, len)),
             [(t, frame), (tags::PLANE_POSITION_SLIDE_SEQUENCE, 0)] if *t == frames => {
@@ -405,13 +422,13 @@ fn stated(walker: &mut Walker, element: Element) -> Result<Option<(Vec<String>, 
     Ok(Some((values, true)))
 }
 
-enum Kind {
+pub(super) enum Kind {
     Text { several: bool },
     Number,
     Bytes,
 }
 
-fn kind(vr: VR) -> Kind {
+pub(super) fn kind(vr: VR) -> Kind {
     match vr {
         VR::LT | VR::ST | VR::UT | VR::UR => Kind::Text { several: false },
         VR::AE | VR::AS | VR::CS | VR::DA | VR::DS | VR::DT | VR::IS | VR::LO => {
@@ -430,7 +447,7 @@ fn text(value: &[u8], several: bool) -> Vec<String> {
     if several { all.split('\\').map(trimmed).collect() } else { vec![trimmed(&all)] }
 }
 
-fn numbers(value: &[u8], vr: VR) -> Vec<String> {
+pub(super) fn numbers(value: &[u8], vr: VR) -> Vec<String> {
     fn each<const N: usize>(value: &[u8], render: impl Fn([u8; N]) -> String) -> Vec<String> {
         value.as_chunks::<N>().0.iter().take(16).map(|b| render(*b)).collect()
     }

@@ -5,6 +5,7 @@
 
 mod clean;
 mod coding;
+mod content;
 mod element;
 pub(crate) mod files;
 mod frames;
@@ -16,6 +17,7 @@ mod syntax;
 pub(super) use series::dicom_series_files;
 pub use series::{DicomPart, dicom_part};
 
+use self::header::Header;
 use self::image::{Image, Member};
 use super::roles::{Scaled, agree, is_step, stale};
 use super::{Format, Probe};
@@ -169,6 +171,40 @@ fn same_place(probe: &Probe, finest: &Member, level: &Member) -> Result<(), Slid
     })
 }
 
+/// Refuses a level that covers other millimetres than the finest, by what that states or by its pixels and spacing, or
+/// else than its own pixels. That the finest contradicts itself is found where its um/px are settled.
+fn same_extent(probe: &Probe, finest: &Member, level: &Member) -> Result<(), SlideError> {
+    let by_pixels = |h: &Header| {
+        let (x, y) = h.spacing.filter(|(x, y)| *x > 0.0 && *y > 0.0)?;
+        Some((x * h.size.0 as f64, y * h.size.1 as f64))
+    };
+    let (wide, high) = level.header.volume;
+    let is_stated = wide >= 0.0 && high >= 0.0 && wide + high > 0.0;
+    let known = by_pixels(&finest.header).map(|mm| (finest, mm));
+    let Some((of, mm)) = known.or_else(|| Some((level, by_pixels(&level.header)?))) else {
+        return Ok(());
+    };
+    // A side that is not stated is 0. Some writers exchange the two where the slide is turned.
+    let side = |own: f64, other: f64| own == 0.0 || agree(own, other);
+    let fits =
+        |(w, h): (f64, f64)| side(wide, w) && side(high, h) || side(wide, h) && side(high, w);
+    let whole = finest.header.volume;
+    if !is_stated || fits(mm) || (whole.0 > 0.0 && whole.1 > 0.0 && fits(whole)) {
+        return Ok(());
+    }
+    let short = |mm: f64| (mm * 1e6).round() / 1e6;
+    let shown = |(w, h): (f64, f64)| format!("{} x {} mm", short(w), short(h));
+    Err(SlideError::ContradictingSize {
+        path: probe.path.clone(),
+        stated: format!(
+            "{}: ImagedVolumeWidth and -Height are {}",
+            level.name(),
+            shown((wide, high))
+        ),
+        found: format!("{} by the pixels and PixelSpacing of {}", shown(mm), of.name()),
+    })
+}
+
 /// Refuses levels of two slides or patients: a series is of one. Who they are is not printed.
 fn same_slide(probe: &Probe, finest: &Member, level: &Member) -> Result<(), SlideError> {
     for own in ["ContainerIdentifier", "PatientID"] {
@@ -215,6 +251,7 @@ fn agreeing(probe: &Probe, levels: &[(&Member, Image)]) -> Result<(), SlideError
             return Err(probe.unsupported(what, "leave the files of one scene in the folder"));
         }
         both.map_or(Ok(()), |(slide, copy)| stale(probe, &level.0.name(), &slide, &copy))?;
+        same_extent(probe, finest.0, level.0)?;
     }
     Ok(())
 }

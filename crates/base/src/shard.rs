@@ -1,11 +1,10 @@
 //! Parts of a list that several processes do, each its own.
 
-use super::inputs::Inputs;
-use base::digest::{Digest, Sha256};
+use crate::digest::{Digest, Sha256};
 use std::str::FromStr;
 
-/// Part `k` of `n`, 1 <= k <= n. The parts are disjoint and cover everything; which part a slide
-/// belongs to depends on its name and on `n` alone, not on other slides or their order.
+/// Part `k` of `n`, 1 <= k <= n. The parts are disjoint and cover everything; which part an
+/// item belongs to depends on its name and on `n` alone, not on other items or their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     k: u64,
@@ -33,22 +32,17 @@ impl FromStr for Shard {
 }
 
 impl Shard {
-    /// Which of `n` parts the slide of this name belongs to, 1 to `n`.
+    /// Which of `n` parts the item of this name belongs to, 1 to `n`.
     #[must_use]
     pub fn number(name: &str, n: std::num::NonZeroU32) -> u32 {
         // Less than `n`, so it fits.
         (remainder(name, n.get().into()) + 1) as u32
     }
 
-    /// Whether the slide of this name belongs to it.
+    /// Whether the item of this name belongs to it.
     #[must_use]
     pub fn holds(&self, name: &str) -> bool {
         remainder(name, self.n) == self.k - 1
-    }
-
-    /// Takes the slides of the other parts out.
-    pub fn retain_own(&self, inputs: &mut Inputs) {
-        inputs.slides.retain(|s| self.holds(&s.name));
     }
 }
 
