@@ -511,6 +511,30 @@ fn predictions_in_coco_are_not_labels() {
     assert!(e.contains("annotations[1] has a score of 0.25, as predictions have"), "{e}");
 }
 
+/// What an error names is never blank.
+#[test]
+fn blank_names_are_no_names() {
+    let coco = |image: &str, category: &str| {
+        format!(
+            r#"{{"images": [{{"id": 1, "file_name": "{image}"}}], "categories": [{{"id": 1, "name": "{category}"}}],
+            "annotations": [{{"id": 1, "image_id": 1, "category_id": 1, "bbox": [5, 5, 50, 50]}}]}}"#
+        )
+    };
+    for (image, category, words) in
+        [("", "mf", "images[0]: it has no `file_name`"), ("a", " ", "categories[0] has no `name`")]
+    {
+        let e = refused("coco", &coco(image, category));
+        assert!(e.contains(words), "{e}");
+    }
+    let feature = r#"[{"type": "Feature", "id": "", "geometry": {"type": "Point", "coordinates": [9, 9]},
+        "properties": {"image": "", "classification": {"name": "mf"}}}]"#;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("case.geojson");
+    fs::write(&path, feature).unwrap();
+    let all = (importer("geojson").unwrap().read)(&path, &plain()).unwrap();
+    assert_eq!((all.images[0].name.as_str(), &*all.annotations[0].record), ("case", "feature 0"));
+}
+
 #[test]
 fn objects_with_a_key_twice_are_refused_by_every_reader_of_json() {
     let list = |name: &str| format!("\"{name}\": []");

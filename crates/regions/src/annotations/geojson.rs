@@ -46,12 +46,13 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
         }
         for object in all {
             let (i, f) = (object.feature, object.value);
-            let record = match f["id"].as_str() {
+            let record = match f["id"].as_str().filter(|id| !id.is_empty()) {
                 Some(id) => format!("feature {id}"),
                 None => format!("feature {i}"),
             };
             let p = &f["properties"];
-            let name = ["image", "image_name", "filename"].iter().find_map(|k| p[*k].as_str());
+            let mut stated = ["image", "image_name", "filename"].iter().filter_map(|k| p[*k].as_str());
+            let name = stated.find(|n| !n.trim().is_empty());
             let name = name.unwrap_or(&default).to_owned();
             let image =
                 c.image_named(&name, || ImageEntry { name: name.clone(), ..ImageEntry::default() });

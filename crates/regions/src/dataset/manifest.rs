@@ -79,9 +79,12 @@ pub(super) fn check(head: &Head, images: &mut [Image]) -> Result<()> {
         return invalid(format!("{positive} classes are of kind `figure`; exactly one must be"));
     }
     let mut names = HashSet::new();
-    for image in images {
-        if image.name.is_empty() || !names.insert(image.name.clone()) {
-            return invalid(format!("two images are named `{}`, or it has no name", image.name));
+    for (i, image) in images.iter_mut().enumerate() {
+        if image.name.is_empty() {
+            return invalid(format!("image {} (`{}`) has no name", i + 1, image.source));
+        }
+        if !names.insert(image.name.clone()) {
+            return invalid(format!("two images are named `{}`", image.name));
         }
         check_image(&kinds, image)?;
     }

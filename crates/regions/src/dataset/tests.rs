@@ -125,6 +125,7 @@ fn hostile_manifests_are_refused_by_name() {
         ("\"schema\": 1", "\"schema\": 2", "schema is 2"),
         ("\"name\": \"b\"", "\"name\": \"a\"", "two images are named `a`"),
         ("\"class\": \"mimicker\"", "\"class\": \"nucleus\"", "unknown class `nucleus`"),
+        ("\"name\": \"b\"", "\"name\": \"\"", "image 2 (`"),
         ("\"kind\": \"figure\"", "\"kind\": \"other\"", "0 classes are of kind"),
         ("\"kind\": \"mimicker\"", "\"kind\": \"figure\"", "2 classes are of kind"),
         ("\"x\": 20.0", "\"x\": 2000.0", "is outside"),
