@@ -187,6 +187,26 @@ const PROSE: &[(&str, &str, How)] = &[
         ),
     ),
     ("give them a class in QuPath", "review", MayNot("if they are figures")),
+    (
+        "make them annotations in QuPath",
+        "review",
+        Test(
+            "crates/review/tests/recount.rs",
+            "detections_of_other_programs_are_not_verdicts",
+            "if a person has reviewed them, make",
+            "counted(\"annotation\")",
+        ),
+    ),
+    (
+        "make it an annotation in QuPath",
+        "regions",
+        Test(
+            "crates/regions/tests/import.rs",
+            "detections_of_qupath_are_not_labels",
+            "make it an annotation",
+            "import(&made, &plain())",
+        ),
+    ),
     ("Give a cut-point", "outcome", Case),
     ("begin with a letter or digit", "base", Case),
     ("take letters a to z", "base", Case),

@@ -3,9 +3,10 @@
 use crate::dataset::{Dataset, RegionsError};
 use base::digest::hex;
 use base::remedy::{Remedied, Remedy};
+use base::text::Many;
 use crops::slide_name::bare;
 use crops::{Columns, Corpus, CorpusError};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Why two datasets may not be of one model, or cannot be compared.
@@ -41,7 +42,11 @@ impl Remedied for OverlapError {
 
 /// Slides, patients, and digests of images: of pixels where they are crops, of files where they are regions.
 #[derive(Default)]
-struct Sources([BTreeSet<String>; 3]);
+struct Sources {
+    sets: [BTreeSet<String>; 3],
+    /// Names of regions by the digests of their pixels.
+    pixels: BTreeMap<String, String>,
+}
 
 impl Sources {
     fn open(dir: &Path) -> Result<Self, OverlapError> {
@@ -49,6 +54,7 @@ impl Sources {
         if Dataset::is_dataset(dir) {
             for i in Dataset::open(dir)?.images() {
                 all.add(&i.slide, i.patient.as_deref(), Some(i.sha256.clone()));
+                all.pixels.extend(i.pixels.clone().map(|digest| (digest, i.name.clone())));
             }
         } else {
             for crop in Corpus::open(dir)?.crops(Columns::Meta)? {
@@ -60,7 +66,7 @@ impl Sources {
     }
 
     fn add(&mut self, slide: &str, patient: Option<&str>, image: Option<String>) {
-        let Self([slides, patients, images]) = self;
+        let [slides, patients, images] = &mut self.sets;
         // Importers write the name of a slide with the suffix of its file or without.
         slides.insert(bare(slide).to_owned());
         patients.extend(patient.map(str::to_owned));
@@ -74,14 +80,23 @@ impl Sources {
 /// # Errors
 /// [`OverlapError`].
 pub fn refuse_overlap(train: &Path, evaluation: &Path) -> Result<(), OverlapError> {
-    let (Sources(a), Sources(b)) = (Sources::open(train)?, Sources::open(evaluation)?);
+    let (a, b) = (Sources::open(train)?, Sources::open(evaluation)?);
     let mut parts = Vec::new();
-    for (what, (x, y)) in ["slides", "patients", "images"].iter().zip(a.iter().zip(&b)) {
+    for (what, (x, y)) in ["slides", "patients", "images"].iter().zip(a.sets.iter().zip(&b.sets)) {
         let both: Vec<&str> = x.intersection(y).map(String::as_str).collect();
         if !both.is_empty() {
             let shown = both[..both.len().min(10)].join(", ");
             parts.push(format!("{} {what} ({shown})", both.len()));
         }
+    }
+    let pairs: Vec<String> = b
+        .pixels
+        .iter()
+        .filter_map(|(digest, name)| Some(format!("{} as {name}", a.pixels.get(digest)?)))
+        .collect();
+    if !pairs.is_empty() {
+        let shown = pairs[..pairs.len().min(10)].join(", ");
+        parts.push(format!("the pixels of {} ({shown})", Many(pairs.len(), "image")));
     }
     if parts.is_empty() {
         return Ok(());

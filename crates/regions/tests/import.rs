@@ -511,6 +511,30 @@ fn predictions_in_coco_are_not_labels() {
     assert!(e.contains("annotations[1] has a score of 0.25, as predictions have"), "{e}");
 }
 
+/// What an error names is never blank.
+#[test]
+fn blank_names_are_no_names() {
+    let coco = |image: &str, category: &str| {
+        format!(
+            r#"{{"images": [{{"id": 1, "file_name": "{image}"}}], "categories": [{{"id": 1, "name": "{category}"}}],
+            "annotations": [{{"id": 1, "image_id": 1, "category_id": 1, "bbox": [5, 5, 50, 50]}}]}}"#
+        )
+    };
+    for (image, category, words) in
+        [("", "mf", "images[0]: it has no `file_name`"), ("a", " ", "categories[0] has no `name`")]
+    {
+        let e = refused("coco", &coco(image, category));
+        assert!(e.contains(words), "{e}");
+    }
+    let feature = r#"[{"type": "Feature", "id": "", "geometry": {"type": "Point", "coordinates": [9, 9]},
+        "properties": {"image": "", "classification": {"name": "mf"}}}]"#;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("case.geojson");
+    fs::write(&path, feature).unwrap();
+    let all = (importer("geojson").unwrap().read)(&path, &plain()).unwrap();
+    assert_eq!((all.images[0].name.as_str(), &*all.annotations[0].record), ("case", "feature 0"));
+}
+
 #[test]
 fn objects_with_a_key_twice_are_refused_by_every_reader_of_json() {
     let list = |name: &str| format!("\"{name}\": []");
@@ -840,7 +864,7 @@ fn tupac_folders() {
 fn qupath_and_asap() {
     let q = r#"{"type":"FeatureCollection","features":[
         {"type":"Feature","id":"u1","geometry":{"type":"Point","coordinates":[10,20]},
-         "properties":{"objectType":"detection","classification":{"name":"Mitosis","color":[1,2,3]}}},
+         "properties":{"objectType":"annotation","classification":{"name":"Mitosis","color":[1,2,3]}}},
         {"type":"Feature","geometry":{"type":"Polygon","coordinates":[[[0,0],[40,0],[40,30],[0,0]]]},
          "properties":{"objectType":"annotation","classification":{"names":["Non-mitotic"]}}},
         {"type":"Feature","geometry":{"type":"MultiPoint","coordinates":[[1,2],[3,4]]},"properties":{}}]}"#;
@@ -867,7 +891,7 @@ fn what_detect_writes_is_read_back_under_the_slides_name() {
     let feature = |name: &str, kind: &str| {
         format!(
             r#"{{"type":"Feature","geometry":{{"type":"Polygon","coordinates":[[[10,10],[40,10],[40,40]]]}},
-               "properties":{{"objectType":"{kind}","classification":{{"name":"{name}"}}}}}}"#
+               "properties":{{"objectType":"{kind}","measurements":{{"s_seg":0.9}},"classification":{{"name":"{name}"}}}}}}"#
         )
     };
     let collection =
@@ -882,7 +906,11 @@ fn what_detect_writes_is_read_back_under_the_slides_name() {
         fs::write(folder.join("counts.json"), r#"{"schema":"mithras.counts/1"}"#).unwrap();
     }
     fs::write(dir.path().join("run.json"), r#"{"schema":"mithras.run/1"}"#).unwrap();
-    let read = |path: &Path| (importer("geojson").unwrap().read)(path, &plain());
+    let own = ImportOptions { own_detections: true, ..plain() };
+    let read = |path: &Path| (importer("geojson").unwrap().read)(path, &own);
+    // What a program found is not a label.
+    let e = (importer("geojson").unwrap().read)(dir.path(), &plain()).unwrap_err().to_string();
+    assert!(e.contains("case-2, feature 0: a program found it"), "{e}");
     for path in ["case-1/qupath.geojson", "case-1"] {
         let one = read(&dir.path().join(path)).unwrap();
         assert_eq!(one.images[0].name, "case-1", "{path}");
@@ -901,6 +929,51 @@ fn what_detect_writes_is_read_back_under_the_slides_name() {
     }
     let e = read(dir.path()).unwrap_err().to_string();
     assert!(e.contains("holds no GeoJSON features"), "{e}");
+}
+
+/// Annotations are a person's, detections and cells a program's, whatever release wrote their type.
+#[test]
+fn detections_of_qupath_are_not_labels() {
+    let feature = |more: &str, class: &str| {
+        let class = match class {
+            "" => String::new(),
+            name => format!(r#", "classification": {{"name": "{name}"}}"#),
+        };
+        format!(
+            r#"{{"type": "Feature", "geometry": {{"type": "Point", "coordinates": [90, 90]}}, {more}{class}}}}}"#
+        )
+    };
+    let drawn = feature(r#""properties": {"objectType": "annotation""#, "Mitotic figure");
+    let import = |feature: &str, options: &ImportOptions| {
+        text("geojson", "case.geojson", &format!("[{drawn}, {feature}]"), options)
+    };
+    let lenient = ImportOptions { lenient: true, ..plain() };
+    for more in [
+        r#""properties": {"objectType": "detection""#,
+        r#""properties": {"objectType": "cell""#,
+        r#""properties": {"object_type": "detection""#,
+        r#""id": "PathDetectionObject", "properties": {"a": 1"#,
+        // Candidates of this program are looked at where they are reviewed.
+        r#""properties": {"objectType": "detection", "measurements": {"s_seg": 0.9}"#,
+    ] {
+        for class in ["Mitotic figure", "Non-mitotic figure"] {
+            let found = feature(more, class);
+            let e = import(&found, &plain()).unwrap_err().to_string();
+            let words =
+                ["case.geojson: 1 of the records", "a program found it", "make it an annotation"];
+            assert!(words.iter().all(|w| e.contains(w)), "{found}: {e}");
+            let s = import(&found, &lenient).unwrap();
+            assert_eq!((s.figures, s.mimickers, s.skipped), (1, 0, 1), "{found}");
+        }
+        // Neither are those that are not called a figure, whose classes need no meaning.
+        for class in ["", "Positive"] {
+            let s = import(&feature(more, class), &plain()).unwrap();
+            assert_eq!((s.annotations, s.ignored.values().sum::<u64>()), (1, 1), "{more} {class}");
+        }
+    }
+    // The remedy.
+    let made = feature(r#""properties": {"objectType": "annotation""#, "Non-mitotic figure");
+    assert_eq!(import(&made, &plain()).unwrap().mimickers, 1);
 }
 
 #[test]

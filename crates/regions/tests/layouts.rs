@@ -155,7 +155,7 @@ fn qupath_exports() {
         ),
         feature(
             r#"{"type":"MultiPolygon","coordinates":[[[[5,5],[9,5],[9,9],[5,5]]],[[[20,20],[25,20],[25,25],[20,20]]]]}"#,
-            r#"{"objectType":"detection","classification":{"names":["Hard negative"]},"measurements":[{"name":"a","value":1}]}"#,
+            r#"{"objectType":"annotation","classification":{"names":["Hard negative"]},"measurements":[{"name":"a","value":1}]}"#,
         ),
         feature(r#"{"type":"Point","coordinates":[7.5,8.5,0]}"#, r#"{"classification":"Mitosis"}"#),
         feature(square, r#"{"objectType":"annotation","name":"Hotspot 2 mm²"}"#),
@@ -181,7 +181,7 @@ fn qupath_exports() {
     fs::write(dir.path().join("b.svs.geojson.gz"), gzip(array.as_bytes())).unwrap();
     let cell = r#"[{"type":"Feature","geometry":{"type":"Polygon","coordinates":[[[0,0],[90,0],[90,90],[0,0]]]},
         "nucleusGeometry":{"type":"Polygon","coordinates":[[[10,10],[30,10],[30,20],[10,10]]]},
-        "properties":{"objectType":"cell","classification":{"name":"MF"}}}]"#;
+        "properties":{"objectType":"annotation","classification":{"name":"MF"}}}]"#;
     fs::write(dir.path().join("a.geojson"), cell).unwrap();
     let a = import("geojson", dir.path(), &plain()).unwrap();
     let names: Vec<&str> = a.images.iter().map(|i| i.name.as_str()).collect();

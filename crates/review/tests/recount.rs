@@ -239,6 +239,35 @@ fn plain_classes_of_qupath_count_and_others_are_named_with_the_remedy() {
     }
 }
 
+/// What another program found is not a verdict; made an annotation, it is one.
+#[test]
+fn detections_of_other_programs_are_not_verdicts() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = whole(dir.path());
+    let candidates = read_detections(&run.join("case/detections.csv")).unwrap();
+    let rejected = candidates.iter().find(|r| !r.accepted).unwrap();
+    let places = [[rejected.x_px, rejected.y_px], [9000.0, 900.0]];
+    let counted = |kind: &str| {
+        let folder = classed(&run, &places.map(|at| ("Mitotic figure", at)));
+        let path = Path::new(&folder).join("case.geojson");
+        let mut all: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        let list = all["features"].as_array_mut().unwrap();
+        let new = list.len() - places.len();
+        list[new..].iter_mut().for_each(|f| f["properties"]["objectType"] = kind.into());
+        fs::write(&path, all.to_string()).unwrap();
+        recount(&run, &folder, None, false).unwrap().slides.remove(0)
+    };
+    for kind in ["detection", "cell"] {
+        let row = counted(kind);
+        assert_eq!((row.added, row.taken_in, row.reviewed.figures), (0, 0, 2), "{:?}", row.notes);
+        let note = "2 detections of another program left out: if a person has reviewed them, make";
+        assert!(row.notes.iter().any(|n| n.starts_with(note)), "{:?}", row.notes);
+    }
+    let row = counted("annotation");
+    assert_eq!((row.added, row.taken_in, row.reviewed.figures), (1, 1, 4), "{:?}", row.notes);
+    assert!(!row.notes.iter().any(|n| n.contains("another program")), "{:?}", row.notes);
+}
+
 #[test]
 fn one_missed_figure_of_two_reviewers_counts_once() {
     let dir = tempfile::tempdir().unwrap();

@@ -136,10 +136,13 @@ impl Regions {
         let mut notes = Vec::new();
         let (mut list, mut excluded, mut left) = (Vec::new(), Area::default(), BTreeMap::new());
         let mut drawn_of_slide = 0;
-        for drawn in file.regions.iter().filter(|d| d.fits_slide(&slide.name)) {
+        for (i, drawn) in file.regions.iter().enumerate() {
+            if !drawn.fits_slide(&slide.name) {
+                continue;
+            }
             drawn_of_slide += 1;
             let area = drawn.area.scaled(scale).moved(offset);
-            let on_slide = area.and(&whole);
+            let (on_slide, described) = (area.and(&whole), describe(i + 1, drawn, &area));
             if classes.excludes(drawn) {
                 // An area to leave out may hang over the edge: nothing is counted there.
                 excluded = excluded.or(&on_slide);
@@ -149,19 +152,15 @@ impl Regions {
                 let is_mask = matches!(file.frame, Frame::Mask { .. });
                 if outside > MOST_OUTSIDE && !is_mask {
                     let reason = format!(
-                        "{:.0} % of region `{}` is off the slide ({} x {} px)",
+                        "{:.0} % of {described} is off the slide ({} x {} px)",
                         (100.0 * outside).ceil(),
-                        drawn.name,
                         slide.width,
                         slide.height
                     );
                     return Err(other(file, slide, reason));
                 }
-                list.push(Region {
-                    name: drawn.name.clone(),
-                    class: drawn.class.clone(),
-                    area: on_slide,
-                });
+                let (name, class) = (drawn.name.clone(), drawn.class.clone());
+                list.push((described, Region { name, class, area: on_slide }));
             } else {
                 *left.entry(drawn.class.as_str()).or_insert(0) += 1;
             }
@@ -174,25 +173,21 @@ impl Regions {
         if drawn_of_slide == 0 {
             return Err(nothing("the file contains none of this slide"));
         }
-        for (class, n) in left {
-            let class = if class.is_empty() {
-                "without a class".to_owned()
-            } else {
-                format!("of class `{class}`")
-            };
-            notes.push(format!("{n} region{} {class} left out", if n == 1 { "" } else { "s" }));
-        }
+        notes.extend(left.into_iter().map(|(class, n)| note_left_out(class, n)));
         for (what, n) in &file.passed_over {
             notes.push(format!("{n} {what} in {} are not areas and were passed over", file.name()));
         }
         if list.is_empty() {
             return Err(nothing("every region is excluded or of a class that was not asked for"));
         }
-        for region in &mut list {
+        let mut kept = Vec::new();
+        for (described, mut region) in list {
             region.area = region.area.minus(&excluded);
+            match region.area.is_empty() {
+                true => notes.push(format!("{described} is excluded altogether")),
+                false => kept.push(region),
+            }
         }
-        let (kept, gone): (Vec<_>, Vec<_>) = list.into_iter().partition(|r| !r.area.is_empty());
-        notes.extend(gone.iter().map(|r| format!("region `{}` is excluded altogether", r.name)));
         let all = kept.iter().fold(Area::default(), |all, r| all.or(&r.area));
         if all.is_empty() {
             return Err(nothing("every region is excluded altogether"));
@@ -216,6 +211,25 @@ impl Regions {
         }
         sha256(text)
     }
+}
+
+/// A region in a message: its name, or its number in the file with its class and its place on the slide, level-0 px.
+fn describe(number: usize, drawn: &Drawn, area: &Area) -> String {
+    let class = drawn.class.trim();
+    let class = if class.is_empty() { String::new() } else { format!(" of class `{class}`") };
+    match (drawn.name.trim(), area.bounds()) {
+        ("", Some(([x0, y0], [x1, y1]))) => {
+            format!("region {number}{class}, from {x0:.0}, {y0:.0} to {x1:.0}, {y1:.0} px,")
+        }
+        ("", None) => format!("region {number}{class}"),
+        (name, _) => format!("region `{name}`"),
+    }
+}
+
+fn note_left_out(class: &str, n: usize) -> String {
+    let class =
+        if class.is_empty() { "without a class".into() } else { format!("of class `{class}`") };
+    format!("{n} region{} {class} left out", if n == 1 { "" } else { "s" })
 }
 
 fn other(file: &DrawnFile, slide: &SlideFrame, reason: String) -> RegionError {
@@ -378,6 +392,16 @@ mod tests {
             "{}",
             refused(&off)
         );
+        // One without a name is found by its number, class and place.
+        for (class, words) in [
+            ("", "100 % of region 2, from 5000, 7 to 5100, 100 px, is off the slide"),
+            ("Tumour", "100 % of region 2 of class `Tumour`, from 5000, 7 to 5100, 100 px, is off"),
+        ] {
+            let mut regions = ok();
+            regions.push(drawn(" ", class, [5000.0, 7.0, 5100.0, 100.0]));
+            let text = refused(&file(Frame::Level0, regions));
+            assert!(text.contains(words), "{text}");
+        }
         let far = file(Frame::Level0, vec![drawn("r", "", [5000.0, 0.0, 5100.0, 100.0])]);
         assert!(refused(&far).contains("100 %"));
         let digest = DrawnFile { slide_digest: Some("cd".repeat(32)), ..file(Frame::Level0, ok()) };
@@ -395,6 +419,18 @@ mod tests {
         let hair = file(Frame::Level0, vec![drawn("r", "", [-1.0, 0.0, 999.0, 100.0])]);
         let on = Regions::for_slide(&hair, &Classes::default(), &slide()).unwrap();
         assert_eq!(on.all.px2().round(), 99_900.0);
+    }
+
+    #[test]
+    fn a_region_without_a_name_that_is_excluded_altogether_is_noted_by_its_place() {
+        let regions = vec![
+            drawn("", "Tumour", [0.0, 0.0, 100.0, 100.0]),
+            drawn("", "Tumour", [200.0, 0.0, 300.0, 100.0]),
+            drawn("r", "Ignore*", [0.0, 0.0, 150.0, 100.0]),
+        ];
+        let on = Regions::for_slide(&file(Frame::Level0, regions), &Classes::default(), &slide());
+        let note = "region 1 of class `Tumour`, from 0, 0 to 100, 100 px, is excluded altogether";
+        assert_eq!(on.unwrap().notes, [note]);
     }
 
     #[test]

@@ -239,6 +239,7 @@ fn folds_of_a_file_come_in_place_of_those_of_the_preset() {
         slide,
         patient: None,
         copy: None,
+        pixels: None,
         strata: vec![],
         figures: 1,
         test: false,

@@ -22,7 +22,7 @@ use base::text::{Many, Shown};
 use curve::CurvePoint;
 use doubt::Marks;
 use mithras::export::{CaveatKind, CountsFile};
-use mithras::record::DetectionRow;
+use mithras::record::{DetectionRow, SlideEntry};
 use mithras::regions::{outlines, rounded};
 use mithras::report::{self, Results};
 use mitosis::matching::{Rule, Tally, match_points};
@@ -193,12 +193,15 @@ struct Case {
     seg: f32,
     /// um/px.
     mpp: f64,
+    /// Width and height, um.
+    size_um: [f64; 2],
 }
 
 impl Case {
     fn marks(&self) -> Marks<'_> {
         let found = physical(self.rows.iter().copied().filter(|r| r.accepted));
-        Marks { name: &self.name, truth: &self.truth, found, mpp: self.mpp }
+        let (name, truth, mpp, size_um) = (&*self.name, &*self.truth, self.mpp, self.size_um);
+        Marks { name, truth, found, mpp, size_um }
     }
 }
 
@@ -294,6 +297,7 @@ pub fn evaluate(
             truth,
             seg: counts.thresholds.seg.get(),
             mpp: resolution.mean().get(),
+            size_um: size_um(&counts.slide, &resolution),
         });
     }
     notes.extend(made_differently(&made_by));
@@ -322,6 +326,11 @@ fn made_differently(made_by: &BTreeSet<String>) -> Option<String> {
     let all: Vec<&str> = made_by.iter().map(String::as_str).collect();
     (all.len() > 1)
         .then(|| format!("the slides were not all made alike, and are pooled: {}", all.join("; ")))
+}
+
+/// Width and height of a slide, um.
+fn size_um(slide: &SlideEntry, resolution: &Resolution) -> [f64; 2] {
+    [slide.width as f64 * resolution.x.get(), slide.height as f64 * resolution.y.get()]
 }
 
 /// Why the truth may be read wrongly.
@@ -513,7 +522,8 @@ mod tests {
             }
         });
         let rows = counted_rows(rows.collect(), &truth, &[Point::new(100.0, 5.0)], Microns(7.5));
-        Case { name: seed.to_string(), tumour: None, truth, rows, seg: point[0], mpp: 0.25 }
+        let (name, size_um) = (seed.to_string(), [200.0, 9.0]);
+        Case { name, tumour: None, truth, rows, seg: point[0], mpp: 0.25, size_um }
     }
 
     #[test]

@@ -7,13 +7,14 @@
 //! by their name if that is a known word, and stay unresolved otherwise. The hierarchy's root, tiles and
 //! cores of tissue microarrays without a classification, and unclassified outlines that are larger than
 //! a cell or hold other objects, are counted as ignored. Children in `properties.childObjects` are read
-//! like every other object. Coordinates count from the bounds of a slide that has some.
+//! like every other object. Coordinates count from the bounds of a slide that has some. What a person labels are
+//! annotations: a detection or cell that is called a figure or a look-alike is refused, and others are ignored.
 
 use super::collect::{Category, Collector, LARGEST_CELL_PX, Place, Raw};
 use super::files::{annotated_image, broken, list_files, read_json};
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions};
 use base::file::ReadError;
-use roi::read::qupath::{Object, is_frame, object_type, objects};
+use roi::read::qupath::{Kind, Object, is_frame, kind as kind_of, object_type, objects};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -45,43 +46,7 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
             return Err(broken(file, why));
         }
         for object in all {
-            let (i, f) = (object.feature, object.value);
-            let record = match f["id"].as_str() {
-                Some(id) => format!("feature {id}"),
-                None => format!("feature {i}"),
-            };
-            let p = &f["properties"];
-            let name = ["image", "image_name", "filename"].iter().find_map(|k| p[*k].as_str());
-            let name = name.unwrap_or(&default).to_owned();
-            let image =
-                c.image_named(&name, || ImageEntry { name: name.clone(), ..ImageEntry::default() });
-            if let Some([first, other]) = c.opposed(&class_words(p)) {
-                c.problem(
-                    record,
-                    format!("it is called `{first}` and `{other}`; correct one of them"),
-                );
-                continue;
-            }
-            let (category, kind) = (category(&mut c, p), object_type(f));
-            if is_frame(&kind) && matches!(category, Category::Fixed(..)) {
-                c.ignore(kind);
-                continue;
-            }
-            let nucleus = &f["nucleusGeometry"];
-            let geometry = if nucleus.is_object() { nucleus } else { &f["geometry"] };
-            let is_labelled =
-                matches!(&category, Category::Named(name) if c.is_figure(name).is_some());
-            match places(geometry) {
-                Err(reason) => c.problem(record, reason),
-                Ok(list) if is_labelled && are_several(geometry, &list) => {
-                    c.problem(record, "its parts are too far from each other for one cell: they are several objects");
-                }
-                Ok(list) => {
-                    for place in list {
-                        c.take(Raw::new(image, record.clone(), category.clone(), place));
-                    }
-                }
-            }
+            take(&mut c, object, &default, options);
         }
     }
     if read == 0 {
@@ -89,6 +54,69 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
     }
     Ok(Annotations { from_bounds: true, ..c.finish()? })
 }
+
+/// Takes an object of the image that it names, or of the file's.
+fn take(c: &mut Collector<'_>, object: Object<'_>, image: &str, options: &ImportOptions) {
+    let (i, f) = (object.feature, object.value);
+    let record = match f["id"].as_str().filter(|id| !id.is_empty()) {
+        Some(id) => format!("feature {id}"),
+        None => format!("feature {i}"),
+    };
+    let p = &f["properties"];
+    let mut stated = ["image", "image_name", "filename"].iter().filter_map(|k| p[*k].as_str());
+    let name = stated.find(|n| !n.trim().is_empty()).unwrap_or(image).to_owned();
+    let image = c.image_named(&name, || ImageEntry { name: name.clone(), ..ImageEntry::default() });
+    if let Some([first, other]) = c.opposed(&class_words(p)) {
+        return c
+            .problem(record, format!("it is called `{first}` and `{other}`; correct one of them"));
+    }
+    let (category, kind) = (category(c, p), object_type(f));
+    if is_frame(&kind) && matches!(category, Category::Fixed(..)) {
+        return c.ignore(kind);
+    }
+    let nucleus = &f["nucleusGeometry"];
+    let geometry = if nucleus.is_object() { nucleus } else { &f["geometry"] };
+    let is_labelled = matches!(&category, Category::Named(name) if c.is_figure(name).is_some());
+    if is_found(f, options) {
+        return match is_labelled {
+            true => c.problem(format!("{name}, {record}"), NOT_A_LABEL),
+            false => c.ignore(kind),
+        };
+    }
+    match places(geometry) {
+        Err(reason) => c.problem(record, reason),
+        Ok(list) if is_labelled && are_several(geometry, &list) => {
+            c.problem(
+                record,
+                "its parts are too far from each other for one cell: they are several objects",
+            );
+        }
+        Ok(list) => {
+            for place in list {
+                c.take(Raw::new(image, record.clone(), category.clone(), place));
+            }
+        }
+    }
+}
+
+/// Why a detection is not a label.
+pub const NOT_A_LABEL: &str = "a program found it (it is a detection of QuPath), and labels are a person's; if a \
+                               person has reviewed it, make it an annotation in QuPath";
+
+/// Whether a program found an object: QuPath calls it a detection, a cell or a tile. Those of this program have
+/// its score.
+fn is_found(feature: &Value, options: &ImportOptions) -> bool {
+    let measurements = &feature["properties"]["measurements"];
+    let is_own = || match measurements {
+        Value::Array(list) => list.iter().any(|m| m["name"] == SCORE),
+        _ => measurements.get(SCORE).is_some(),
+    };
+    let found = [Kind::Detection, Kind::Cell, Kind::Tile].map(Some);
+    found.contains(&kind_of(&object_type(feature))) && !(options.own_detections && is_own())
+}
+
+/// The measurement that every candidate of this program has.
+const SCORE: &str = "s_seg";
 
 /// Why the labels of a file are not of one picture: they are on two focal planes, time points or channels.
 fn several_planes(all: &[Object<'_>]) -> Option<String> {

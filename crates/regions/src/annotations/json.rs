@@ -57,7 +57,7 @@ fn side(v: &Value, name: &str) -> Result<Option<u32>, String> {
 
 /// An image of the list.
 fn entry(v: &Value) -> Result<ImageEntry, String> {
-    let name = ["file_name", "filename", "name"].iter().find_map(|k| v[*k].as_str());
+    let name = ["file_name", "filename", "name"].iter().find_map(|k| filled(&v[*k]));
     Ok(ImageEntry {
         name: name.ok_or("it has no `file_name`")?.into(),
         width: side(v, "width")?,
@@ -68,6 +68,11 @@ fn entry(v: &Value) -> Result<ImageEntry, String> {
         scanner: text(v, &["scanner", "scanner_name"])?,
         ..ImageEntry::default()
     })
+}
+
+/// Text that is not blank.
+fn filled(stated: &Value) -> Option<&str> {
+    stated.as_str().filter(|text| !text.trim().is_empty())
 }
 
 /// Whether an annotation has a flag of COCO: its word for "many objects here, not one" (`iscrowd`), and that of its
@@ -111,8 +116,7 @@ fn categories(
     for (i, v) in list(file, root, "categories")?.iter().enumerate() {
         let id =
             key(&v["id"]).ok_or_else(|| broken(file, format!("categories[{i}] has no `id`")))?;
-        let name = v["name"]
-            .as_str()
+        let name = filled(&v["name"])
             .ok_or_else(|| broken(file, format!("categories[{i}] has no `name`")))?;
         c.category(name);
         if categories.insert(id.clone(), name.to_owned()).is_some() {

@@ -62,6 +62,7 @@ pub use category::{COUNTED, Class, Mapping, MappingError, Meaning};
 pub(crate) use close::Mark;
 pub use close::{CloseLabels, ClosePair};
 pub use error::{ImportError, Problem};
+pub use geojson::NOT_A_LABEL;
 pub use options::{ImportOptions, LabelSource};
 pub use select::{Selection, SplitTable};
 pub use summary::{Contradiction, Summary};

@@ -33,6 +33,8 @@ pub struct ImportOptions {
     pub cohort: Option<String>,
     /// Which images are taken.
     pub select: Selection,
+    /// Whether objects of QuPath that this program found count: for those that a person has looked at.
+    pub own_detections: bool,
 }
 
 impl ImportOptions {
@@ -54,6 +56,7 @@ impl Default for ImportOptions {
             box_px: 50.0,
             cohort: None,
             select: Selection::default(),
+            own_detections: false,
         }
     }
 }

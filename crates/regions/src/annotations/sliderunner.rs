@@ -59,7 +59,7 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
     let slides = slides(&db, &mut c)?;
     let mut classes = HashMap::new();
     db.each("SELECT uid, name FROM Classes", |r| {
-        if let (Some(id), Some(name)) = (int(&r[0]), text(&r[1])) {
+        if let (Some(id), Some(name)) = (int(&r[0]), text(&r[1]).filter(|n| !n.trim().is_empty())) {
             classes.insert(id, name);
         }
     })?;
@@ -142,7 +142,7 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
                 Some(a) => match classes.get(&a) {
                     Some(name) => Some(Category::Named(name.clone())),
                     None => {
-                        c.problem(record, format!("its class {a} is not in `Classes`"));
+                        c.problem(record, format!("its class {a} has no name in `Classes`"));
                         continue;
                     }
                 },

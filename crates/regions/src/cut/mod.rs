@@ -6,7 +6,8 @@ mod import;
 pub use import::{CropsPlan, ImportedCrops};
 
 use crate::annotations::{Annotation, Annotations, Class, ImageEntry, ImportError, Problem};
-use crate::dataset::Given;
+use crate::dataset::import::write_same_pixels;
+use crate::dataset::{Given, pixel_digest};
 use crate::image_index::ImageIndex;
 use crops::Encoding;
 use crops::error::CorpusError;
@@ -16,7 +17,7 @@ use crops::writer::{CorpusWriter, Layout};
 use mitosis::{Mpp, RgbTile};
 use slide::{OpenOptions, Rect, Slide};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::Path;
 
@@ -50,6 +51,9 @@ pub struct CutReport {
     pub missing_images: Vec<String>,
     /// Crops that could not be read.
     pub failed: Vec<Problem>,
+    /// Images with the pixels of another one under another name; crops of both are kept.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub same_pixels: Vec<String>,
     /// The corpus digest.
     pub digest: String,
     /// um/px of the images that were opened, by number.
@@ -64,6 +68,7 @@ impl fmt::Display for CutReport {
             let (n, names) = (self.missing_images.len(), self.missing_images.join(", "));
             writeln!(f, "{n:>9} images were not found: {names}")?;
         }
+        write_same_pixels(f, &self.same_pixels)?;
         self.failed.iter().take(20).try_for_each(|p| writeln!(f, "          not cut: {p}"))
     }
 }
@@ -126,6 +131,7 @@ pub fn cut(
         return records(two.into_iter().take(20).collect(), total);
     }
     let mut writer = CorpusWriter::create(out, options.header.clone(), Layout::default())?;
+    let mut pixels = KnownPixels::default();
     for (&image, list) in &by_image {
         let entry = &annotations.images[image];
         let mut slide = None;
@@ -140,6 +146,8 @@ pub fn cut(
                             let opened = open(file, entry, options);
                             let mpp = opened.as_ref().ok().and_then(|s| resolution(s).ok());
                             report.mpp.extend(mpp.map(|mpp| (image, mpp)));
+                            let first = pixels.first_of(opened.as_ref().ok(), &entry.name);
+                            report.same_pixels.extend(first);
                             slide = Some(opened);
                         }
                         match slide.as_ref() {
@@ -181,6 +189,18 @@ pub fn cut(
     }
     report.digest = writer.finish()?.digest;
     Ok(report)
+}
+
+/// Names of images by the digests of their pixels.
+#[derive(Default)]
+struct KnownPixels(HashMap<String, String>);
+
+impl KnownPixels {
+    /// An image and the one before it that has its pixels.
+    fn first_of(&mut self, slide: Option<&Slide>, name: &str) -> Option<String> {
+        let first = self.0.entry(pixel_digest(slide?)?).or_insert_with(|| name.to_owned());
+        (first != name).then(|| format!("{name} and {first}"))
+    }
 }
 
 struct Made {

@@ -1,7 +1,9 @@
 //! Making a dataset: image files are looked at, entries gathered, the manifest written last.
 
 use super::manifest::{self, FORMAT, Head, SCHEMA};
-use super::{ClassInfo, Dataset, Image, Kind, MppSource, RegionsError, Resolution, Result};
+use super::{
+    ClassInfo, Dataset, Image, Kind, MppSource, RegionsError, Resolution, Result, pixel_digest,
+};
 use base::digest::sha256_file;
 use base::table::{Format, Table, TableError, Unmatched};
 use mitosis::Mpp;
@@ -119,15 +121,20 @@ pub struct Probe {
     pub mpp: Resolution,
     /// Coding of the pixels, if known.
     pub coding: Option<String>,
+    /// Digest of its pixels, as in [`Image::pixels`].
+    pub pixels: Option<String>,
 }
 
-/// Looks at an image file: digest, extent, coding, and its um/px, stated or `given`.
+/// Cache of an image of which a few parts are read.
+const CACHE_BYTES: usize = 16 << 20;
+
+/// Looks at an image file: digests, extent, coding, and its um/px, stated or `given`.
 ///
 /// # Errors
 /// [`RegionsError`]: unreadable, no um/px stated or given, or another one stated than given.
 pub fn probe(path: &Path, given: Option<GivenMpp>) -> Result<Probe> {
     let file = path.canonicalize().map_err(RegionsError::io(path))?;
-    let options = OpenOptions { cache_bytes: 0, ..OpenOptions::default() };
+    let options = OpenOptions { cache_bytes: CACHE_BYTES, ..OpenOptions::default() };
     let slide = Slide::open_with(&file, &options)?;
     let (stated, mpp) = (slide.resolution().cloned(), given);
     let mpp = match (stated, mpp) {
@@ -161,7 +168,8 @@ pub fn probe(path: &Path, given: Option<GivenMpp>) -> Result<Probe> {
     let (bytes, sha256) = sha256_file(&file).map_err(|e| RegionsError::file(path, e))?;
     let coding = coding(&file, &slide);
     let bounds_offset = slide.bounds().map_or([0, 0], |b| [b.x, b.y]);
-    Ok(Probe { file, sha256, bytes, size, bounds_offset, mpp, coding })
+    let pixels = pixel_digest(&slide);
+    Ok(Probe { file, sha256, bytes, size, bounds_offset, mpp, coding, pixels })
 }
 
 /// `png`, `jpeg 4:2:0`, or the slide's own word.
@@ -220,6 +228,7 @@ impl Probe {
             scanner: None,
             source: source.into(),
             coding: self.coding,
+            pixels: self.pixels,
             part: super::Part::Train,
             exhaustive: false,
             ignore: vec![],

@@ -166,6 +166,10 @@ pub struct Image {
     /// the others', a model could recognise the source by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coding: Option<String>,
+    /// SHA-256 of its decoded pixels, of some parts where it is large: copies in other files have the same. Absent
+    /// where they were not looked at or are of one colour.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pixels: Option<String>,
     /// Training or test.
     pub part: Part,
     /// Whether every figure outside [`Image::ignore`] is labelled: everything else is then negative.

@@ -59,7 +59,8 @@ impl Head {
         };
         put(serde_json::to_vec(&self.classes).unwrap_or_default());
         for image in images {
-            let placeless = Image { file: PathBuf::new(), ..image.clone() };
+            // The digest of the file covers its pixels, which earlier versions did not look at.
+            let placeless = Image { file: PathBuf::new(), pixels: None, ..image.clone() };
             put(serde_json::to_vec(&placeless).unwrap_or_default());
         }
         hex(&hash.finalize())
@@ -79,9 +80,12 @@ pub(super) fn check(head: &Head, images: &mut [Image]) -> Result<()> {
         return invalid(format!("{positive} classes are of kind `figure`; exactly one must be"));
     }
     let mut names = HashSet::new();
-    for image in images {
-        if image.name.is_empty() || !names.insert(image.name.clone()) {
-            return invalid(format!("two images are named `{}`, or it has no name", image.name));
+    for (i, image) in images.iter_mut().enumerate() {
+        if image.name.is_empty() {
+            return invalid(format!("image {} (`{}`) has no name", i + 1, image.source));
+        }
+        if !names.insert(image.name.clone()) {
+            return invalid(format!("two images are named `{}`", image.name));
         }
         check_image(&kinds, image)?;
     }

@@ -24,6 +24,7 @@ pub mod import;
 mod manifest;
 mod merge;
 mod part;
+mod pixels;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -38,6 +39,7 @@ pub use images::{Area, Counts, Image, Label, MppSource, Part, Resolution};
 pub use manifest::{Dataset, FILE, FORMAT, SCHEMA};
 pub use merge::merge;
 pub use part::{TestPart, TrainingPart};
+pub(crate) use pixels::pixel_digest;
 pub use read::{PlacedLabel, Region};
 
 impl Dataset {

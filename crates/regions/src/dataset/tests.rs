@@ -3,6 +3,7 @@ use super::*;
 use crate::annotations::{ImportOptions, importer};
 use crate::cut::{CutOptions, cut};
 use crate::folds::{FoldManifest, Scheme};
+use crops::slide_name::bare;
 use mitosis::Mpp;
 use proptest::prelude::*;
 use std::fs;
@@ -124,6 +125,7 @@ fn hostile_manifests_are_refused_by_name() {
         ("mithras-regions", "mithras-corpus", "`format` is not"),
         ("\"schema\": 1", "\"schema\": 2", "schema is 2"),
         ("\"name\": \"b\"", "\"name\": \"a\"", "two images are named `a`"),
+        ("\"name\": \"b\"", "\"name\": \"\"", "image 2 (`"),
         ("\"class\": \"mimicker\"", "\"class\": \"nucleus\"", "unknown class `nucleus`"),
         ("\"kind\": \"figure\"", "\"kind\": \"other\"", "0 classes are of kind"),
         ("\"kind\": \"mimicker\"", "\"kind\": \"figure\"", "2 classes are of kind"),
@@ -488,6 +490,69 @@ fn one_file_under_two_names_is_named() {
         "{printed}"
     );
     assert!(!run("c").contains("same file"));
+}
+
+/// Other formats and codings have other bytes; of a large image some parts are compared.
+#[test]
+fn the_same_pixels_in_another_file_are_one_image() {
+    for (side, more) in [(200, 199), (2100, 2101)] {
+        let dir = tempfile::tempdir().unwrap();
+        let d = dir.path();
+        png(&d.join("a.png"), side);
+        png(&d.join("c.png"), more);
+        image::open(d.join("a.png")).unwrap().to_rgb8().save(d.join("b.tif")).unwrap();
+        let head = "image,x,y,label\n";
+        let run = |names: &[&str], set: &str| {
+            let rows = names.iter().map(|name| format!("{name},50,50,mf\n"));
+            let table = format!("{head}{}", rows.collect::<String>());
+            let (printed, json) = import_table(d, &table, 0.25, set);
+            (printed, json, Dataset::open(d.join(set)).unwrap())
+        };
+        let (printed, json, set) = run(&["a.png", "b.tif", "c.png"], "all");
+        let words = "1 image has the same pixels as another (kept): first b.tif and a.png\n";
+        assert!(printed.contains(words) && json.contains("same_pixels"), "{printed}{json}");
+        assert!(!printed.contains("same file"), "{printed}");
+        let folds = FoldManifest::of_regions(&set, Scheme::Stratified(2), 0).unwrap();
+        let slides: Vec<Vec<&str>> =
+            folds.groups.iter().map(|g| g.slides.iter().map(|s| bare(s)).collect()).collect();
+        assert_eq!(slides, [vec!["a", "b"], vec!["c"]]);
+        let (.., first) = run(&["a.png", "c.png"], "first");
+        let (.., second) = run(&["b.tif"], "second");
+        let merged = merge(&[first.clone(), second], &d.join("m"), "m", "test").unwrap_err();
+        let words = "image `b.tif`: has the same pixels as `a.png`; leave one of them out";
+        assert!(merged.to_string().contains(words), "{merged}");
+        let e = crate::overlap::refuse_overlap(&d.join("first"), &d.join("second")).unwrap_err();
+        assert!(e.to_string().ends_with("share the pixels of 1 image (a.png as b.tif)"), "{e}");
+        let (.., other) = run(&["c.png"], "other");
+        crate::overlap::refuse_overlap(&d.join("second"), &d.join("other")).unwrap();
+        merge(&[Dataset::open(d.join("second")).unwrap(), other], &d.join("o"), "o", "t").unwrap();
+        // A dataset of an earlier version is the same one.
+        let path = d.join("first").join(FILE);
+        let mut json: serde_json::Value =
+            serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        for image in json["images"].as_array_mut().unwrap() {
+            assert!(image.as_object_mut().unwrap().remove("pixels").is_some());
+        }
+        fs::write(&path, json.to_string()).unwrap();
+        assert_eq!(Dataset::open(d.join("first")).unwrap().digest(), first.digest());
+    }
+}
+
+#[test]
+fn crops_of_two_files_with_the_same_pixels_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let d = dir.path();
+    png(&d.join("a.png"), 200);
+    png(&d.join("d.png"), 199);
+    image::open(d.join("a.png")).unwrap().to_rgb8().save(d.join("b.tif")).unwrap();
+    fs::copy(d.join("a.png"), d.join("c.png")).unwrap();
+    let table = "image,x,y,label\na.png,50,50,mf\nb.tif,90,90,mf\nc.png,70,70,mf\nd.png,70,70,mf\n";
+    fs::write(d.join("t.csv"), table).unwrap();
+    let all = importer("csv").unwrap().annotations(&d.join("t.csv"), &ImportOptions::default());
+    let report = cut(&all.unwrap(), d, &d.join("out"), &cut_options()).unwrap();
+    assert_eq!(report.same_pixels, ["b.tif and a.png", "c.png and a.png"]);
+    let words = "2 images have the same pixels as another (kept): first b.tif and a.png\n";
+    assert!(report.to_string().contains(words), "{report}");
 }
 
 #[test]

@@ -26,6 +26,8 @@ pub struct Unit<'a> {
     pub patient: Option<&'a str>,
     /// Digest of its content: items of one digest stay together.
     pub copy: Option<&'a str>,
+    /// Digest of its pixels, where that is another one: as above.
+    pub pixels: Option<&'a str>,
     /// What it adds to which strata; every fold gets its share of each.
     pub strata: Vec<Stratum>,
     /// Objects of the positive class in it.
@@ -58,7 +60,7 @@ struct Pile {
     validates: bool,
 }
 
-/// Joins what shares a slide, a patient or all bytes; sorted by name, whatever the order of the data.
+/// Joins what shares a slide, a patient, all bytes or all pixels; sorted by name, whatever the order of the data.
 fn piles(units: &[Unit<'_>]) -> Vec<Pile> {
     let mut parent: Vec<usize> = (0..units.len()).collect();
     fn root(parent: &mut [usize], mut i: usize) -> usize {
@@ -70,7 +72,12 @@ fn piles(units: &[Unit<'_>]) -> Vec<Pile> {
     }
     let mut seen: HashMap<(u8, &str), usize> = HashMap::new();
     for (i, u) in units.iter().enumerate() {
-        let keys = [Some((0, bare(u.slide))), u.patient.map(|p| (1, p)), u.copy.map(|c| (2, c))];
+        let keys = [
+            Some((0, bare(u.slide))),
+            u.patient.map(|p| (1, p)),
+            u.copy.map(|c| (2, c)),
+            u.pixels.map(|c| (3, c)),
+        ];
         for key in keys.into_iter().flatten() {
             let first = *seen.entry(key).or_insert(i);
             let (a, b) = (root(&mut parent, first), root(&mut parent, i));

@@ -65,6 +65,7 @@ impl Splittable {
                     slide: &m.slide,
                     patient: m.patient.as_deref(),
                     copy: None,
+                    pixels: None,
                     strata: vec![Stratum { name: format!("{} {}", m.cohort, m.label), count: 1 }],
                     figures: u64::from(m.label == Label::MitoticFigure),
                     test: m.split == Split::Test,
@@ -82,6 +83,7 @@ fn regions(set: &Dataset) -> Vec<Unit<'_>> {
             slide: &i.slide,
             patient: i.patient.as_deref(),
             copy: Some(&i.sha256),
+            pixels: i.pixels.as_deref(),
             strata: vec![
                 Stratum {
                     name: format!("{} figures", i.source),

@@ -68,8 +68,8 @@ pub struct Sought<'a> {
     pub slide: &'a str,
     /// Its patient, where known.
     pub patient: Option<&'a str>,
-    /// Digest of its content.
-    pub content: Option<&'a str>,
+    /// Digests of its file and of its pixels.
+    pub content: [Option<&'a str>; 2],
 }
 
 impl FoldManifest {
@@ -89,7 +89,7 @@ impl FoldManifest {
                 unknown.insert(item.slide);
                 continue;
             };
-            if let Some(content) = item.content {
+            for content in item.content.into_iter().flatten() {
                 let (first, slide) = *contents.entry(content).or_insert((group, item.slide));
                 if first != group {
                     return Err(FoldsError::Invalid(format!(

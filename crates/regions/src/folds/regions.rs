@@ -58,7 +58,7 @@ impl FoldManifest {
         let sought = part.images().iter().map(|i| Sought {
             slide: &i.slide,
             patient: i.patient.as_deref(),
-            content: Some(&i.sha256),
+            content: [Some(&i.sha256), i.pixels.as_deref()],
         });
         let places = self.find_places(sought)?;
         Ok(part.images().iter().copied().zip(places).collect())

@@ -6,6 +6,7 @@ fn unit<'a>(slide: &'a str, patient: Option<&'a str>, figures: u64) -> Unit<'a> 
         slide,
         patient,
         copy: None,
+        pixels: None,
         strata: vec![Stratum { name: "s".into(), count: figures }],
         figures,
         test: false,
@@ -38,7 +39,7 @@ fn a_patient_and_a_slide_stay_whole() {
 }
 
 fn sought<'a>(slide: &'a str, patient: Option<&'a str>) -> Sought<'a> {
-    Sought { slide, patient, content: None }
+    Sought { slide, patient, content: [None; 2] }
 }
 
 #[test]
@@ -61,7 +62,7 @@ fn images_of_another_dataset_are_found_by_slide_and_patient() {
     let torn = of(&[sought("002", Some("p"))]).unwrap_err();
     assert!(torn.contains("belongs to the groups `002.tiff` and `p`"), "{torn}");
     // The same pixels under two slides, which the dataset of the folds did not have.
-    let twin = |slide| Sought { slide, patient: None, content: Some("same") };
+    let twin = |slide| Sought { slide, patient: None, content: [None, Some("same")] };
     let copied = of(&[twin("002"), twin("003")]).unwrap_err();
     assert!(copied.contains("hold the same image"), "{copied}");
     let seen = ["001", "002.tiff", "patch", "elsewhere"];

@@ -25,6 +25,7 @@ impl Folds {
             slide: &item.slide,
             patient: item.patient.as_deref(),
             copy: Some(&item.hash),
+            pixels: None,
             // Two digits, so that classes keep their order.
             strata: vec![Stratum { name: format!("{:02} {}", item.class, item.domain), count: 1 }],
             figures: u64::from(positive == Some(set.classes()[item.class].as_str())),
@@ -47,8 +48,8 @@ impl Folds {
         let patients = manifest.groups.iter().any(|g| !g.patients.is_empty());
         let by_source = !patients && manifest.dataset == dataset(set);
         let sought = set.items().iter().map(|i| match by_source {
-            true => Sought { slide: &i.source, patient: None, content: None },
-            false => Sought { slide: &i.slide, patient: i.patient.as_deref(), content: None },
+            true => Sought { slide: &i.source, patient: None, content: [None; 2] },
+            false => Sought { slide: &i.slide, patient: i.patient.as_deref(), content: [None; 2] },
         });
         let places = manifest.find_places(sought).map_err(|e| fail(e.to_string()))?;
         let held = places.into_iter().zip(set.items()).map(|(place, item)| match place {

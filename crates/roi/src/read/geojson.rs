@@ -96,8 +96,8 @@ fn read_feature(
         area = area.or(&Area::polygon(outer, holes));
     }
     let own = |key: &str| p[key].as_str().unwrap_or_default().to_owned();
-    let image =
-        ["image", "image_name", "filename"].iter().find_map(|k| p[*k].as_str()).map(str::to_owned);
+    let mut stated = ["image", "image_name", "filename"].iter().filter_map(|k| p[*k].as_str());
+    let image = stated.find(|name| !name.trim().is_empty()).map(str::to_owned);
     file.take(Drawn { name: own("name"), class: class(p), negative: false, image, area });
     Ok(())
 }

@@ -329,3 +329,22 @@ fn children_of_qupath_objects_are_areas() {
         feature("Tumor", 10, r#""locked": false"#).replacen('{', r#"{"id": "root canal", "#, 1);
     assert_eq!(read("a.geojson", named.as_bytes(), None).unwrap().regions.len(), 1);
 }
+
+#[test]
+fn what_has_no_name_is_named_by_its_number() {
+    let asap = |name: &str| {
+        format!(
+            r#"<ASAP_Annotations><Annotations><Annotation Name="{name}" Type="Polygon" PartOfGroup="None"><Coordinates>
+            <Coordinate Order="0" X="?" Y="0"/></Coordinates></Annotation></Annotations></ASAP_Annotations>"#
+        )
+    };
+    let text = refused("a.xml", asap("").as_bytes());
+    assert!(text.contains("annotation 1, corner 1: `?`"), "{text}");
+    assert!(refused("a.xml", asap("front").as_bytes()).contains("annotation 1 `front`, corner 1"));
+    // An image without a name is not another slide.
+    let ring = "[[0,0],[10,0],[10,10],[0,10],[0,0]]";
+    let drawn = format!(
+        r#"[{{"type": "Feature", "geometry": {{"type": "Polygon", "coordinates": [{ring}]}}, "properties": {{"image": ""}}}}]"#
+    );
+    assert_eq!(read("a.geojson", drawn.as_bytes(), None).unwrap().regions[0].image, None);
+}

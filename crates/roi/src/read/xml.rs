@@ -55,7 +55,10 @@ fn asap(file: &mut DrawnFile, path: &Path, root: Node<'_, '_>) -> Result<(), Reg
     file.format = "asap";
     for (i, a) in root.descendants().filter(|n| n.has_tag_name("Annotation")).enumerate() {
         let name = a.attribute("Name").unwrap_or_default();
-        let what = format!("annotation {} `{name}`", i + 1);
+        let what = match name.trim() {
+            "" => format!("annotation {}", i + 1),
+            name => format!("annotation {} `{name}`", i + 1),
+        };
         match a.attribute("Type").unwrap_or_default() {
             "Dot" | "PointSet" => file.pass_over("points"),
             "Measurement" => file.pass_over("measurements"),

@@ -202,7 +202,8 @@ mod tests {
             let mpp = Resolution { x: Mpp::PAPER, y: Mpp::PAPER, source: MppSource::User };
             let (file, sha256) = ("s.mrxs".into(), String::new());
             let (bytes, size, bounds_offset) = (1, (5000, 4000), [1000, 200]);
-            let probe = Probe { file, sha256, bytes, size, bounds_offset, mpp, coding: None };
+            let (coding, pixels) = (None, None);
+            let probe = Probe { file, sha256, bytes, size, bounds_offset, mpp, coding, pixels };
             let figure = Annotation {
                 image: 0,
                 record: "1".into(),

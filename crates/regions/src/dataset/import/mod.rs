@@ -14,6 +14,7 @@ pub use annotations::annotated;
 pub use folder::he_folder;
 pub use icpr::icpr;
 pub use mitos::mitos;
+pub(crate) use report::write_same_pixels;
 pub use report::{ImportedRegions, RegionsPlan};
 
 use super::{Builder, Given, Image, Part, Probe, RegionsError, Result, probe};

@@ -51,9 +51,12 @@ pub struct ImportedRegions {
     /// Labels whose box reaches into the image and whose middle is outside; they are kept.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     outside: Vec<String>,
-    /// Images that are the same file as another one under another name; they are kept, and folds take them for two.
+    /// Images that are the same file as another one under another name; they are kept.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     same_files: Vec<String>,
+    /// Images whose files differ and whose pixels are those of another one; they are kept, and stay in its fold.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    same_pixels: Vec<String>,
     /// Columns of a table of any form that are not read.
     #[serde(skip_serializing_if = "Option::is_none")]
     unread_columns: Option<Unread>,
@@ -126,6 +129,7 @@ impl ImportedRegions {
             close_labels: None,
             outside: outside(set.images()),
             same_files: same_files(set.images()),
+            same_pixels: same_pixels(set.images()),
             unread_columns: None,
             words: set.to_string(),
         }
@@ -152,6 +156,24 @@ fn same_files(images: &[Image]) -> Vec<String> {
     again.collect()
 }
 
+/// Writes how many images have the pixels of another one.
+pub(crate) fn write_same_pixels(f: &mut fmt::Formatter<'_>, pairs: &[String]) -> fmt::Result {
+    let Some(first) = pairs.first() else { return Ok(()) };
+    let n = pairs.len();
+    let images = if n == 1 { "image has" } else { "images have" };
+    writeln!(f, "{n:>9} {images} the same pixels as another (kept): first {first}")
+}
+
+/// Images whose pixels are those of an earlier one in another file, with its name.
+fn same_pixels(images: &[Image]) -> Vec<String> {
+    let mut known: HashMap<&str, &Image> = HashMap::new();
+    let again = images.iter().filter_map(|image| {
+        let first = *known.entry(image.pixels.as_deref()?).or_insert(image);
+        (first.sha256 != image.sha256).then(|| format!("{} and {}", image.name, first.name))
+    });
+    again.collect()
+}
+
 impl fmt::Display for ImportedRegions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.words)?;
@@ -173,6 +195,7 @@ impl fmt::Display for ImportedRegions {
             let images = if n == 1 { "image is" } else { "images are" };
             writeln!(f, "{n:>9} {images} the same file as another (kept): first {first}")?;
         }
+        write_same_pixels(f, &self.same_pixels)?;
         self.unread_columns.iter().try_for_each(|unread| writeln!(f, "note: {unread}"))?;
         self.left_out.iter().take(20).try_for_each(|p| writeln!(f, "          left out: {p}"))?;
         match self.left_out.len() {

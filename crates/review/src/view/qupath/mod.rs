@@ -14,7 +14,9 @@ use mithras::record::DetectionRow;
 use mithras::regions::outlines;
 use mithras::report::{ReportError, results};
 use mitosis::matching::PAPER_RADIUS;
-use regions::annotations::{Annotation, Class, ImportError, ImportOptions, Mapping, importer};
+use regions::annotations::{
+    Annotation, Class, ImportError, ImportOptions, Mapping, NOT_A_LABEL, Problem, importer,
+};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -173,7 +175,7 @@ pub(super) fn is_objects(path: &Path) -> bool {
 pub(super) struct Objects {
     of: BTreeMap<String, Vec<Annotation>>,
     /// Records that cannot be used, each with its reason.
-    skipped: Vec<String>,
+    skipped: Vec<Problem>,
 }
 
 impl Objects {
@@ -184,7 +186,12 @@ impl Objects {
         let classes = CLASSES.iter().map(|c| (*c).to_owned()).chain(unsure);
         let mapping = Mapping::parse(classes).expect("pairs");
         // A candidate left of or above the bounds has a place that no image has: it is left as it was.
-        let options = ImportOptions { mapping, lenient: true, ..ImportOptions::default() };
+        let options = ImportOptions {
+            mapping,
+            lenient: true,
+            own_detections: true,
+            ..ImportOptions::default()
+        };
         let all = (importer.read)(path, &options).map_err(|e| match e {
             ImportError::Categories { file, categories } => {
                 ObjectError::Classes { file, classes: categories }
@@ -196,8 +203,7 @@ impl Objects {
         for a in all.annotations {
             of.entry(all.images[a.image].name.clone()).or_default().push(a);
         }
-        let skipped = all.skipped.iter().map(ToString::to_string).collect();
-        Ok(Self { of, skipped })
+        Ok(Self { of, skipped: all.skipped })
     }
 
     /// The slides that there are objects of.
@@ -256,11 +262,7 @@ impl Objects {
             let what = "without a class at no candidate, left out: if they are figures, give them a class in QuPath";
             notes.push(format!("{} {what}", Many(unclassified, "object")));
         }
-        let ours = |s: &&String| s.strip_prefix(name).is_some_and(|s| s.starts_with(','));
-        match self.skipped.iter().filter(ours).count() {
-            0 => {}
-            n => notes.push(format!("{n} objects cannot be placed and do not count")),
-        }
+        notes.extend(self.left_out(name));
         let gone = |i: usize| {
             let lost = rows[i].accepted && !there[i] && !is_before_bounds(counts, &rows[i]);
             lost.then_some(Verdict::Removed)
@@ -270,6 +272,26 @@ impl Objects {
             Some(entry([rows[i].x_px, rows[i].y_px], false, verdict))
         });
         Some((SlideVerdicts::from_entries(changed.chain(added)), notes))
+    }
+}
+
+impl Objects {
+    /// Notes on objects of a slide that do not count.
+    fn left_out(&self, name: &str) -> Vec<String> {
+        let of_slide = |p: &&Problem| {
+            p.record.strip_prefix(name).is_some_and(|record| record.starts_with(','))
+        };
+        let (found, unplaced): (Vec<_>, Vec<_>) =
+            self.skipped.iter().filter(of_slide).partition(|p| p.reason == NOT_A_LABEL);
+        let mut notes = Vec::new();
+        if !unplaced.is_empty() {
+            notes.push(format!("{} objects cannot be placed and do not count", unplaced.len()));
+        }
+        if !found.is_empty() {
+            let what = "of another program left out: if a person has reviewed them, make them annotations in QuPath";
+            notes.push(format!("{} {what}", Many(found.len(), "detection")));
+        }
+        notes
     }
 }
 
