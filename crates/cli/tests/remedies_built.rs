@@ -476,8 +476,8 @@ pub(crate) const CASES: &[Followed] = &[
     ),
     case(
         "the training value 'train' is spelt in several ways in this column ('Train', 'train'); make them one",
-        "{ echo id,time,event,part; for i in {1..12}; do echo S$i,$i,$((i % 2)),$([ $i = 3 ] && echo Train || \\
-         { [ $i -gt 6 ] && echo held || echo train; }); done; } >parts.csv; \\
+        "{ echo id,time,event,part; for i in {1..12}; do echo S$i,$i,$((i % 2)),$([ $i = 3 ] && echo Train || \
+         { [ $i -gt 6 ] && echo held || echo train; }); done; } >parts.csv; \
          ${ST/t.csv/parts.csv} --counts n.csv --out spelt --train part=train",
         "sed -i s/Train/train/ parts.csv",
         "${ST/t.csv/parts.csv} --counts n.csv --out spelt --train part=train",
