@@ -782,13 +782,15 @@ fn words_in_bytes_and_in_any_frame_are_found_and_gone_from_the_copy() {
     assert_eq!(open(&done.output[0]).unwrap().inventory().unwrap().findings, []);
 }
 
-/// Names of attributes, each with words in it, and without.
-fn with_words_and_without() -> Vec<(&'static str, Vec<u8>, Option<Vec<u8>>)> {
+/// Name of an attribute, the attribute with words in it, and without where it may have a value.
+type WordsAt = (&'static str, Vec<u8>, Option<Vec<u8>>);
+
+fn with_words_and_without() -> Vec<WordsAt> {
     let bytes = |tag: [u8; 4], vr: &[u8; 2], value: &[u8]| {
         [&tag[..], vr, &[0, 0], &(value.len() as u32).to_le_bytes(), value].concat()
     };
     let curve = |of: &dyn Fn(u16) -> u16| (0..256).flat_map(|i| of(i).to_le_bytes()).collect();
-    let gamma: Vec<u8> = curve(&|i| (f64::from(i) / 255.0).powf(0.45).mul_add(65535.0, 0.0) as u16);
+    let gamma: Vec<u8> = curve(&|i| ((f64::from(i) / 255.0).powf(0.45) * 65535.0) as u16);
     let rising: Vec<u8> = curve(&|i| i * 257);
     let mut written = rising.clone();
     written[300..308].copy_from_slice(b"Jane Doe");
