@@ -3,8 +3,8 @@
 //! identifiers are replaced consistently (action U).
 
 use super::content;
-use super::element::{is_long, is_overlay, keyword, known_vr, may_hold_words};
-use super::header::{Kind, kind, numbers};
+use super::element::{Kind, is_long, is_overlay, keyword, kind, known_vr, may_hold_words};
+use super::header::numbers;
 use crate::icc;
 use crate::limits::Fault;
 use crate::privacy;

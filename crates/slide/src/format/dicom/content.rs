@@ -1,8 +1,7 @@
 //! Attributes that are judged by their bytes: tables of numbers, colour profiles, and values of bytes where the
 //! standard has another kind. Anybody may have written words there, and their names state nothing of it.
 
-use super::element::{is_overlay_data, keyword};
-use super::header::{Kind, kind};
+use super::element::{Kind, is_overlay_data, keyword, kind};
 use crate::icc;
 use crate::privacy::{self, holds_words, kind_in_the_standard};
 use dicom_core::{Tag, VR};

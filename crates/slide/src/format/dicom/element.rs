@@ -279,3 +279,22 @@ pub(super) fn keyword(tag: Tag) -> Option<&'static str> {
     let private = tag.0 % 2 == 1;
     StandardDataDictionary.by_tag(tag).filter(|_| !private).map(|e| e.alias)
 }
+
+/// How the value of an attribute is read.
+pub(super) enum Kind {
+    Text { several: bool },
+    Number,
+    Bytes,
+}
+
+pub(super) fn kind(vr: VR) -> Kind {
+    match vr {
+        VR::LT | VR::ST | VR::UT | VR::UR => Kind::Text { several: false },
+        VR::AE | VR::AS | VR::CS | VR::DA | VR::DS | VR::DT | VR::IS | VR::LO => {
+            Kind::Text { several: true }
+        }
+        VR::PN | VR::SH | VR::TM | VR::UC | VR::UI => Kind::Text { several: true },
+        VR::US | VR::SS | VR::UL | VR::SL | VR::UV | VR::SV | VR::FL | VR::FD => Kind::Number,
+        _ => Kind::Bytes,
+    }
+}

@@ -1,7 +1,9 @@
 //! What the header of a slide image states, as far as it is needed or may be shown.
 
 use super::content;
-use super::element::{Element, LONGEST, Place, Walker, is_overlay_data, keyword, may_hold_words};
+use super::element::{
+    Element, Kind, LONGEST, Place, Walker, is_overlay_data, keyword, kind, may_hold_words,
+};
 use super::syntax;
 use crate::file::SlideFile;
 use crate::limits::{Fault, Limits};
@@ -420,24 +422,6 @@ fn stated(walker: &mut Walker, element: Element) -> Result<Option<(Vec<String>, 
         Kind::Number => numbers(&walker.value(LONGEST)?, vr),
     };
     Ok(Some((values, true)))
-}
-
-pub(super) enum Kind {
-    Text { several: bool },
-    Number,
-    Bytes,
-}
-
-pub(super) fn kind(vr: VR) -> Kind {
-    match vr {
-        VR::LT | VR::ST | VR::UT | VR::UR => Kind::Text { several: false },
-        VR::AE | VR::AS | VR::CS | VR::DA | VR::DS | VR::DT | VR::IS | VR::LO => {
-            Kind::Text { several: true }
-        }
-        VR::PN | VR::SH | VR::TM | VR::UC | VR::UI => Kind::Text { several: true },
-        VR::US | VR::SS | VR::UL | VR::SL | VR::UV | VR::SV | VR::FL | VR::FD => Kind::Number,
-        _ => Kind::Bytes,
-    }
 }
 
 fn text(value: &[u8], several: bool) -> Vec<String> {
