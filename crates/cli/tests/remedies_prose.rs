@@ -431,7 +431,7 @@ const PROSE: &[(&str, &str, How)] = &[
             "crates/cli/tests/upgrading.rs",
             "a_file_without_permission_is_named_as_such_and_read_with_it",
             "give this account the right to read it",
-            "give(&path, mode | 0o555)",
+            "give(&path, mode)",
         ),
     ),
     (

@@ -265,6 +265,13 @@ fn times_and_events_that_may_be_meant_otherwise_are_noted() {
         assert!(printed.contains(words), "{words}: {printed}");
     }
     assert!(!km("uncensored", &|i| format!("{},x", i + 1)).contains("note:"));
+    let rows: String = (10..40).map(|i| format!("{i},{0},A\n{1},{0},B\n", i % 2, 30 * i)).collect();
+    fs::write(&table, format!("months,died,cohort\n{rows}")).unwrap();
+    let words = ["survival", "km", "--time", "months", "--event", "died", "--table"];
+    let out = Command::new(crate::program()).args(words).arg(&table).output().unwrap();
+    let printed = String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned();
+    let words = "median of 735 where 'cohort' is 'B', and of 24.5 where it is 'A'";
+    assert!(out.status.success() && printed.contains(words), "{printed}");
 }
 
 #[test]

@@ -55,7 +55,7 @@ pub enum EvaluateError {
     /// A place of the truth that the slide does not have.
     #[error(
         "{slide}: the truth has a place at {x:.1}, {y:.1} px, outside the slide of {} x {} px; the truth \
-         is of another file, level or um/px",
+         is of another file, level, um/px or orientation",
         size.0, size.1
     )]
     Outside {

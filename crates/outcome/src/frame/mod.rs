@@ -443,6 +443,7 @@ fn outcomes(
     notes.extend(levels::coded(table, time, times));
     notes.extend(times::dates(table, time, times));
     notes.extend(times::units(table, time));
+    notes.extend(times::sources(table, time));
     let zero = times.iter().filter(|&&t| t == 0.0).count();
     if zero > 0 {
         notes.push(format!("time 0 in {}, which are kept", Many(zero, "row")));

@@ -8,6 +8,24 @@ const FEWEST: usize = 3;
 /// Names of columns that state the unit of each row's time.
 const UNITS: [&str; 6] = ["unit", "units", "timeunit", "timeunits", "unitoftime", "durationunit"];
 
+/// Names of columns that state where a row is from.
+const SOURCES: [&str; 10] = [
+    "center",
+    "centre",
+    "cohort",
+    "dataset",
+    "hospital",
+    "institute",
+    "institution",
+    "project",
+    "site",
+    "study",
+];
+/// Fewest times of a source, and how many times longer those of another have to be in the median: weeks and months are
+/// as close as 4.3 to each other, so they are not found, but neither are sources that followed for longer.
+const FEWEST_OF_SOURCE: usize = 10;
+const LONGER: f64 = 10.0;
+
 /// What times that are all whole numbers look like.
 fn date(times: &[f64]) -> Option<&'static str> {
     let all = |is: &dyn Fn(f64) -> bool| times.iter().all(|t| t.fract() == 0.0 && is(*t));
@@ -41,13 +59,18 @@ pub(super) fn dates(table: &Table, column: usize, times: &[f64]) -> Option<Strin
     })
 }
 
+/// The first column with one of these names, which are written without blanks and in small letters.
+fn named(table: &Table, names: &[&str]) -> Option<usize> {
+    let is_named = |name: &String| {
+        let bare: String = name.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect();
+        names.contains(&bare.as_str())
+    };
+    table.names().iter().position(is_named)
+}
+
 /// A note on times of several units.
 pub(super) fn units(table: &Table, column: usize) -> Option<String> {
-    let is_unit = |name: &String| {
-        let bare: String = name.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect();
-        UNITS.contains(&bare.as_str())
-    };
-    let j = table.names().iter().position(is_unit)?;
+    let j = named(table, &UNITS)?;
     let mut units: BTreeMap<&str, usize> = BTreeMap::new();
     for cell in (0..table.len()).filter_map(|row| table.cell(row, j)) {
         *units.entry(cell).or_default() += 1;
@@ -63,9 +86,59 @@ pub(super) fn units(table: &Table, column: usize) -> Option<String> {
     })
 }
 
+/// A note on sources whose times may be of another unit than those of others.
+pub(super) fn sources(table: &Table, column: usize) -> Option<String> {
+    let j = named(table, &SOURCES)?;
+    let mut times: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for row in 0..table.len() {
+        if let (Some(source), Ok(time)) = (table.cell(row, j), table.number(row, column)) {
+            times.entry(source).or_default().push(time);
+        }
+    }
+    let enough = times.iter().filter(|(_, times)| times.len() >= FEWEST_OF_SOURCE);
+    let mut medians: Vec<(f64, &str)> = enough
+        .filter_map(|(source, times)| Some((stats::interval::median(times).ok()?, *source)))
+        .collect();
+    medians.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (shortest, longest) = (medians.first()?, medians.last()?);
+    (longest.0 >= LONGER * shortest.0).then(|| {
+        format!(
+            "times of '{}' have a median of {} where '{}' is '{}', and of {} where it is '{}': they may be of two units, \
+             and are compared as they are",
+            table.names()[column],
+            longest.0,
+            table.names()[j],
+            longest.1,
+            shortest.0,
+            shortest.1
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sources_with_times_of_another_unit() {
+        let note = |name: &str, n: usize, factor: f64| {
+            let row = |i: usize| {
+                let time = (20 + i) as f64;
+                format!("{},Berlin\n{},Oslo\n", time, time * factor)
+            };
+            let rows: String = (0..n).map(row).collect();
+            let text = format!("time,{name}\n{rows}");
+            sources(&Table::parse("t.csv".as_ref(), text.as_bytes()).unwrap(), 0)
+        };
+        assert_eq!(
+            note("Site", 11, 30.4).unwrap(),
+            "times of 'time' have a median of 760 where 'Site' is 'Oslo', and of 25 where it is 'Berlin': they may be of \
+             two units, and are compared as they are"
+        );
+        for (name, n, factor) in [("Site", 11, 5.0), ("Site", 9, 30.4), ("grade", 11, 30.4)] {
+            assert_eq!(note(name, n, factor), None, "{name}, {n}, {factor}");
+        }
+    }
 
     #[test]
     fn times_that_look_like_dates() {

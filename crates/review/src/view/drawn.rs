@@ -3,7 +3,9 @@
 use super::logs::{append, lines};
 use super::review::ReviewError;
 use base::file::{self, WriteError};
+use base::json::JsonError;
 use serde::{Deserialize, Serialize};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Schema of a line about a slide's regions.
@@ -116,15 +118,10 @@ fn from_file(
     slide: &str,
     offset: [i64; 2],
 ) -> Result<Option<(Drawn, Vec<DrawnRegion>)>, ReviewError> {
-    let path = drawn_file(folder, slide);
-    if !path.is_file() {
-        return Ok(None);
-    }
-    let file: DrawnFile = base::json::read(&path).map_err(|e| ReviewError::Line {
-        path: path.clone(),
-        line: 1,
-        reason: e.to_string(),
-    })?;
+    let file: DrawnFile = match base::json::read(&drawn_file(folder, slide)) {
+        Err(JsonError::Read(e)) if e.source.kind() == ErrorKind::NotFound => return Ok(None),
+        read => read?,
+    };
     let region = |f: Feature| {
         let class = f.properties.classification.map_or_else(String::new, |c| c.name);
         let exclude = class == EXCLUDE;
@@ -250,5 +247,24 @@ mod tests {
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, text.replacen("edge", "rim", 1)).unwrap();
         assert!(drawn(dir.path(), "s", [30, 40]).unwrap_err().to_string().contains("was changed"));
+    }
+
+    /// In the place of regions that cannot be read there are not none.
+    #[test]
+    fn a_file_of_regions_is_read_or_named() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(drawn(dir.path(), "s", [0, 0]).unwrap().is_none());
+        let path = drawn_file(dir.path(), "s");
+        std::fs::create_dir_all(&path).unwrap();
+        let error = || drawn(dir.path(), "s", [0, 0]).unwrap_err().to_string();
+        assert!(
+            error().ends_with("s.geojson: cannot be read: is a folder, not a file"),
+            "{}",
+            error()
+        );
+        std::fs::remove_dir(&path).unwrap();
+        std::fs::write(&path, "{\n}").unwrap();
+        assert!(error().contains("s.geojson: missing field"), "{}", error());
+        assert_eq!(error().matches("s.geojson").count(), 1, "{}", error());
     }
 }

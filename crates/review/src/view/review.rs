@@ -3,6 +3,7 @@
 use crate::agreement::{Agreement, agreements};
 use base::chain::{self, ChainError, Chained};
 use base::file::WriteError;
+use base::json::JsonError;
 use base::log::{LogError, NameError, check_name};
 use base::text::plain;
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,9 @@ pub enum ReviewError {
     /// A file made of a log.
     #[error(transparent)]
     Write(#[from] WriteError),
+    /// A file of drawn regions.
+    #[error(transparent)]
+    Drawn(#[from] JsonError),
     /// The folder of the logs.
     #[error("{}: {source}", path.display())]
     Folder {
