@@ -44,7 +44,10 @@ pub struct Study {
     /// What makes results doubtful.
     pub warnings: Vec<String>,
     #[serde(skip)]
-    #[cfg_attr(not(feature = "report"), expect(dead_code, reason = "the report alone reads it"))]
+    #[cfg_attr(
+        not(any(feature = "report", test)),
+        expect(dead_code, reason = "the report alone reads it")
+    )]
     pub(crate) joined: Joined,
 }
 
@@ -294,13 +297,13 @@ pub struct LogRankStudy {
     /// Slides outside the training subset, if one was named.
     pub held_out: Option<Tested>,
     #[serde(skip)]
-    #[cfg_attr(not(feature = "report"), expect(dead_code, reason = "for the report"))]
+    #[cfg_attr(not(any(feature = "report", test)), expect(dead_code, reason = "for the report"))]
     pub(crate) split: Split,
 }
 
 /// Which rows are in which group.
 #[derive(Clone, Debug)]
-#[cfg_attr(not(feature = "report"), expect(dead_code, reason = "for the report"))]
+#[cfg_attr(not(any(feature = "report", test)), expect(dead_code, reason = "for the report"))]
 pub(crate) struct Split {
     /// 0 or 1 per row of `survival`.
     pub group: Vec<usize>,
