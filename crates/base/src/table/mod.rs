@@ -14,7 +14,8 @@ pub use cell::{cell, uncell};
 pub use join::{LoneKeys, MatchingRule, Unmatched, file_name, without_ending};
 pub use unread::{Lookups, Unread, UnreadColumn};
 pub use vocabulary::{
-    EventCell, MISSING, bare, event, is_missing, may_be_code, may_mean_missing, same_event, yes_no,
+    EventCell, MISSING, bare, event, is_missing, may_be_code, may_mean_missing, normal, same_event,
+    yes_no,
 };
 pub use write::Writer;
 
@@ -23,7 +24,7 @@ use decode::{NotText, decode};
 use quoting::{Quoting, Suspect};
 use scan::{Bad, Scanner};
 use std::path::{Path, PathBuf};
-use vocabulary::{digits, normal};
+use vocabulary::digits;
 
 /// Largest file that is read as a table, bytes.
 pub const LARGEST: u64 = 512 << 20;

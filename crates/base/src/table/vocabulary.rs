@@ -279,7 +279,8 @@ pub fn same_event(a: &str, b: &str) -> bool {
 }
 
 /// A name of a column as it is compared: without case, blanks, underscores and hyphens.
-pub(super) fn normal(name: &str) -> String {
+#[must_use]
+pub fn normal(name: &str) -> String {
     name.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect()
 }
 

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::table::{Table, same_value as same};
 use base::remedy::Setting;
-use base::table::{EventCell, bare as spelt, event as known, same_event};
+use base::table::{EventCell, bare as spelt, event as known, normal, same_event};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An event column and how it is read. All its rows decide, not only the complete ones, so that the
@@ -128,7 +128,7 @@ impl Events {
 
 /// A note on a column of 0 and 1, or of false and true, whose name states what a 1 may mean: that a row is censored.
 fn named_after_censoring(name: &str, counts: &BTreeMap<&str, usize>) -> Option<String> {
-    let bare: String = name.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect();
+    let bare = normal(name);
     let is_opposite =
         ["un", "non", "not", "no"].iter().any(|no| bare.contains(&format!("{no}censor")));
     let is_plain = |cell: &&str| {

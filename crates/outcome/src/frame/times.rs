@@ -1,6 +1,7 @@
 //! Signs that a column of times is something else than how long somebody was followed.
 
 use crate::table::Table;
+use base::table::normal;
 use std::collections::BTreeMap;
 
 /// Fewest different times that may be dates.
@@ -21,9 +22,10 @@ const SOURCES: [&str; 10] = [
     "site",
     "study",
 ];
-/// Fewest times of a source, and how many times longer those of another have to be in the median: weeks and months are
-/// as close as 4.3 to each other, so they are not found, but neither are sources that followed for longer.
+/// Fewest times of a source.
 const FEWEST_OF_SOURCE: usize = 10;
+/// How many times the median of another it has to be. Days and months are found. Weeks and months are not, because one
+/// source may well follow for four times as long as another.
 const LONGER: f64 = 10.0;
 
 /// What times that are all whole numbers look like.
@@ -59,13 +61,9 @@ pub(super) fn dates(table: &Table, column: usize, times: &[f64]) -> Option<Strin
     })
 }
 
-/// The first column with one of these names, which are written without blanks and in small letters.
+/// The first column with one of these names, which are in the form of [`normal`].
 fn named(table: &Table, names: &[&str]) -> Option<usize> {
-    let is_named = |name: &String| {
-        let bare: String = name.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect();
-        names.contains(&bare.as_str())
-    };
-    table.names().iter().position(is_named)
+    table.names().iter().position(|name| names.contains(&normal(name).as_str()))
 }
 
 /// A note on times of several units.
@@ -101,7 +99,8 @@ pub(super) fn sources(table: &Table, column: usize) -> Option<String> {
         .collect();
     medians.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (shortest, longest) = (medians.first()?, medians.last()?);
-    (longest.0 >= LONGER * shortest.0).then(|| {
+    let is_longer = shortest.0 > 0.0 && longest.0 >= LONGER * shortest.0;
+    is_longer.then(|| {
         format!(
             "times of '{}' have a median of {} where '{}' is '{}', and of {} where it is '{}': they may be of two units, \
              and are compared as they are",
@@ -138,6 +137,8 @@ mod tests {
         for (name, n, factor) in [("Site", 11, 5.0), ("Site", 9, 30.4), ("grade", 11, 30.4)] {
             assert_eq!(note(name, n, factor), None, "{name}, {n}, {factor}");
         }
+        // All of a source at time 0: no unit makes them longer.
+        assert_eq!(note("Site", 11, 0.0), None);
     }
 
     #[test]
